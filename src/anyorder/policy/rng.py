@@ -1,0 +1,88 @@
+"""The one random stream of the library: Philox4x32-10, a counter-based generator.
+
+Nothing is drawn "next": every number is a function of who asks for it. Engines that agree on this
+page draw the same numbers, whatever the number of threads, the batch or the device.
+
+    key     = the 64-bit seed of the run, as (low, high) words
+    counter = (block, row, generation, purpose + 256 * epoch)
+
+A *row* of words is what one candidate (or, for `INIT`, one variable) needs; word w of a row is lane
+w % 4 of block w // 4. What the words of a row are:
+
+| purpose   | row       | generation          | word w of the row                               |
+| --------- | --------- | ------------------- | ----------------------------------------------- |
+| `INIT`    | variable  | restarts so far     | parameter w of that variable's network          |
+| `ORDER_G` | candidate | policy's generation | sort key of variable w in the generation order  |
+| `VALUE`   | candidate | policy's generation | the draw of variable w                          |
+| `DROP_G`  | candidate | policy's generation | w = i * 4 * ceil(n / 4) + j: may i see j?       |
+| `ORDER_T` | candidate | policy's generation | as `ORDER_G`, for training, one row an epoch    |
+| `DROP_T`  | candidate | policy's generation | as `DROP_G`, for training, one row an epoch     |
+
+"candidate" is the k-th one drawn from this generation's policy, at training its place in the batch.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+INIT, ORDER_G, VALUE, DROP_G, ORDER_T, DROP_T = range(6)
+
+UIntArray = npt.NDArray[np.uint32]
+
+_M0, _M1 = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
+_W0, _W1 = 0x9E3779B9, 0xBB67AE85
+_LOW, _SHIFT = np.uint64(0xFFFFFFFF), np.uint64(32)
+
+
+def philox(counter: npt.ArrayLike, key: tuple[int, int]) -> UIntArray:
+    """Philox4x32-10 of counters `(..., 4)` under a key of two words: `(..., 4)` words.
+
+    J. Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC11.
+    """
+    words = np.asarray(counter, np.uint64)
+    c0, c1, c2, c3 = (words[..., k] for k in range(4))
+    k0, k1 = key
+    for _ in range(10):
+        p0, p1 = c0 * _M0, c2 * _M1
+        c0, c1, c2, c3 = (
+            (p1 >> _SHIFT) ^ c1 ^ np.uint64(k0),
+            p1 & _LOW,
+            (p0 >> _SHIFT) ^ c3 ^ np.uint64(k1),
+            p0 & _LOW,
+        )
+        k0, k1 = (k0 + _W0) & 0xFFFFFFFF, (k1 + _W1) & 0xFFFFFFFF
+    return np.stack([c0, c1, c2, c3], axis=-1).astype(np.uint32)
+
+
+def split_seed(seed: int) -> tuple[int, int]:
+    """The Philox key of a run: the low and the high word of its 64-bit seed."""
+    return seed & 0xFFFFFFFF, seed >> 32
+
+
+def words(
+    seed: int,
+    purpose: int,
+    generation: int,
+    row: int,
+    count: int,
+    *,
+    epoch: int = 0,
+    first_block: int = 0,
+) -> UIntArray:
+    """`count` words of one row, from block `first_block` on."""
+    blocks = -(-count // 4)
+    counter = np.empty((blocks, 4), np.uint64)
+    counter[:, 0] = np.arange(first_block, first_block + blocks)
+    counter[:, 1:] = row, generation, purpose + 256 * epoch
+    return philox(counter, split_seed(seed)).reshape(-1)[:count]
+
+
+def uniform(words: UIntArray) -> npt.NDArray[np.float64]:
+    """Words as numbers in [0, 1): the upper 24 bits, exact in float32 as well as in float64."""
+    return np.asarray(words >> np.uint32(8), np.float64) * 2.0**-24
+
+
+def drop_threshold(p: float) -> int:
+    """A word below this hides an input that is dropped with probability `p`."""
+    return round(p * 2.0**32)

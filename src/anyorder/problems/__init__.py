@@ -1,0 +1,36 @@
+"""Problems to measure on: all maximised, all drawn from a seed, all found by name.
+
+    problem = anyorder.problems.nk(n=128, k=4, seed=3)
+    problem = anyorder.problems.get("nk:n=128,k=4,seed=3")    # the same
+    problem(x), problem.evaluate(X)                           # one point, a batch
+
+A new problem is a subclass of `Problem` in a file of its own and one line below; the test suite
+covers whatever is registered.
+"""
+
+from anyorder.problems.base import Problem
+from anyorder.problems.catalogue import Entry, get, make, register, registry
+from anyorder.problems.nk import NK, nk, nkd
+from anyorder.problems.onemax import OneMax, onemax
+from anyorder.problems.qubo import Qubo, qubo
+
+__all__ = [
+    "NK",
+    "Entry",
+    "OneMax",
+    "Problem",
+    "Qubo",
+    "get",
+    "make",
+    "nk",
+    "nkd",
+    "onemax",
+    "qubo",
+    "register",
+    "registry",
+]
+
+register("nk", nk, "NK landscape: bits, each with k random neighbours, random tables")
+register("nkd", nkd, "NK landscape of variables with d values")
+register("qubo", qubo, "PUBOi: sparse quadratic function of bits, types 0 to 5")
+register("onemax", onemax, "number of ones: no interactions, the easiest there is")

@@ -1,0 +1,133 @@
+"""NK landscapes with any number of values a variable.
+
+Kauffman and Weinberger, "The NK model of rugged fitness landscapes and its application to
+maturation of the immune response", Journal of Theoretical Biology 141 (1989).
+
+    f(x) = (1/n) * sum_i tables[i][index_i(x)]
+    index_i(x) = sum_p x[neighbours[i][p]] * d**(k - p)      p = 0..k
+
+so the first variable of a list is the most significant digit of the table's index.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from anyorder.problems.base import Graph, Problem, integer
+from anyorder.space import Space
+
+# One gibibyte of contributions: more is a slip of k, not an instance.
+_MOST_CONTRIBUTIONS = 1 << 27
+
+
+class NK(Problem):
+    """An NK landscape from its neighbour lists and tables; `nk` and `nkd` draw random ones.
+
+    Parameters
+    ----------
+    neighbours : (n, k + 1) distinct variables; list i has i itself, in any place.
+    tables : (n, d**(k + 1)) contributions of each locus, in increasing index.
+    d : number of values of a variable.
+    """
+
+    def __init__(
+        self,
+        neighbours: ArrayLike,
+        tables: ArrayLike,
+        d: int = 2,
+        *,
+        name: str = "nk(tables)",
+        seed: int | None = None,
+    ) -> None:
+        self.d = integer("d", d, 2)
+        self.neighbours = _checked_neighbours(np.asarray(neighbours))
+        self.n, self.k = self.neighbours.shape[0], self.neighbours.shape[1] - 1
+        size = _table_size(self.n, self.k, self.d)
+        self.tables: NDArray[np.float64] = np.array(tables, dtype=np.float64, order="C")
+        if self.tables.shape != (self.n, size):
+            raise ValueError(
+                f"tables of shape {self.tables.shape}, expected (n, d**(k+1)) = {(self.n, size)}"
+            )
+        if not np.isfinite(self.tables).all():
+            raise ValueError("tables hold a value that is not finite, expected finite numbers")
+        super().__init__(name, Space.categorical(self.n, self.d), seed=seed)
+        self._digits = np.ascontiguousarray(self.neighbours.T)
+        self._first_entry = np.arange(0, self.n * size, size, dtype=np.int32)[:, None]
+
+    def interaction_graph(self) -> Graph:
+        """Variables that meet in a table."""
+        graph = np.zeros((self.n, self.n), dtype=np.bool_)
+        for digit in self._digits:
+            graph[self.neighbours, digit[:, None]] = True
+        np.fill_diagonal(graph, False)
+        return graph
+
+    def _values(self, points: NDArray[Any]) -> NDArray[np.float64]:
+        # Variables in rows: taking neighbours then copies whole rows instead of gathering.
+        x = np.ascontiguousarray(points.T, dtype=np.int32)
+        index = x.take(self._digits[0], axis=0)
+        for digit in self._digits[1:]:
+            index *= self.d
+            index += x.take(digit, axis=0)
+        index += self._first_entry
+        # Points in rows again: each is then summed the same way whatever the batch.
+        contributions = np.ascontiguousarray(self.tables.take(index).T)
+        values: NDArray[np.float64] = contributions.sum(axis=-1) / self.n
+        return values
+
+
+def nk(n: int = 128, k: int = 4, seed: int = 0) -> NK:
+    """Random NK landscape on n bits, each locus with k random others.
+
+    Drawn from ``numpy.random.default_rng(seed)``: for each locus in turn, itself and then
+    ``choice(n - 1, k, replace=False)`` of the others in increasing order; then all tables at
+    once, uniform in [0, 1).
+    """
+    return _random(n, k, 2, seed, f"nk:n={n},k={k},seed={seed}")
+
+
+def nkd(n: int = 128, k: int = 4, d: int = 3, seed: int = 0) -> NK:
+    """Random NK landscape on n variables of d values; drawn as `nk` is, and equal to it for d 2."""
+    return _random(n, k, d, seed, f"nkd:n={n},k={k},d={d},seed={seed}")
+
+
+def _random(n: int, k: int, d: int, seed: int, name: str) -> NK:
+    n = integer("n", n, 1)
+    k = integer("k", k, 0, n - 1)
+    d = integer("d", d, 2)
+    seed = integer("seed", seed, 0)
+    size = _table_size(n, k, d)
+    rng = np.random.default_rng(seed)
+    neighbours = np.empty((n, k + 1), dtype=np.int64)
+    for i in range(n):
+        others = rng.choice(n - 1, size=k, replace=False) if k else np.empty(0, dtype=np.int64)
+        neighbours[i, 0] = i
+        neighbours[i, 1:] = others + (others >= i)
+    return NK(neighbours, rng.random((n, size)), d, name=name, seed=seed)
+
+
+def _table_size(n: int, k: int, d: int) -> int:
+    size: int = d ** (k + 1)
+    if n * size > _MOST_CONTRIBUTIONS:
+        raise ValueError(
+            f"n={n}, k={k}, d={d} needs {n * size} contributions, "
+            f"expected at most {_MOST_CONTRIBUTIONS}"
+        )
+    return size
+
+
+def _checked_neighbours(neighbours: NDArray[Any]) -> NDArray[np.int64]:
+    if neighbours.ndim != 2 or neighbours.size == 0:
+        raise ValueError(f"neighbours of shape {neighbours.shape}, expected (n, k + 1)")
+    if neighbours.dtype.kind not in "iu":
+        raise TypeError(f"neighbours of type {neighbours.dtype}, expected integers")
+    n = len(neighbours)
+    for i, listed in enumerate(neighbours.tolist()):
+        if min(listed) < 0 or max(listed) >= n:
+            raise ValueError(f"neighbours[{i}] is {listed}, expected variables 0 to {n - 1}")
+        if len(set(listed)) < len(listed) or i not in listed:
+            raise ValueError(f"neighbours[{i}] is {listed}, expected {i} and distinct others")
+    return neighbours.astype(np.int64)

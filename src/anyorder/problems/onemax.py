@@ -1,0 +1,34 @@
+"""OneMax: the number of ones, the first thing any optimiser must solve."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anyorder.problems.base import Graph, Problem, integer
+from anyorder.space import Space
+
+
+class OneMax(Problem):
+    """f(x) = the number of ones of n bits; made by `onemax`."""
+
+    def __init__(self, n: int) -> None:
+        n = integer("n", n, 1)
+        super().__init__(
+            f"onemax:n={n}", Space.binary(n), optimum=float(n), source="the point of all ones"
+        )
+
+    def interaction_graph(self) -> Graph:
+        """No edges: every bit counts for itself."""
+        return np.zeros((len(self.space), len(self.space)), dtype=np.bool_)
+
+    def _values(self, points: NDArray[Any]) -> NDArray[np.float64]:
+        values: NDArray[np.float64] = points.sum(axis=-1, dtype=np.float64)
+        return values
+
+
+def onemax(n: int = 128) -> OneMax:
+    """OneMax on n bits; the optimum is n."""
+    return OneMax(n)
