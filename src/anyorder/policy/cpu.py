@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -12,11 +13,13 @@ import numpy.typing as npt
 
 from . import kernels
 from .base import Batch, Codes, Draw, Floats, Policy
-from .layout import Layout
-from .rng import ORDER_G, ORDER_T, drop_threshold, split_seed
+from .layout import IntArray, Layout
+from .rng import ORDER_G, ORDER_T, UIntArray, drop_threshold, split_seed
 
 # Under this much work (multiply-adds) a second thread costs more than it saves.
 _WORTH_A_THREAD = 200_000
+
+_Task = Callable[[int, int, int], None]
 
 
 def default_threads() -> int:
@@ -32,7 +35,11 @@ def default_threads() -> int:
 
 
 class CpuEngine:
-    """The engine `cpu`: float32, compiled by Numba, parallel over variables or candidates."""
+    """The engine `cpu`: float32, compiled by Numba.
+
+    Several runs are shared out among the threads; a single run's variables (its candidates, when
+    sampling) are. Neither changes a result.
+    """
 
     name = "cpu"
 
@@ -42,47 +49,46 @@ class CpuEngine:
         config = layout.config
         graph = np.zeros((0, 0), np.uint8) if layout.graph is None else layout.graph
         pads = _whole_vectors(layout.widths)
-        rows = np.append(layout.widths[1:], max(2, layout.outputs.max()))
+        rows = np.append(layout.widths[1:], layout.outputs.max())
         self._plan = kernels.Plan(
-            layout.cards,
-            layout.outputs,
-            layout.value_start,
-            layout.feature_start,
-            layout.owner,
-            layout.codes,
-            layout.code_base,
-            layout.code_stride,
-            layout.hidden_value,
-            layout.widths,
-            layout.rates,
-            layout.theta_start,
-            layout.floor.astype(np.float32),
-            np.ascontiguousarray(graph, np.uint8),
-            pads,
-            np.concatenate([[0], np.cumsum(rows * pads)]),
-            np.concatenate([[0], np.cumsum(rows)]),
-            int(_whole_vectors(rows.max())),
+            cards=layout.cards,
+            outputs=layout.outputs,
+            value_start=layout.value_start,
+            feature_start=layout.feature_start,
+            owner=layout.owner,
+            codes=layout.codes,
+            code_base=layout.code_base,
+            code_stride=layout.code_stride,
+            hidden_value=layout.hidden_value,
+            widths=layout.widths,
+            rates=layout.rates,
+            theta_start=layout.theta_start,
+            floor=layout.floor.astype(np.float32),
+            graph=np.ascontiguousarray(graph, np.uint8),
+            pads=pads,
+            row_start=np.concatenate([[0], np.cumsum(rows)]),
         )
         self._schedule = kernels.Schedule(
-            config.epochs,
-            kernels.UNMASKED if config.training_order == "none" else kernels.KEYED,
-            kernels.BERNOULLI if config.kl == "bernoulli" else kernels.CATEGORICAL,
-            config.beta,
-            config.adam_beta1,
-            config.adam_beta2,
-            layout.adam_eps,
+            epochs=config.epochs,
+            kl=kernels.BERNOULLI if config.kl == "bernoulli" else kernels.CATEGORICAL,
+            beta=config.beta,
+            beta1=config.adam_beta1,
+            beta2=config.adam_beta2,
+            eps=layout.adam_eps,
         )
+        # logits and their slopes want a place for each value of a variable
+        self._row_length = int(_whole_vectors(max(pads.max(), rows.max(), 2)))
+        self._local = threading.local()
 
     def fresh(self, seeds: Sequence[int], restarts: Sequence[int]) -> Policy:
         """A policy with initial parameters for each run."""
         theta = np.empty((len(seeds), self.layout.parameters), np.float32)
-        for r, (seed, restart) in enumerate(zip(seeds, restarts, strict=True)):
-            key0, key1 = split_seed(seed)
 
-            def fill(i0: int, i1: int, r: int = r, restart: int = restart) -> None:
-                kernels.initial_theta(theta[r], i0, i1, self._plan, key0, key1, restart)  # noqa: B023
+        def task(r: int, i0: int, i1: int) -> None:
+            key = split_seed(seeds[r])
+            kernels.initial_theta(theta[r], i0, i1, self._plan, *key, restarts[r])
 
-            self._split(fill, self.layout.n, self.layout.parameters)
+        self._share(task, len(seeds), self.layout.n, theta.size * 10)
         size = theta.shape[1] if self.layout.config.adam == "kept" else 0
         zeros = np.zeros((len(theta), size), np.float32)
         return Policy(theta, zeros, zeros.copy(), np.zeros(len(theta), np.int64))
@@ -92,132 +98,160 @@ class CpuEngine:
         layout, runs, count = self.layout, len(draw.seeds), draw.count
         points = np.empty((runs, count, layout.n), np.int32)
         probs = np.empty((runs, count, layout.values), np.float32)
-        for r in range(runs):
-            stream = self._stream(draw.seeds[r], draw.generations[r], draw.drop[r])
+
+        def task(r: int, c0: int, c1: int) -> None:
+            stream = _stream(draw.seeds[r], draw.generations[r], draw.drop[r])
             rows = np.arange(draw.first[r], draw.first[r] + count)
             generations = np.full(count, draw.generations[r], np.int64)
             keys = self._generation_keys(stream, rows, generations, np.arange(layout.n))
             orders = np.argsort(keys[0], axis=1, kind="stable")
+            kernels.sample(
+                points[r], probs[r], orders, draw.first[r], policy.theta[r],
+                self._plan, stream, self._scratch(1), c0, c1,
+            )  # fmt: skip
 
-            def task(c0: int, c1: int, r: int = r) -> None:
-                kernels.sample(
-                    points[r], probs[r], orders, draw.first[r],  # noqa: B023
-                    policy.theta[r], self._plan, stream, c0, c1,  # noqa: B023
-                )  # fmt: skip
-
-            self._split(task, count, layout.parameters * count)
+        self._share(task, runs, count, policy.theta.size * count)
         return points, probs
 
     def conditionals(
-        self, policy: Policy, points: Codes, keys: npt.NDArray[np.uint32] | None = None
+        self, policy: Policy, points: Codes, keys: UIntArray | None = None
     ) -> Floats:
         """The distribution of every variable given those before it, or all others."""
         layout = self.layout
-        probs = np.empty((*points.shape[:2], layout.values), np.float32)
+        runs, count, _ = points.shape
+        probs = np.empty((runs, count, layout.values), np.float32)
         features = layout.features_of(points)
-        if keys is None:
-            expanded = np.zeros((*points.shape[:2], 0), np.uint32)
-        else:
-            expanded = np.ascontiguousarray(keys[..., layout.owner], np.uint32)
-        for r in range(len(points)):
+        no_keys = np.empty((0, count, layout.features), np.uint32)
 
-            def task(i0: int, i1: int, r: int = r) -> None:
-                kernels.conditionals(
-                    probs[r], features[r], expanded[r][None], keys is None,
-                    policy.theta[r], self._plan, i0, i1,
-                )  # fmt: skip
+        def task(r: int, i0: int, i1: int) -> None:
+            seen = no_keys if keys is None else np.uint32(keys[r : r + 1][..., layout.owner])
+            kernels.conditionals(
+                probs[r], features[r], seen, policy.theta[r],
+                self._plan, self._scratch(count), i0, i1,
+            )  # fmt: skip
 
-            self._split(task, layout.n, layout.parameters * points.shape[1])
+        self._share(task, runs, layout.n, policy.theta.size * count)
         return probs
 
     def train(self, policy: Policy, batch: Batch) -> None:
         """E epochs of Adam on eq. (8) for every variable."""
         layout, config = self.layout, self.layout.config
-        features = layout.features_of(batch.points)
+        runs, count, _ = batch.points.shape
+        points = np.ascontiguousarray(batch.points, np.int32)
+        features = layout.features_of(points)
         old = np.ascontiguousarray(batch.old, np.float32)
         advantages = np.ascontiguousarray(batch.advantages, np.float32)
         weights = np.ascontiguousarray(batch.weights, np.float32)
-        candidates = batch.points.shape[1]
-        for r in range(len(batch.seeds)):
-            stream = self._stream(batch.seeds[r], batch.generations[r], batch.drop[r])
-            keys = self._training_keys(stream, batch, r)
-            steps = int(policy.steps[r])
+        streams = [_stream(*args) for args in zip(batch.seeds, batch.generations, batch.drop)]  # noqa: B905
+        all_keys: dict[int, UIntArray] = {}
+        if runs < self.threads:  # the threads share a run's keys; else each makes its runs' own
+            all_keys = {r: self._training_keys(streams[r], batch, r) for r in range(runs)}
 
-            def task(i0: int, i1: int, r: int = r) -> None:
-                kernels.train(
-                    policy.theta[r], policy.m[r], policy.v[r], steps,  # noqa: B023
-                    self._plan, self._schedule, stream,  # noqa: B023
-                    batch.points[r], features[r], old[r], advantages[r], weights[r],
-                    keys, i0, i1,  # noqa: B023
-                )  # fmt: skip
+        def task(r: int, i0: int, i1: int) -> None:
+            keys = all_keys[r] if all_keys else self._training_keys(streams[r], batch, r)
+            kernels.train(
+                policy.theta[r], policy.m[r], policy.v[r], int(policy.steps[r]),
+                self._plan, self._schedule, streams[r], self._scratch(count),
+                points[r], features[r], old[r], advantages[r], weights[r], keys, i0, i1,
+            )  # fmt: skip
 
-            self._split(task, layout.n, layout.parameters * candidates * config.epochs)
-            if config.adam == "kept":
-                policy.steps[r] += config.epochs
-
-    def _stream(self, seed: int, generation: int, drop: float) -> kernels.Stream:
-        return kernels.Stream(*split_seed(seed), int(generation), drop_threshold(drop))
+        self._share(task, runs, layout.n, policy.theta.size * count * config.epochs)
+        if config.adam == "kept":
+            policy.steps += config.epochs
 
     def _generation_keys(
-        self,
-        stream: kernels.Stream,
-        rows: npt.NDArray[np.int64],
-        generations: npt.NDArray[np.int64],
-        owner: npt.NDArray[np.int64],
-    ) -> npt.NDArray[np.uint32]:
+        self, stream: kernels.Stream, rows: IntArray, generations: IntArray, owner: IntArray
+    ) -> UIntArray:
         config = self.layout.config
         keys = np.empty((1, len(rows), len(owner)), np.uint32)
         if config.generation_order == "fixed":
             keys[:] = owner
-        else:
-            rows = np.zeros_like(rows) if config.order_per == "population" else rows
-            kernels.order_keys(
-                keys, owner, self.layout.n, ORDER_G, rows, generations, 0,
-                stream.key0, stream.key1,
-            )  # fmt: skip
+            return keys
+        if config.order_per == "population":
+            rows = np.zeros_like(rows)
+        kernels.order_keys(
+            keys, owner, self.layout.n, ORDER_G, rows, generations, stream.key0, stream.key1
+        )
         return keys
 
-    def _training_keys(
-        self, stream: kernels.Stream, batch: Batch, r: int
-    ) -> npt.NDArray[np.uint32]:
+    def _training_keys(self, stream: kernels.Stream, batch: Batch, r: int) -> UIntArray:
         layout, config = self.layout, self.layout.config
-        candidates = batch.points.shape[1]
+        count = batch.points.shape[1]
+        if config.training_order == "none":
+            return np.empty((0, count, layout.features), np.uint32)
         if config.training_order == "generation":
             rows, generations = batch.stamps[r, :, 1].copy(), batch.stamps[r, :, 0].copy()
             return self._generation_keys(stream, rows, generations, layout.owner)
-        if config.training_order != "random":
-            keys = np.empty((1, candidates, layout.features), np.uint32)
-            keys[:] = layout.owner
-            return keys
-        keys = np.empty((config.epochs, candidates, layout.features), np.uint32)
+        if config.training_order == "fixed":
+            return np.broadcast_to(np.uint32(layout.owner), (1, count, layout.features)).copy()
         shared = config.order_per == "population"
-        rows = np.zeros(candidates, np.int64) if shared else np.arange(candidates)
-        generations = np.full(candidates, stream.generation, np.int64)
-
-        def task(e0: int, e1: int) -> None:
-            kernels.order_keys(
-                keys[e0:e1], layout.owner, layout.n, ORDER_T, rows, generations, e0,
-                stream.key0, stream.key1,
-            )  # fmt: skip
-
-        self._split(task, config.epochs, keys.size * 10)
+        rows = np.zeros(count, np.int64) if shared else np.arange(count)
+        generations = np.full(count, stream.generation, np.int64)
+        keys = np.empty((config.epochs, count, layout.features), np.uint32)
+        kernels.order_keys(
+            keys, layout.owner, layout.n, ORDER_T, rows, generations, stream.key0, stream.key1
+        )
         return keys
 
-    def _split(self, task: Callable[[int, int], None], count: int, work: int) -> None:
-        """Run `task(start, end)` over `count` items in as many threads as the work is worth."""
-        parts = min(self.threads, count, 1 + work // _WORTH_A_THREAD)
-        bounds = [count * k // parts for k in range(parts + 1)] if parts > 1 else [0, count]
-        futures = [
-            _pool(self.threads).submit(task, start, end)
-            for start, end in zip(bounds[1:-1], bounds[2:], strict=True)
-        ]
-        task(bounds[0], bounds[1])
+    def _scratch(self, batch: int) -> kernels.Scratch:
+        """This thread's scratch for batches of this size: kept, it is asked for every generation."""
+        if getattr(self._local, "batch", None) != batch:
+            length, layers = self._row_length, len(self.layout.widths)
+            rows = int(self._plan.row_start[-1]) + layers
+            self._local.batch = batch
+            self._local.scratch = kernels.Scratch(
+                w=_aligned(rows, length),
+                m=_aligned(rows, length),
+                v=_aligned(rows, length),
+                y=_aligned(layers, batch, length),
+                z=_aligned(batch, length),
+                delta=_aligned(2, batch, length),
+                row=_aligned(length),
+                words=np.zeros(-(-self.layout.n // 4) * 4, np.uint32),
+                active=np.zeros(batch, np.int64),
+                fans=np.zeros(layers, np.int64),
+            )
+        scratch: kernels.Scratch = self._local.scratch
+        return scratch
+
+    def _share(self, task: _Task, runs: int, count: int, work: int) -> None:
+        """Call `task(run, start, end)` for all items of all runs, in as many threads as pay."""
+        threads = min(self.threads, max(runs, count), 1 + work // _WORTH_A_THREAD)
+        if runs >= threads:
+            jobs = [
+                [(r, 0, count) for r in range(runs * k // threads, runs * (k + 1) // threads)]
+                for k in range(threads)
+            ]
+        else:
+            jobs = [
+                [(r, count * k // threads, count * (k + 1) // threads) for r in range(runs)]
+                for k in range(threads)
+            ]
+
+        def work_off(calls: list[tuple[int, int, int]]) -> None:
+            for call in calls:
+                task(*call)
+
+        futures = [_pool(self.threads).submit(work_off, calls) for calls in jobs[1:]]
+        work_off(jobs[0])
         for future in futures:
             future.result()
 
 
+def _stream(seed: int, generation: int, drop: float) -> kernels.Stream:
+    return kernels.Stream(*split_seed(seed), int(generation), drop_threshold(drop))
+
+
 def _whole_vectors(width: Any) -> Any:
     return -(-width // kernels.LANES) * kernels.LANES
+
+
+def _aligned(*shape: int) -> npt.NDArray[np.float32]:
+    """Zeros that start at a cache line."""
+    size = int(np.prod(shape))
+    buffer = np.zeros(size + kernels.LANES, np.float32)
+    start = -(buffer.ctypes.data // 4) % kernels.LANES
+    return buffer[start : start + size].reshape(shape)
 
 
 _pools: dict[int, ThreadPoolExecutor] = {}

@@ -10,9 +10,9 @@ only. What makes it fast:
   times.
 - The gradient of a weight is never stored: it goes straight into Adam.
 - tanh is a rational function; there are no library calls in the loops that matter.
-- Hot leaf functions promise the compiler that what they write is not what they read, which saves a
-  check before each loop that takes as long as the loop itself; and they take whole flat arrays with
-  offsets, because a slice costs an atomic reference count.
+- Functions with hot loops hold all of a layer's loops, take whole arrays and indices (a slice costs
+  an atomic reference count) and promise the compiler that what they write is not what they read
+  (which saves a check before each loop that takes as long as the loop itself).
 """
 
 from __future__ import annotations
@@ -35,9 +35,7 @@ f32 = np.float32
 LANES = 16  # a vector of float32 on the widest machines; rows are padded to this
 ZERO, ONE = f32(0.0), f32(1.0)
 
-# training orders and KL kinds, as numbers
-KEYED, UNMASKED = 0, 1
-CATEGORICAL, BERNOULLI = 0, 1
+CATEGORICAL, BERNOULLI = 0, 1  # kinds of KL
 
 
 class NoAlias(Compiler):
@@ -71,16 +69,28 @@ class Plan(NamedTuple):
     floor: np.ndarray
     graph: np.ndarray  # (n, n) uint8, or (0, 0): all may be seen
     pads: np.ndarray  # widths, rounded up to whole vectors
-    weight_start: np.ndarray  # (L + 2,): a layer's rows in the scratch of weights; its size
-    bias_start: np.ndarray  # (L + 2,): the same for biases
-    top: int  # the most outputs a layer has, rounded up to whole vectors
+    row_start: np.ndarray  # (L + 2,): a layer's first row of weights in the scratch; their number
+
+
+class Scratch(NamedTuple):
+    """What one thread computes on. P is the longest row, in whole vectors; padding stays zero."""
+
+    w: np.ndarray  # (rows, P): the weights of a variable, layer by layer, then a row of biases each
+    m: np.ndarray  # Adam's moments, likewise
+    v: np.ndarray
+    y: np.ndarray  # (layers, batch, P): the inputs of each layer
+    z: np.ndarray  # (batch, P): pre-activations; in the end the logits
+    delta: np.ndarray  # (2, batch, P): d objective / d pre-activations, of a layer and the one below
+    row: np.ndarray  # (P,)
+    words: np.ndarray  # (4 * ceil(n / 4),) uint32
+    active: np.ndarray  # (batch,) int64: the candidates that train a variable
+    fans: np.ndarray  # (layers,) int64: the outputs of each layer of its network
 
 
 class Schedule(NamedTuple):
     """The numbers of training that do not change during a run."""
 
     epochs: int
-    masking: int
     kl: int
     beta: float
     beta1: float
@@ -140,7 +150,7 @@ def unit(word):
 
 
 @_jit()
-def order_keys(keys, owner, n, purpose, rows, generations, first_epoch, key0, key1):
+def order_keys(keys, owner, n, purpose, rows, generations, key0, key1):
     """Sort keys `(E, B, len(owner))` of orders: entry f is the key of variable `owner[f]`.
 
     Candidate c's orders are those of `rows[c]` and `generations[c]`, one for each epoch.
@@ -148,8 +158,7 @@ def order_keys(keys, owner, n, purpose, rows, generations, first_epoch, key0, ke
     scratch = np.empty((n + 3) // 4 * 4, np.uint32)
     for e in range(keys.shape[0]):
         for c in range(keys.shape[1]):
-            tag = purpose + 256 * (first_epoch + e)
-            words(scratch, 0, rows[c], generations[c], tag, key0, key1)
+            words(scratch, 0, rows[c], generations[c], purpose + 256 * e, key0, key1)
             for f in range(len(owner)):
                 keys[e, c, f] = scratch[owner[f]]
 
@@ -173,13 +182,14 @@ def initial_theta(theta, i0, i1, plan, key0, key1, restart):
             at += fan_out * (fan_in + 1)
 
 
-# --- arithmetic of one layer: flat arrays and offsets -----------------------------------------
+# --- arithmetic of one layer ------------------------------------------------------------------
 
 
 @_jit()
 def tanh(x):
     """Tanh to 4e-7 relative: a least-squares fit of x P(x^2) / Q(x^2) on [-9, 9]."""
-    x = min(max(x, f32(-9.0)), f32(9.0))
+    x = x if x > f32(-9.0) else f32(-9.0)
+    x = x if x < f32(9.0) else f32(9.0)
     t = x * x
     p = f32(1.3355364814060522e-08)
     p = p * t + f32(2.0609646526281722e-05)
@@ -191,161 +201,161 @@ def tanh(x):
     q = q * t + f32(0.025877123698592186)
     q = q * t + f32(0.4671437442302704)
     q = q * t + ONE
-    return min(max(x * p / q, -ONE), ONE)
+    y = x * p / q
+    y = y if y > -ONE else -ONE
+    return y if y < ONE else ONE
 
 
 @_jit(fastmath=SUM, pipeline_class=NoAlias)
-def dot_2x5(w, at, x, row, width, bias, b, out, to, step):
-    """Two rows of weights times five candidates, plus biases.
+def dense(w, r, rows, b, y, layer, batch, width, z):
+    """A layer for a batch: z = y w^T + biases, with weights in rows from r on, biases in row b."""
+    fives, pairs = batch // 5 * 5, rows // 2 * 2
+    for c in range(0, fives, 5):
+        for k in range(0, pairs, 2):
+            a0 = a1 = a2 = a3 = a4 = ZERO
+            b0 = b1 = b2 = b3 = b4 = ZERO
+            for f in range(width):
+                u, v = w[r + k, f], w[r + k + 1, f]
+                y0, y1, y2 = y[layer, c, f], y[layer, c + 1, f], y[layer, c + 2, f]
+                y3, y4 = y[layer, c + 3, f], y[layer, c + 4, f]
+                a0 += u * y0
+                a1 += u * y1
+                a2 += u * y2
+                a3 += u * y3
+                a4 += u * y4
+                b0 += v * y0
+                b1 += v * y1
+                b2 += v * y2
+                b3 += v * y3
+                b4 += v * y4
+            u, v = w[b, k], w[b, k + 1]
+            z[c, k], z[c, k + 1] = a0 + u, b0 + v
+            z[c + 1, k], z[c + 1, k + 1] = a1 + u, b1 + v
+            z[c + 2, k], z[c + 2, k + 1] = a2 + u, b2 + v
+            z[c + 3, k], z[c + 3, k + 1] = a3 + u, b3 + v
+            z[c + 4, k], z[c + 4, k + 1] = a4 + u, b4 + v
+    for c in range(batch):  # what is left: the last row, the last candidates
+        for k in range(pairs if c < fives else 0, rows):
+            a0 = ZERO
+            for f in range(width):
+                a0 += w[r + k, f] * y[layer, c, f]
+            z[c, k] = a0 + w[b, k]
 
-    The rows start at `w[at]`, the candidates at `x[row]`, one `width` after another; candidate c's
-    result goes to `out[to + c * step]`.
+
+@_jit(fastmath=SUM, pipeline_class=NoAlias)
+def dense_one(theta, at, rows, width, x, z):
+    """A layer for one candidate, straight from theta: the weights start at `at`."""
+    w = theta[at : at + rows * width].reshape((rows, width))
+    bias = theta[at + rows * width : at + rows * (width + 1)]
+    fours = rows // 4 * 4
+    for k in range(0, fours, 4):
+        a0 = a1 = a2 = a3 = ZERO
+        for f in range(width):
+            u = x[f]
+            a0 += w[k, f] * u
+            a1 += w[k + 1, f] * u
+            a2 += w[k + 2, f] * u
+            a3 += w[k + 3, f] * u
+        z[k], z[k + 1] = a0 + bias[k], a1 + bias[k + 1]
+        z[k + 2], z[k + 3] = a2 + bias[k + 2], a3 + bias[k + 3]
+    for k in range(fours, rows):
+        a0 = ZERO
+        for f in range(width):
+            a0 += w[k, f] * x[f]
+        z[k] = a0 + bias[k]
+
+
+@_jit(pipeline_class=NoAlias)
+def activate(z, y, layer, batch, width):
+    """The inputs of a layer: tanh of the pre-activations below it. Padding is tanh(0) = 0."""
+    for c in range(batch):
+        for k in range(width):
+            y[layer, c, k] = tanh(z[c, k])
+
+
+@_jit(fastmath=STEP, pipeline_class=NoAlias)
+def pull_back(w, r, rows, delta, side, y, layer, batch, width):
+    """Through a layer and the tanh under it: delta[1 - side] = (delta[side] w) (1 - y^2)."""
+    below = 1 - side
+    for c in range(batch):
+        for f in range(width):
+            delta[below, c, f] = ZERO
+        for k in range(rows):
+            d = delta[side, c, k]
+            for f in range(width):
+                delta[below, c, f] += d * w[r + k, f]
+        for f in range(width):
+            delta[below, c, f] *= ONE - y[layer, c, f] * y[layer, c, f]
+
+
+@_jit(fastmath=STEP, pipeline_class=NoAlias)
+def ascend(w, m, v, r, rows, delta, side, y, layer, g, batch, width, rate, eps, decay):
+    """Adam on a layer's weights; the gradient of row k is sum over c of delta[side, c, k] y[c].
+
+    `rate` and `eps` carry Adam's bias corrections.
     """
-    a0 = a1 = a2 = a3 = a4 = ZERO
-    b0 = b1 = b2 = b3 = b4 = ZERO
-    for f in range(width):
-        u, v = w[at + f], w[at + width + f]
-        x0, x1, x2 = x[row + f], x[row + width + f], x[row + 2 * width + f]
-        x3, x4 = x[row + 3 * width + f], x[row + 4 * width + f]
-        a0 += u * x0
-        a1 += u * x1
-        a2 += u * x2
-        a3 += u * x3
-        a4 += u * x4
-        b0 += v * x0
-        b1 += v * x1
-        b2 += v * x2
-        b3 += v * x3
-        b4 += v * x4
-    u, v = bias[b], bias[b + 1]
-    out[to], out[to + 1] = a0 + u, b0 + v
-    out[to + step], out[to + step + 1] = a1 + u, b1 + v
-    out[to + 2 * step], out[to + 2 * step + 1] = a2 + u, b2 + v
-    out[to + 3 * step], out[to + 3 * step + 1] = a3 + u, b3 + v
-    out[to + 4 * step], out[to + 4 * step + 1] = a4 + u, b4 + v
-
-
-@_jit(fastmath=SUM, pipeline_class=NoAlias)
-def dot_4x1(w, at, x, row, width, bias, b, out, to):
-    """Four rows of weights times one candidate, plus biases."""
-    a0 = a1 = a2 = a3 = ZERO
-    for f in range(width):
-        y = x[row + f]
-        a0 += w[at + f] * y
-        a1 += w[at + width + f] * y
-        a2 += w[at + 2 * width + f] * y
-        a3 += w[at + 3 * width + f] * y
-    out[to] = a0 + bias[b]
-    out[to + 1] = a1 + bias[b + 1]
-    out[to + 2] = a2 + bias[b + 2]
-    out[to + 3] = a3 + bias[b + 3]
-
-
-@_jit(fastmath=SUM, pipeline_class=NoAlias)
-def dot(w, at, x, row, width):
-    """A plain inner product."""
-    a = ZERO
-    for f in range(width):
-        a += w[at + f] * x[row + f]
-    return a
-
-
-@_jit()
-def dense_one(w, at, rows, x, row, width, bias, b, out, to):
-    """A layer for one candidate."""
-    k = 0
-    while k + 4 <= rows:
-        dot_4x1(w, at + k * width, x, row, width, bias, b + k, out, to + k)
-        k += 4
-    while k < rows:
-        out[to + k] = dot(w, at + k * width, x, row, width) + bias[b + k]
-        k += 1
-
-
-@_jit()
-def dense(w, at, rows, x, batch, width, bias, b, out, step):
-    """A layer for a batch: candidate c's row of `out` is `step` long."""
-    c = 0
-    while c + 5 <= batch:
-        k = 0
-        while k + 2 <= rows:
-            dot_2x5(w, at + k * width, x, c * width, width, bias, b + k, out, c * step + k, step)
-            k += 2
-        if k < rows:
-            for d in range(c, c + 5):
-                out[d * step + k] = dot(w, at + k * width, x, d * width, width) + bias[b + k]
-        c += 5
-    while c < batch:
-        dense_one(w, at, rows, x, c * width, width, bias, b, out, c * step)
-        c += 1
-
-
-@_jit(fastmath=STEP, pipeline_class=NoAlias)
-def add_5(g, to, delta, d, step, x, row, width):
-    """Add five scaled rows of x to a row of g; the factors are delta[d], delta[d + step], ..."""
-    d0, d1, d2 = delta[d], delta[d + step], delta[d + 2 * step]
-    d3, d4 = delta[d + 3 * step], delta[d + 4 * step]
-    for f in range(width):
-        g[to + f] += (d0 * x[row + f] + d1 * x[row + width + f]) + (
-            d2 * x[row + 2 * width + f] + d3 * x[row + 3 * width + f] + d4 * x[row + 4 * width + f]
-        )
-
-
-@_jit(fastmath=STEP, pipeline_class=NoAlias)
-def add_1(g, to, factor, x, row, width):
-    """Add one scaled row of x to a row of g."""
-    for f in range(width):
-        g[to + f] += factor * x[row + f]
-
-
-@_jit()
-def combine(g, to, delta, d, step, x, rows, width):
-    """g = the sum of all rows of x, each times its factor."""
-    for f in range(width):
-        g[to + f] = ZERO
-    k = 0
-    while k + 5 <= rows:
-        add_5(g, to, delta, d + k * step, step, x, k * width, width)
-        k += 5
-    while k < rows:
-        add_1(g, to, delta[d + k * step], x, k * width, width)
-        k += 1
-
-
-@_jit(fastmath=STEP, pipeline_class=NoAlias)
-def adam(w, m, v, at, g, width, rate, eps, decay):
-    """One step of gradient ascent by Adam; `rate` and `eps` carry the bias corrections."""
     beta1, beta2, rest1, rest2 = decay
-    for f in range(width):
-        a = beta1 * m[at + f] + rest1 * g[f]
-        b = beta2 * v[at + f] + (rest2 * g[f]) * g[f]
-        m[at + f] = a
-        v[at + f] = b
-        w[at + f] += rate * a / (math.sqrt(b) + eps)
+    fives = batch // 5 * 5
+    for k in range(rows):
+        for f in range(width):
+            g[f] = ZERO
+        for c in range(0, fives, 5):
+            d0, d1, d2 = delta[side, c, k], delta[side, c + 1, k], delta[side, c + 2, k]
+            d3, d4 = delta[side, c + 3, k], delta[side, c + 4, k]
+            for f in range(width):
+                g[f] += (d0 * y[layer, c, f] + d1 * y[layer, c + 1, f]) + (
+                    d2 * y[layer, c + 2, f] + d3 * y[layer, c + 3, f] + d4 * y[layer, c + 4, f]
+                )
+        for c in range(fives, batch):
+            d0 = delta[side, c, k]
+            for f in range(width):
+                g[f] += d0 * y[layer, c, f]
+        for f in range(width):
+            a = beta1 * m[r + k, f] + rest1 * g[f]
+            b = beta2 * v[r + k, f] + (rest2 * g[f]) * g[f]
+            m[r + k, f] = a
+            v[r + k, f] = b
+            w[r + k, f] += rate * a / (math.sqrt(b) + eps)
 
 
 @_jit(fastmath=STEP, pipeline_class=NoAlias)
-def adam_10(w, m, v, at, delta, k, step, x, width, rate, eps, decay):
-    """`adam` with the gradient of exactly ten candidates made on the way."""
-    d0, d1, d2 = delta[k], delta[k + step], delta[k + 2 * step]
-    d3, d4, d5 = delta[k + 3 * step], delta[k + 4 * step], delta[k + 5 * step]
-    d6, d7, d8 = delta[k + 6 * step], delta[k + 7 * step], delta[k + 8 * step]
-    d9 = delta[k + 9 * step]
+def ascend_10(w, m, v, r, rows, delta, side, y, layer, width, rate, eps, decay):
+    """`ascend` for ten candidates: no gradient is ever stored."""
     beta1, beta2, rest1, rest2 = decay
-    for f in range(width):
-        # two chains of five: one of ten would be as long as the rest of the loop
-        g = (
-            d0 * x[f] + d1 * x[width + f] + d2 * x[2 * width + f]
-            + d3 * x[3 * width + f] + d4 * x[4 * width + f]
-        ) + (
-            d5 * x[5 * width + f] + d6 * x[6 * width + f] + d7 * x[7 * width + f]
-            + d8 * x[8 * width + f] + d9 * x[9 * width + f]
-        )  # fmt: skip
-        a = beta1 * m[at + f] + rest1 * g
-        b = beta2 * v[at + f] + (rest2 * g) * g
-        m[at + f] = a
-        v[at + f] = b
-        w[at + f] += rate * a / (math.sqrt(b) + eps)
+    for k in range(rows):
+        d0, d1, d2 = delta[side, 0, k], delta[side, 1, k], delta[side, 2, k]
+        d3, d4, d5 = delta[side, 3, k], delta[side, 4, k], delta[side, 5, k]
+        d6, d7, d8 = delta[side, 6, k], delta[side, 7, k], delta[side, 8, k]
+        d9 = delta[side, 9, k]
+        for f in range(width):
+            # two chains of five: one of ten would take as long as the rest of the loop
+            g = (
+                d0 * y[layer, 0, f] + d1 * y[layer, 1, f] + d2 * y[layer, 2, f]
+                + d3 * y[layer, 3, f] + d4 * y[layer, 4, f]
+            ) + (
+                d5 * y[layer, 5, f] + d6 * y[layer, 6, f] + d7 * y[layer, 7, f]
+                + d8 * y[layer, 8, f] + d9 * y[layer, 9, f]
+            )  # fmt: skip
+            a = beta1 * m[r + k, f] + rest1 * g
+            b = beta2 * v[r + k, f] + (rest2 * g) * g
+            m[r + k, f] = a
+            v[r + k, f] = b
+            w[r + k, f] += rate * a / (math.sqrt(b) + eps)
+
+
+@_jit(fastmath=STEP, pipeline_class=NoAlias)
+def ascend_biases(w, m, v, b, rows, delta, side, g, batch, rate, eps, decay):
+    """Adam on a layer's biases, row b; the gradient of bias k is sum over c of delta[side, c, k]."""
+    beta1, beta2, rest1, rest2 = decay
+    for k in range(rows):
+        g[k] = ZERO
+    for c in range(batch):
+        for k in range(rows):
+            g[k] += delta[side, c, k]
+    for k in range(rows):
+        m[b, k] = beta1 * m[b, k] + rest1 * g[k]
+        v[b, k] = beta2 * v[b, k] + (rest2 * g[k]) * g[k]
+        w[b, k] += rate * m[b, k] / (math.sqrt(v[b, k]) + eps)
 
 
 # --- one variable -----------------------------------------------------------------------------
@@ -358,103 +368,103 @@ def _fan_out(plan, i, layer):
 
 
 @_jit()
-def copy_variable(plan, i, theta, weights, biases, out):
-    """Copy variable i's parameters into padded rows, or, with `out`, back."""
-    at = plan.theta_start[i]
+def load(plan, i, theta, rows_of, fans):
+    """Copy variable i's parameters (or moments) into the padded rows of a scratch."""
+    at, bias = plan.theta_start[i], plan.row_start[-1]
     for layer in range(len(plan.widths)):
-        width, rows = plan.widths[layer], _fan_out(plan, i, layer)
+        width, rows, r = plan.widths[layer], _fan_out(plan, i, layer), plan.row_start[layer]
+        fans[layer] = rows
         for k in range(rows):
-            start = plan.weight_start[layer] + k * plan.pads[layer]
             for f in range(width):
-                if out:
-                    theta[at + f] = weights[start + f]
-                else:
-                    weights[start + f] = theta[at + f]
+                rows_of[r + k, f] = theta[at + f]
             at += width
         for k in range(rows):
-            if out:
-                theta[at + k] = biases[plan.bias_start[layer] + k]
-            else:
-                biases[plan.bias_start[layer] + k] = theta[at + k]
+            rows_of[bias + layer, k] = theta[at + k]
+        at += rows
+
+
+@_jit()
+def store(plan, i, theta, rows_of):
+    """The inverse of `load`."""
+    at, bias = plan.theta_start[i], plan.row_start[-1]
+    for layer in range(len(plan.widths)):
+        width, rows, r = plan.widths[layer], _fan_out(plan, i, layer), plan.row_start[layer]
+        for k in range(rows):
+            for f in range(width):
+                theta[at + f] = rows_of[r + k, f]
+            at += width
+        for k in range(rows):
+            theta[at + k] = rows_of[bias + layer, k]
         at += rows
 
 
 @_jit(pipeline_class=NoAlias)
-def see_before(x, row, features, c, keys, e, hidden, first, end):
-    """Inputs of the variable that owns first to end: those before it, the others hidden.
+def see_before(y, active, batch, features, keys, e, hidden, first):
+    """Inputs of the variable whose own start at `first`: those before it, the others hidden.
 
-    Equal keys are in the order of the variables, hence `<=` on the one side and `<` on the other.
+    Equal keys are in the order of the variables.
     """
-    if first == end:
-        return
-    key = keys[e, c, first]
-    for f in range(first):
-        x[row + f] = features[c, f] if keys[e, c, f] <= key else hidden[f]
-    for f in range(first, end):
-        x[row + f] = hidden[f]
-    for f in range(end, len(hidden)):
-        x[row + f] = features[c, f] if keys[e, c, f] < key else hidden[f]
+    for a in range(batch):
+        c = active[a]
+        key = keys[e, c, first] if first < len(hidden) else np.uint32(0)
+        for f in range(len(hidden)):
+            other = keys[e, c, f]
+            seen = f32((other < key) | ((other == key) & (f < first)))
+            y[0, a, f] = hidden[f] + seen * (features[c, f] - hidden[f])
+
+
+@_jit(pipeline_class=NoAlias)
+def see_all(y, active, batch, features, hidden, first, end):
+    """Inputs of the variable that owns first to end when it sees all the others."""
+    for a in range(batch):
+        for f in range(len(hidden)):
+            y[0, a, f] = features[active[a], f]
+        for f in range(first, end):
+            y[0, a, f] = hidden[f]
 
 
 @_jit()
-def see_all(x, row, features, c, plan, i):
-    """Inputs of variable i when it sees all the others."""
-    for f in range(len(plan.owner)):
-        x[row + f] = plan.hidden_value[f] if plan.owner[f] == i else features[c, f]
-
-
-@_jit()
-def hide_strangers(x, row, plan, i):
+def hide_strangers(y, batch, graph, owner, hidden, i):
     """Hide what the interaction graph does not let i see."""
-    if len(plan.graph) > 0:
-        for f in range(len(plan.owner)):
-            if plan.graph[i, plan.owner[f]] == 0:
-                x[row + f] = plan.hidden_value[f]
+    if len(graph) > 0:
+        for f in range(len(owner)):
+            if graph[i, owner[f]] == 0:
+                for a in range(batch):
+                    y[0, a, f] = hidden[f]
 
 
 @_jit()
-def hide_dropped(x, row, plan, i, scratch, c, tag, stream):
-    """Structural dropout of variable i's inputs."""
-    if stream.threshold > 0:
-        blocks = len(scratch) // 4
-        words(scratch, i * blocks, c, stream.generation, tag, stream.key0, stream.key1)
-        for f in range(len(plan.owner)):
-            if np.uint64(scratch[plan.owner[f]]) < np.uint64(stream.threshold):
-                x[row + f] = plan.hidden_value[f]
+def hide_dropped(y, a, owner, hidden, i, scratch, c, tag, stream):
+    """Structural dropout of the inputs of variable i, row a, candidate c."""
+    words(scratch, i * (len(scratch) // 4), c, stream.generation, tag, stream.key0, stream.key1)
+    for f in range(len(owner)):
+        if np.uint64(scratch[owner[f]]) < np.uint64(stream.threshold):
+            y[0, a, f] = hidden[f]
 
 
 @_jit()
-def propagate(plan, i, weights, biases, x, hidden, logits, batch):
-    """The network of variable i for a batch: fills the hidden activations and the logits."""
-    last = len(plan.widths) - 1
+def propagate(w, y, z, fans, pads, row_start, batch):
+    """A variable's network for a batch: from y[0] to the logits in z; `fans` are its outputs."""
+    last = len(pads) - 1
     for layer in range(last + 1):
-        rows = _fan_out(plan, i, layer)
-        source = x if layer == 0 else hidden[layer - 1]
-        target = logits if layer == last else hidden[layer]
-        step = plan.top if layer == last else plan.pads[layer + 1]
-        dense(
-            weights, plan.weight_start[layer], rows, source, batch, plan.pads[layer],
-            biases, plan.bias_start[layer], target, step,
-        )  # fmt: skip
+        dense(w, row_start[layer], fans[layer], row_start[-1] + layer, y, layer, batch, pads[layer], z)
         if layer < last:
-            for c in range(batch):
-                for k in range(rows):
-                    target[c * step + k] = tanh(target[c * step + k])
+            activate(z, y, layer + 1, batch, fans[layer])
 
 
 @_jit()
-def softmax(logits, at, raw, d):
+def softmax(logits, a, raw, d):
     """Probabilities of one candidate from its logits: sigmoid of one, or softmax of d."""
     if d == 2:
-        one = ONE / (ONE + math.exp(-logits[at]))
+        one = ONE / (ONE + math.exp(-logits[a, 0]))
         raw[0], raw[1] = ONE - one, one
     else:
-        top = logits[at]
+        top = logits[a, 0]
         for k in range(1, d):
-            top = max(top, logits[at + k])
+            top = max(top, logits[a, k])
         total = ZERO
         for k in range(d):
-            raw[k] = math.exp(logits[at + k] - top)
+            raw[k] = math.exp(logits[a, k] - top)
             total += raw[k]
         for k in range(d):
             raw[k] /= total
@@ -470,62 +480,75 @@ def clip_total(raw, d, floor):
 
 
 @_jit()
-def write_probabilities(probs, c, start, logits, at, raw, d, floor):
+def write_probabilities(probs, c, start, logits, a, raw, d, floor):
     """Clipped and renormalised probabilities of one candidate and variable."""
-    softmax(logits, at, raw, d)
+    softmax(logits, a, raw, d)
     total = clip_total(raw, d, floor)
     for k in range(d):
         probs[c, start + k] = min(max(raw[k], floor), ONE - floor) / total
 
 
 @_jit()
-def output_slope(
-    delta, at, logits, raw, value, old, c, start, advantage, weight, d, floor, beta, kl
-):
-    """d objective / d logits of one candidate into `delta`: see `reference.gradient`."""
-    softmax(logits, at, raw, d)
-    total = clip_total(raw, d, floor)
-    mean = ZERO
-    for k in range(d):
-        new = min(max(raw[k], floor), ONE - floor) / total
-        before = old[c, start + k]
-        if kl == BERNOULLI and d > 2:
-            slope = -beta * (new - before) / (new * (ONE - new))
-        else:
-            slope = beta * before / new
-        if k == value:
-            slope += advantage / before
-        delta[at + k] = slope * weight
-        mean += delta[at + k] * new
-    inner = ZERO
-    for k in range(d):
-        if raw[k] > floor and raw[k] < ONE - floor:
-            delta[at + k] = (delta[at + k] - mean) / total
-            inner += delta[at + k] * raw[k]
-        else:
-            delta[at + k] = ZERO
-    for k in range(d):
-        delta[at + k] = raw[k] * (delta[at + k] - inner)
-    if d == 2:
-        delta[at] = delta[at + 1]
+def slopes_2(delta, z, active, batch, points, i, old, start, advantages, weights, floor, beta):
+    """d objective / d logit of a variable with two values into `delta[0]`.
+
+    What `slopes` does, multiplied out: with q = pi(1), the slope of the ratio's term is
+    +-A / pi_old(x) q (1 - q), that of the KL's is q - pi_old(1).
+    """
+    scale = ONE / f32(len(points))
+    for a in range(batch):
+        c = active[a]
+        q = ONE / (ONE + math.exp(-z[a, 0]))
+        one = old[c, start + 1]
+        gain = advantages[c, i] / one if points[c, i] == 1 else -advantages[c, i] / old[c, start]
+        slope = gain * (q * (ONE - q)) - beta * (q - one)
+        inside = q > floor and q < ONE - floor
+        delta[0, a, 0] = slope * (weights[c, i] * scale) if inside else ZERO
+
+
+@_jit()
+def slopes(delta, z, raw, active, batch, points, i, old, start, advantages, weights, d, floor,
+           beta, kl):  # fmt: skip
+    """d objective / d logits of a variable with d > 2 values: see `reference.gradient`."""
+    scale = ONE / f32(len(points))
+    for a in range(batch):
+        c = active[a]
+        softmax(z, a, raw, d)
+        total = clip_total(raw, d, floor)
+        mean = ZERO
+        for k in range(d):
+            new, before = min(max(raw[k], floor), ONE - floor) / total, old[c, start + k]
+            if kl == BERNOULLI:
+                slope = -beta * (new - before) / (new * (ONE - new))
+            else:
+                slope = beta * before / new
+            if k == points[c, i]:
+                slope += advantages[c, i] / before
+            delta[0, a, k] = slope * (weights[c, i] * scale)
+            mean += delta[0, a, k] * new
+        inner = ZERO
+        for k in range(d):
+            inside = raw[k] > floor and raw[k] < ONE - floor
+            delta[0, a, k] = (delta[0, a, k] - mean) / total if inside else ZERO
+            inner += delta[0, a, k] * raw[k]
+        for k in range(d):
+            delta[0, a, k] = raw[k] * (delta[0, a, k] - inner)
 
 
 # --- the three verbs --------------------------------------------------------------------------
 
 
 @_jit()
-def sample(points, probs, orders, first, theta, plan, stream, c0, c1):
+def sample(points, probs, orders, first, theta, plan, stream, scratch, c0, c1):
     """Draw candidates c0 to c1 of one run, each in its own order."""
-    n, features = len(plan.cards), len(plan.owner)
-    last = len(plan.widths) - 1
-    x, view = np.zeros(features, np.float32), np.zeros(features, np.float32)
-    ping, pong = np.zeros(plan.top, np.float32), np.zeros(plan.top, np.float32)
-    raw = np.empty(plan.top, np.float32)
-    draws = np.empty((n + 3) // 4 * 4, np.uint32)
-    scratch = np.empty((n + 3) // 4 * 4, np.uint32)
-    masked = stream.threshold > 0 or len(plan.graph) > 0
+    n, features, last = len(plan.cards), len(plan.owner), len(plan.widths) - 1
+    x, view = np.zeros(features, np.float32), np.zeros((1, 1, features), np.float32)
+    even, odd = np.zeros_like(scratch.row), np.zeros_like(scratch.row)
+    raw = scratch.row
+    draws = np.empty_like(scratch.words)
+    masked, hidden = stream.threshold > 0 or len(plan.graph) > 0, plan.hidden_value
     for c in range(c0, c1):
-        x[:] = plan.hidden_value
+        x[:] = hidden
         words(draws, 0, first + c, stream.generation, VALUE, stream.key0, stream.key1)
         for step in range(n):
             i = orders[c, step]
@@ -536,21 +559,25 @@ def sample(points, probs, orders, first, theta, plan, stream, c0, c1):
                 continue
             source = x
             if masked:
-                view[:] = x
-                hide_strangers(view, 0, plan, i)
-                hide_dropped(view, 0, plan, i, scratch, first + c, DROP_G, stream)
-                source = view
+                view[0, 0, :] = x
+                hide_strangers(view, 1, plan.graph, plan.owner, hidden, i)
+                if stream.threshold > 0:
+                    hide_dropped(
+                        view, 0, plan.owner, hidden, i, scratch.words, first + c, DROP_G, stream
+                    )
+                source = view[0, 0]
             at = plan.theta_start[i]
             for layer in range(last + 1):
                 width, rows = plan.widths[layer], _fan_out(plan, i, layer)
-                target = ping if layer % 2 == 0 else pong
-                dense_one(theta, at, rows, source, 0, width, theta, at + rows * width, target, 0)
+                target = even if layer % 2 == 0 else odd
+                dense_one(theta, at, rows, width, source, target)
                 at += rows * (width + 1)
                 if layer < last:
                     for k in range(rows):
                         target[k] = tanh(target[k])
                 source = target
-            write_probabilities(probs, c, start, source, 0, raw, d, plan.floor[i])
+            scratch.z[0, :] = source
+            write_probabilities(probs, c, start, scratch.z, 0, raw, d, plan.floor[i])
             u = unit(draws[i])
             value = 0
             if d == 2:
@@ -566,53 +593,41 @@ def sample(points, probs, orders, first, theta, plan, stream, c0, c1):
 
 
 @_jit()
-def conditionals(probs, features, keys, full, theta, plan, i0, i1):
-    """The distributions of variables i0 to i1 for every point of one run."""
-    batch, last = len(features), len(plan.widths) - 1
-    weights = np.zeros(plan.weight_start[-1], np.float32)
-    biases = np.zeros(plan.bias_start[-1], np.float32)
-    x = np.zeros(batch * plan.pads[0], np.float32)
-    hidden = np.zeros((last + 1, batch * plan.top), np.float32)
-    logits, raw = np.zeros(batch * plan.top, np.float32), np.empty(plan.top, np.float32)
+def conditionals(probs, features, keys, theta, plan, scratch, i0, i1):
+    """The distributions of variables i0 to i1 for every point of one run; no keys: all others."""
+    batch, hidden = len(features), plan.hidden_value
+    scratch.active[:] = np.arange(batch)
     for i in range(i0, i1):
         d, start = plan.cards[i], plan.value_start[i]
         if d == 1:
             probs[:, start] = ONE
             continue
+        load(plan, i, theta, scratch.w, scratch.fans)
         first, end = plan.feature_start[i], plan.feature_start[i + 1]
-        copy_variable(plan, i, theta, weights, biases, False)
+        if len(keys) == 0:
+            see_all(scratch.y, scratch.active, batch, features, hidden, first, end)
+        else:
+            see_before(scratch.y, scratch.active, batch, features, keys, 0, hidden, first)
+        hide_strangers(scratch.y, batch, plan.graph, plan.owner, hidden, i)
+        propagate(
+            scratch.w, scratch.y, scratch.z, scratch.fans, plan.pads, plan.row_start, batch
+        )
         for c in range(batch):
-            row = c * plan.pads[0]
-            if full:
-                see_all(x, row, features, c, plan, i)
-            else:
-                see_before(x, row, features, c, keys, 0, plan.hidden_value, first, end)
-            hide_strangers(x, row, plan, i)
-        propagate(plan, i, weights, biases, x, hidden, logits, batch)
-        for c in range(batch):
-            at = c * plan.top
-            write_probabilities(probs, c, start, logits, at, raw, d, plan.floor[i])
+            write_probabilities(probs, c, start, scratch.z, c, scratch.row, d, plan.floor[i])
 
 
 @_jit()
 def train(
-    theta, moment1, moment2, steps, plan, schedule, stream,
-    points, features, old, advantages, weighting, keys, i0, i1,
+    theta, moment1, moment2, steps, plan, schedule, stream, scratch,
+    points, features, old, advantages, weights, keys, i0, i1,
 ):  # fmt: skip
-    """All epochs of variables i0 to i1 of one run."""
-    last, total, top = len(plan.widths) - 1, len(points), plan.top
-    w, b = np.zeros(plan.weight_start[-1], np.float32), np.zeros(plan.bias_start[-1], np.float32)
-    m, mb = np.zeros_like(w), np.zeros_like(b)
-    v, vb = np.zeros_like(w), np.zeros_like(b)
-    x = np.zeros(total * plan.pads[0], np.float32)
-    hidden = np.zeros((last + 1, total * top), np.float32)
-    logits, raw = np.zeros(total * top, np.float32), np.zeros(top, np.float32)
-    delta = np.zeros(total * top, np.float32)  # d objective / d pre-activations, `top` a candidate
-    below = np.zeros(total * top, np.float32)  # the same, of the layer below
-    g, gb = np.zeros(max(plan.pads.max(), top), np.float32), np.zeros(top, np.float32)
-    active = np.empty(total, np.int64)
-    scratch = np.empty((len(plan.cards) + 3) // 4 * 4, np.uint32)
-    beta = f32(schedule.beta)
+    """All epochs of variables i0 to i1 of one run; no keys: a variable sees all others."""
+    # arrays are taken out of their tuples here, not in the loops: each time is a reference count
+    w, m, v, y, z, row = scratch.w, scratch.m, scratch.v, scratch.y, scratch.z, scratch.row
+    active, fans, drops, delta = scratch.active, scratch.fans, scratch.words, scratch.delta
+    pads, row_start, rates, graph = plan.pads, plan.row_start, plan.rates, plan.graph
+    hidden, owner = plan.hidden_value, plan.owner
+    last, total, bias, beta = len(pads) - 1, len(points), row_start[-1], f32(schedule.beta)
     # 1 - beta2 from its double: taken from the rounded beta2 it would be off by 1e-5
     decay = (
         f32(schedule.beta1), f32(schedule.beta2),
@@ -622,67 +637,62 @@ def train(
     for i in range(i0, i1):
         batch = 0
         for c in range(total):
-            if weighting[c, i] != ZERO:
+            if weights[c, i] != ZERO:
                 active[batch] = c
                 batch += 1
         if plan.outputs[i] == 0 or batch == 0:
             continue
         first, end = plan.feature_start[i], plan.feature_start[i + 1]
         d, start, floor = plan.cards[i], plan.value_start[i], plan.floor[i]
-        copy_variable(plan, i, theta, w, b, False)
-        m[:], v[:] = ZERO, ZERO
-        mb[:], vb[:] = ZERO, ZERO
+        load(plan, i, theta, w, fans)
         if kept:
-            copy_variable(plan, i, moment1, m, mb, False)
-            copy_variable(plan, i, moment2, v, vb, False)
+            load(plan, i, moment1, m, fans)
+            load(plan, i, moment2, v, fans)
+        else:
+            m[:], v[:] = ZERO, ZERO
         power1, power2 = schedule.beta1**steps, schedule.beta2**steps
         for epoch in range(schedule.epochs):
-            for a in range(batch):
-                c, row = active[a], a * plan.pads[0]
-                if schedule.masking == UNMASKED:
-                    see_all(x, row, features, c, plan, i)
-                else:
-                    e = epoch % len(keys)
-                    see_before(x, row, features, c, keys, e, plan.hidden_value, first, end)
-                hide_strangers(x, row, plan, i)
-                hide_dropped(x, row, plan, i, scratch, c, DROP_T + 256 * epoch, stream)
-            propagate(plan, i, w, b, x, hidden, logits, batch)
-            for a in range(batch):
-                c = active[a]
-                output_slope(
-                    delta, a * top, logits, raw, points[c, i], old, c, start, advantages[c, i],
-                    weighting[c, i] / f32(total), d, floor, beta, schedule.kl,
+            if len(keys) == 0:
+                see_all(y, active, batch, features, hidden, first, end)
+            else:
+                see_before(y, active, batch, features, keys, epoch % len(keys), hidden, first)
+            hide_strangers(y, batch, graph, owner, hidden, i)
+            if stream.threshold > 0:
+                for a in range(batch):
+                    tag = DROP_T + 256 * epoch
+                    hide_dropped(y, a, owner, hidden, i, drops, active[a], tag, stream)
+            propagate(w, y, z, fans, pads, row_start, batch)
+            if d == 2:
+                slopes_2(
+                    delta, z, active, batch, points, i, old, start, advantages, weights, floor, beta
+                )
+            else:
+                slopes(
+                    delta, z, row, active, batch, points, i, old, start, advantages, weights,
+                    d, floor, beta, schedule.kl,
                 )  # fmt: skip
             power1 *= schedule.beta1
             power2 *= schedule.beta2
             correction = math.sqrt(1.0 - power2)
             eps = f32(schedule.eps * correction)
             for layer in range(last, -1, -1):
-                rows, width, at = _fan_out(plan, i, layer), plan.pads[layer], plan.weight_start[layer]
-                source = x if layer == 0 else hidden[layer - 1]
-                if layer > 0:  # back through the weights before their step, and the tanh below
-                    for a in range(batch):
-                        combine(below, a * top, delta, a * top, 1, w[at:], rows, width)
-                        for f in range(width):
-                            y = source[a * width + f]
-                            below[a * top + f] *= ONE - y * y
-                if plan.rates[layer] > 0.0:
-                    rate = f32(plan.rates[layer] * correction / (1.0 - power1))
-                    for k in range(rows):
-                        if batch == 10:
-                            adam_10(
-                                w, m, v, at + k * width, delta, k, top, source, width,
-                                rate, eps, decay,
-                            )  # fmt: skip
-                        else:
-                            combine(g, 0, delta, k, top, source, batch, width)
-                            adam(w, m, v, at + k * width, g, width, rate, eps, decay)
-                        gb[k] = ZERO
-                        for a in range(batch):
-                            gb[k] += delta[a * top + k]
-                    adam(b, mb, vb, plan.bias_start[layer], gb, rows, rate, eps, decay)
-                delta, below = below, delta
-        copy_variable(plan, i, theta, w, b, True)
+                rows, width, r = fans[layer], pads[layer], row_start[layer]
+                side = (last - layer) % 2
+                if layer > 0:  # through the weights as they were before their step
+                    pull_back(w, r, rows, delta, side, y, layer, batch, width)
+                if rates[layer] > 0.0:
+                    rate = f32(rates[layer] * correction / (1.0 - power1))
+                    if batch == 10:
+                        ascend_10(w, m, v, r, rows, delta, side, y, layer, width, rate, eps, decay)
+                    else:
+                        ascend(
+                            w, m, v, r, rows, delta, side, y, layer, row, batch, width,
+                            rate, eps, decay,
+                        )  # fmt: skip
+                    ascend_biases(
+                        w, m, v, bias + layer, rows, delta, side, row, batch, rate, eps, decay
+                    )
+        store(plan, i, theta, w)
         if kept:
-            copy_variable(plan, i, moment1, m, mb, True)
-            copy_variable(plan, i, moment2, v, vb, True)
+            store(plan, i, moment1, m)
+            store(plan, i, moment2, v)

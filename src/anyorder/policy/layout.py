@@ -110,7 +110,8 @@ class Layout:
 
     def features_of(self, points: npt.NDArray[np.integer]) -> npt.NDArray[np.float32]:
         """Codes `(..., n)` as unmasked network inputs `(..., F)`."""
-        return self.codes[self.code_base + points[..., self.owner] * self.code_stride]
+        where = self.code_base + np.take(points, self.owner, axis=-1) * self.code_stride
+        return self.codes[where]
 
     def layers(
         self, theta: npt.NDArray[np.floating], i: int
