@@ -10,7 +10,8 @@ import numpy as np
 from numpy.random import BitGenerator, Generator, SeedSequence
 from numpy.typing import ArrayLike, NDArray
 
-from anyorder.problems.base import Problem, integer
+from anyorder._checks import integer, numbers
+from anyorder.problems.base import Problem
 from anyorder.space import Space
 
 Codes = NDArray[np.int32]
@@ -59,7 +60,7 @@ class Baseline(ABC):
     def tell(self, candidates: Any, values: ArrayLike) -> None:
         """Report the values of candidates, one number each; -inf is a value, NaN is not."""
         codes = self.space.encode(candidates)
-        told = _checked_values(values, len(codes))
+        told = numbers(values, len(codes))
         if not len(codes):
             return
         top = int(told.argmax())
@@ -110,16 +111,3 @@ def run(
         values[done : done + len(told)] = told
         done += len(told)
     return values
-
-
-def _checked_values(values: ArrayLike, expected: int) -> NDArray[np.float64]:
-    told = np.asarray(values)
-    if told.dtype.kind not in "biuf":
-        raise TypeError(f"values is {values!r}, expected a number for each candidate")
-    if told.shape != (expected,):
-        raise ValueError(f"values of shape {told.shape}, expected ({expected},)")
-    told = told.astype(np.float64)
-    missing = np.isnan(told)
-    if missing.any():
-        raise ValueError(f"value {int(missing.argmax())} is NaN, expected a number")
-    return told

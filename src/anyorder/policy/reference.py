@@ -13,37 +13,11 @@ import numpy.typing as npt
 
 from .base import Batch, Codes, Draw, Floats, Policy
 from .layout import Layout
-from .rng import DROP_G, DROP_T, ORDER_G, ORDER_T, VALUE, drop_threshold, uniform, words
-
-Bools = npt.NDArray[np.bool_]
+from .orders import Bools, before, dropped, order_keys
+from .rng import DROP_G, DROP_T, ORDER_G, ORDER_T, VALUE, uniform, words
 
 
 # --- what a variable sees ---------------------------------------------------------------------
-
-
-def order_keys(layout: Layout, seed: int, purpose: int, generation: int, row: int, epoch: int = 0
-               ) -> npt.NDArray[np.uint32]:
-    """Sort keys of one candidate's order: uniform i.i.d. keys are a uniform permutation."""
-    config = layout.config
-    kind = config.generation_order if purpose == ORDER_G else config.training_order
-    if kind == "fixed":
-        return np.arange(layout.n, dtype=np.uint32)
-    row = 0 if config.order_per == "population" else row
-    return words(seed, purpose, generation, row, layout.n, epoch=epoch)
-
-
-def before(keys: npt.NDArray[np.uint32], i: int) -> Bools:
-    """The causal mask sigma(x)_{<i}: which variables come before i."""
-    index = np.arange(len(keys))
-    return (keys < keys[i]) | ((keys == keys[i]) & (index < i))
-
-
-def dropped(layout: Layout, seed: int, purpose: int, generation: int, row: int, i: int, p: float,
-            epoch: int = 0) -> Bools:
-    """Structural dropout: which variables are hidden from i though they come before it."""
-    blocks = -(-layout.n // 4)
-    word = words(seed, purpose, generation, row, layout.n, epoch=epoch, first_block=i * blocks)
-    return word < drop_threshold(p)
 
 
 def inputs(layout: Layout, features: Floats, visible: Bools, i: int) -> Floats:

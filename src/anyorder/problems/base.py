@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from abc import ABC, abstractmethod
 from typing import Any, Literal
 
@@ -107,19 +106,3 @@ class Problem(ABC):
 
     def __repr__(self) -> str:
         return f"<problem {self.name}>"
-
-
-def integer(what: str, value: object, minimum: int, maximum: int | None = None) -> int:
-    """The value as an int within its bounds; `what` names it in the error."""
-    expected = f"an integer of at least {minimum}"
-    if maximum is not None:
-        expected = f"an integer from {minimum} to {maximum}"
-    try:
-        number = operator.index(value)  # type: ignore[arg-type]
-    except TypeError:
-        raise TypeError(f"{what} is {value!r}, expected {expected}") from None
-    if isinstance(value, bool):
-        raise TypeError(f"{what} is {value!r}, expected {expected}")
-    if number < minimum or (maximum is not None and number > maximum):
-        raise ValueError(f"{what} is {number}, expected {expected}")
-    return number

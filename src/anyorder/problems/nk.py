@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from anyorder.problems.base import Graph, Problem, integer
+from anyorder._checks import integer
+from anyorder.problems.base import Graph, Problem
 from anyorder.space import Space
 
 # One gibibyte of contributions: more is a slip of k, not an instance.

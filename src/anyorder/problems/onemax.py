@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from anyorder.problems.base import Graph, Problem, integer
+from anyorder._checks import integer
+from anyorder.problems.base import Graph, Problem
 from anyorder.space import Space
 
 

@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from anyorder.problems.base import Graph, Problem, integer
+from anyorder._checks import integer
+from anyorder.problems.base import Graph, Problem
 from anyorder.space import Space
 
 # Energies on the edges of a clause, one function a row, and the least energy of each function.

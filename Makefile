@@ -1,0 +1,48 @@
+# Everything starts from a bare clone: each target sets up what it needs.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: demo test test-slow lint format bench clean
+
+demo: $(VENV)/.base
+	$(BIN)/python examples/demo.py
+
+test: $(VENV)/.dev
+	$(BIN)/python -m pytest -m "not slow"
+
+test-slow: $(VENV)/.dev
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(VENV)/.dev
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(VENV)/.bench
+	$(BIN)/python benchmarks/engines.py
+	$(BIN)/python benchmarks/reproduce_core.py
+	$(BIN)/python benchmarks/integer_encoding.py
+
+clean:
+	rm -rf $(VENV) out
+
+$(VENV)/.venv:
+	$(PYTHON) -m venv $(VENV)
+	touch $@
+
+$(VENV)/.base: $(VENV)/.venv pyproject.toml
+	$(BIN)/pip install -q -e '.[plot]'
+	touch $@
+
+$(VENV)/.dev: $(VENV)/.venv pyproject.toml
+	$(BIN)/pip install -q -e '.[dev]'
+	touch $@ $(VENV)/.base
+
+$(VENV)/.bench: $(VENV)/.venv pyproject.toml
+	$(BIN)/pip install -q -e '.[dev,bench]'
+	touch $@ $(VENV)/.base $(VENV)/.dev

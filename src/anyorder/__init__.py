@@ -1,0 +1,35 @@
+"""anyorder: black-box optimisation over discrete variables by order-invariant RL.
+
+    import anyorder as ao
+
+    space = ao.Space({"cache": ao.Binary(), "algo": ao.Categorical(["a", "b", "c"]),
+                      "depth": ao.Integer(1, 8)})
+    result = ao.maximize(f, space, budget=10_000, seed=0)
+
+What is named here is the public interface; nothing else is.
+"""
+
+from . import baselines, problems
+from ._version import __version__
+from .config import PRESETS, Config
+from .loop import maximize, minimize
+from .optimizer import Optimizer
+from .result import History, Result
+from .space import Binary, Categorical, Integer, Space
+
+__all__ = [
+    "PRESETS",
+    "Binary",
+    "Categorical",
+    "Config",
+    "History",
+    "Integer",
+    "Optimizer",
+    "Result",
+    "Space",
+    "__version__",
+    "baselines",
+    "maximize",
+    "minimize",
+    "problems",
+]

@@ -1,0 +1,5 @@
+"""`python -m anyorder` is the command `anyorder`."""
+
+from .cli import main
+
+main()

@@ -1,0 +1,61 @@
+"""Checks of what users pass: each error names the value and what was expected."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+
+def integer(what: str, value: object, minimum: int, maximum: int | None = None) -> int:
+    """The value as an int within its bounds; `what` names it in the error."""
+    expected = f"an integer of at least {minimum}"
+    if maximum is not None:
+        expected = f"an integer from {minimum} to {maximum}"
+    try:
+        number = operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        raise TypeError(f"{what} is {value!r}, expected {expected}") from None
+    if isinstance(value, bool):
+        raise TypeError(f"{what} is {value!r}, expected {expected}")
+    if number < minimum or (maximum is not None and number > maximum):
+        raise ValueError(f"{what} is {number}, expected {expected}")
+    return number
+
+
+def number(what: str, value: Any) -> float:
+    """The value as a float; None, like NaN, is a failure and becomes NaN."""
+    if value is None:
+        return float("nan")
+    try:
+        if isinstance(value, str | bytes):
+            raise TypeError
+        return float(value)
+    except (TypeError, ValueError):
+        raise TypeError(f"{what} is {value!r}, expected a number") from None
+
+
+def numbers(values: Any, expected: int, *, nan: bool = False) -> npt.NDArray[np.float64]:
+    """One number for each candidate, a lone one for one; NaN only where it is allowed."""
+    listed = [values] if np.ndim(values) == 0 else values
+    if len(listed) != expected:
+        raise ValueError(f"{len(listed)} values, expected {expected}: one for each candidate")
+    if isinstance(listed, np.ndarray) and listed.ndim == 1 and listed.dtype.kind in "biuf":
+        result = listed.astype(np.float64)
+    else:
+        result = np.array([number(f"value {k}", value) for k, value in enumerate(listed)], float)
+    if not nan and np.isnan(result).any():
+        raise ValueError(f"value {int(np.isnan(result).argmax())} is NaN or None, expected a number")
+    return result
+
+
+def graph(matrix: npt.ArrayLike, n: int) -> npt.NDArray[np.bool_]:
+    """An interaction graph: n x n, True and False."""
+    array = np.asarray(matrix)
+    if array.shape != (n, n):
+        raise ValueError(f"graph has shape {array.shape}, expected ({n}, {n})")
+    if array.dtype.kind not in "biu" or not np.isin(array, (0, 1)).all():
+        raise ValueError(f"graph has {array.dtype} values, expected only True and False (1 and 0)")
+    return array.astype(np.bool_)

@@ -1,0 +1,428 @@
+"""Ask and tell: the only stateful class of the search."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ._checks import graph as checked_graph
+from ._checks import integer, numbers
+from ._version import __version__
+from .config import Config, resolve
+from .policy import Batch, Draw, Policy, create, make_layout
+from .policy.advantage import advantages
+from .policy.orders import order_keys
+from .policy.rng import ORDER_G
+from .space import Space
+
+FORMAT, VERSION = "anyorder-optimizer", 1
+
+
+@dataclass
+class _Candidate:
+    """A candidate from its birth to its training."""
+
+    number: int  # of all the run's candidates
+    generation: int  # whose policy it was drawn from
+    index: int  # among the candidates drawn from that policy
+    restart: int  # how often the policy had been started afresh
+    codes: npt.NDArray[np.int32]
+    probs: npt.NDArray[np.floating]  # the distributions it was drawn from
+    value: float = 0.0  # once told; maximised; NaN: it failed
+
+
+class Optimizer:
+    """Order-invariant RL-EDA as ask and tell.
+
+    `ask` draws candidates from the policy; `tell` takes their values, any number at a time and in
+    any order. Whenever `config.population` answers are in, the policy trains on them. Each
+    candidate keeps the distributions it was drawn from, so answers that come late are weighed
+    rightly. The same calls with the same seed give the same candidates, on every engine and with any
+    number of threads.
+
+    Parameters
+    ----------
+    space
+        Where to search.
+    seed
+        An integer from 0 to 2**64 - 1; None draws one (see `.seed`).
+    config
+        A preset ("default", "text", "authors") or a `Config`.
+    engine
+        "auto", "cpu" or "reference".
+    direction
+        "maximize" or "minimize".
+    graph
+        An n x n boolean matrix, True where variable i may depend on j, if that is known.
+    """
+
+    def __init__(
+        self,
+        space: Space,
+        seed: int | None = None,
+        config: Config | str = "default",
+        engine: str = "auto",
+        *,
+        direction: str = "maximize",
+        graph: npt.ArrayLike | None = None,
+    ) -> None:
+        if not isinstance(space, Space):
+            raise TypeError(f"space must be a Space, got {space!r}")
+        if direction not in ("maximize", "minimize"):
+            raise ValueError(f"direction must be 'maximize' or 'minimize', got {direction!r}")
+        self.space = space
+        self.seed = secrets.randbits(32) if seed is None else integer("seed", seed, 0, 2**64 - 1)
+        self.config = resolve(config)
+        self.direction = direction
+        known = None if graph is None else checked_graph(graph, len(space))
+        layout = make_layout(space.cardinalities, space.ordered, self.config, known)
+        self._engine = create(engine, layout)
+        self._layout = layout
+        self._sign = 1.0 if direction == "maximize" else -1.0
+        self._policy = self._engine.fresh([self.seed], [0])
+
+        self._generation = 0  # trainings so far
+        self._age = 0  # trainings of this policy, since it was started afresh
+        self._drawn = 0  # candidates drawn from this generation's policy
+        self._asked = 0  # candidates handed out
+        self._told = 0  # values taken
+        self._collapsed = 0  # generations in a row that the population has been nearly one point
+        self._restarts: list[int] = []
+        self._diversity = 1.0
+        self._suggested: list[npt.NDArray[np.int32]] = []
+        self._pending: dict[bytes, deque[_Candidate]] = {}
+        self._answered: list[_Candidate] = []
+        self._best: npt.NDArray[np.int32] | None = None
+        self._best_value = -np.inf
+
+    # --- what can be seen -----------------------------------------------------------------------
+
+    @property
+    def engine(self) -> str:
+        """The engine in use."""
+        return self._engine.name
+
+    @property
+    def best(self) -> Any:
+        """The best candidate told so far, the first of equals; None before any."""
+        return None if self._best is None else self.space.one(self._best)
+
+    @property
+    def best_value(self) -> float:
+        """Its value; the worst infinity before any."""
+        return self._sign * self._best_value
+
+    @property
+    def told(self) -> int:
+        """How many values have been told."""
+        return self._told
+
+    @property
+    def generation(self) -> int:
+        """How often the policy has trained."""
+        return self._generation
+
+    @property
+    def restarts(self) -> tuple[int, ...]:
+        """After how many told values the policy was started afresh, each time."""
+        return tuple(self._restarts)
+
+    @property
+    def diversity(self) -> float:
+        """Share of the last generation's values that differ from its best candidate's."""
+        return self._diversity
+
+    # --- ask and tell ---------------------------------------------------------------------------
+
+    def ask(self, n: int | None = None) -> Any:
+        """Candidates to evaluate: a generation, or any number `n`.
+
+        A list of dicts for a named space, else an integer matrix with a row per candidate. Asking
+        again before telling draws more from the same policy.
+        """
+        return self.space.decode(
+            self._draw(self.config.population if n is None else integer("n", n, 1))
+        )
+
+    def _draw(self, count: int) -> npt.NDArray[np.int32]:
+        """`ask`, as codes."""
+        first = self._suggested[:count]
+        codes = np.empty((count, len(self.space)), np.int32)
+        probs = np.empty((count, self._layout.values), self._policy.theta.dtype)
+        if first:
+            points = np.stack(first)
+            keys = np.stack(
+                [
+                    order_keys(self._layout, self.seed, ORDER_G, self._generation, self._drawn + k)
+                    for k in range(len(first))
+                ]
+            )
+            codes[: len(first)] = points
+            probs[: len(first)] = self._engine.conditionals(
+                self._policy, points[None], keys[None]
+            )[0]
+        if count > len(first):
+            config = self.config
+            draw = Draw(
+                seeds=[self.seed],
+                generations=[self._generation],
+                first=[self._drawn + len(first)],
+                drop=[config.drop_generation * config.drop_decay**self._age],
+                count=count - len(first),
+            )
+            drawn, behaviour = self._engine.sample(self._policy, draw)
+            codes[len(first) :], probs[len(first) :] = drawn[0], behaviour[0]
+        for k in range(count):
+            candidate = _Candidate(
+                self._asked + k, self._generation, self._drawn + k, len(self._restarts),
+                codes[k], probs[k],
+            )  # fmt: skip
+            self._pending.setdefault(codes[k].tobytes(), deque()).append(candidate)
+        del self._suggested[:count]
+        self._drawn += count
+        self._asked += count
+        return codes
+
+    def suggest(self, candidate: Any) -> None:
+        """Put a point of your own into what `ask` gives next, ahead of what the policy draws.
+
+        It is evaluated and trained on like any other; its behaviour distribution is what the policy
+        gives each of its values.
+        """
+        self._suggested.append(self._encode(candidate)[0])
+
+    def tell(self, candidates: Any, values: Any, *, on_failure: str = "raise") -> None:
+        """Report values: of any candidates asked, in any order, or of points never asked.
+
+        Points that were never asked count for `best` only. One candidate and one number will do as
+        well as a batch. Infinities are values like others. A bad argument changes nothing.
+
+        Parameters
+        ----------
+        candidates
+            Any of what `ask` gave, or other points of the space.
+        values
+            A number for each.
+        on_failure
+            What NaN (or None) means: "raise" a ValueError; "worst": rank the candidate below every
+            success; "skip": leave it out of its generation.
+        """
+        if on_failure not in ("raise", "worst", "skip"):
+            raise ValueError(f"on_failure must be raise, worst or skip; got {on_failure!r}")
+        codes = self._encode(candidates)
+        told = numbers(values, len(codes), nan=on_failure != "raise")
+        self._take(codes, told, skip=on_failure == "skip")
+
+    def _take(
+        self, codes: npt.NDArray[np.int32], values: npt.NDArray[np.float64], skip: bool = False
+    ) -> None:
+        """`tell`, as codes and checked values."""
+        matched: list[_Candidate] = []
+        for row, value in zip(codes, self._sign * values, strict=True):
+            if value > self._best_value or (self._best is None and not np.isnan(value)):
+                self._best, self._best_value = row.copy(), float(value)
+            waiting = self._pending.get(row.tobytes())
+            if waiting is None:
+                continue
+            candidate = waiting.popleft()
+            if not waiting:
+                del self._pending[row.tobytes()]
+            candidate.value = float(value)
+            # what was drawn before a restart would pull the fresh policy back to where it was stuck
+            if candidate.restart == len(self._restarts) and not (skip and np.isnan(value)):
+                matched.append(candidate)
+        self._told += len(codes)
+        self._answered += matched
+        while len(self._answered) >= self.config.population:
+            self._train_generation()
+
+    def _train_generation(self) -> None:
+        # by number, so that the order in which answers arrive does not matter
+        self._answered.sort(key=lambda candidate: candidate.number)
+        size, n, config = self.config.population, len(self.space), self.config
+        group, self._answered = self._answered[:size], self._answered[size:]
+        points = np.stack([candidate.codes for candidate in group])
+        values = np.array([candidate.value for candidate in group])
+        advantage = advantages(values, config.utility, config.ties)
+        batch = Batch(
+            seeds=[self.seed],
+            generations=[self._generation],
+            points=points[None],
+            old=np.stack([candidate.probs for candidate in group])[None],
+            advantages=np.broadcast_to(advantage[None, :, None], (1, size, n)),
+            weights=np.ones((1, size, n)),
+            drop=[config.drop_training * config.drop_decay**self._age],
+            stamps=np.array([[(c.generation, c.index) for c in group]], np.int64),
+        )
+        self._engine.train(self._policy, batch)
+        self._generation += 1
+        self._age += 1
+        self._drawn = 0
+        self._restart_if_collapsed(points, values)
+
+    def _restart_if_collapsed(
+        self, points: npt.NDArray[np.int32], values: npt.NDArray[np.float64]
+    ) -> None:
+        free = self.space.cardinalities > 1
+        best = points[np.argmax(np.where(np.isnan(values), -np.inf, values))]
+        agree = points[:, free] == best[free]
+        self._diversity = float(1.0 - agree.mean()) if agree.size else 0.0
+        limit = self.config.restart_agreement
+        if limit is None or not agree.size:
+            return
+        self._collapsed = self._collapsed + 1 if 1.0 - self._diversity >= limit else 0
+        if self._collapsed >= self.config.restart_patience:
+            self._restarts.append(self._told)
+            self._policy = self._engine.fresh([self.seed], [len(self._restarts)])
+            self._age = self._collapsed = 0
+            self._answered.clear()
+
+    def _encode(self, candidates: Any) -> npt.NDArray[np.int32]:
+        single = isinstance(candidates, Mapping) or (
+            not self.space.named and np.ndim(candidates) == 1 and len(candidates) > 0
+        )
+        return self.space.encode([candidates] if single else candidates)
+
+    # --- state ----------------------------------------------------------------------------------
+
+    def state_dict(self) -> dict[str, npt.NDArray[Any]]:
+        """Everything, as a dict of NumPy arrays: `np.savez(path, **state)` keeps it.
+
+        `from_state` continues bit for bit. There is nothing pickled in it.
+        """
+        pending = sorted(
+            (candidate for waiting in self._pending.values() for candidate in waiting),
+            key=lambda candidate: candidate.number,
+        )
+        kept = pending + self._answered
+        header = {
+            "format": FORMAT,
+            "version": VERSION,
+            "library": __version__,
+            "space": self.space.to_dict(),
+            "config": self.config.to_dict(),
+            "engine": self.engine,
+            "direction": self.direction,
+            "seed": self.seed,
+            **{name: getattr(self, f"_{name}") for name in _COUNTERS},
+            "restarts": self._restarts,
+            "pending": len(pending),
+        }
+        n, values = len(self.space), self._layout.values
+        graph = self._layout.graph
+        best = np.zeros((0, n), np.int32) if self._best is None else self._best[None]
+        return {
+            "header": np.array(json.dumps(header)),
+            "theta": self._policy.theta.copy(),
+            "adam_m": self._policy.m.copy(),
+            "adam_v": self._policy.v.copy(),
+            "adam_steps": self._policy.steps.copy(),
+            "graph": np.zeros((0, 0), np.bool_) if graph is None else graph.copy(),
+            "best": best.copy(),
+            "scalars": np.array([self._best_value, self._diversity]),
+            "suggested": np.array(self._suggested, np.int32).reshape(-1, n),
+            "codes": np.array([c.codes for c in kept], np.int32).reshape(-1, n),
+            "probs": np.array([c.probs for c in kept], self._policy.theta.dtype).reshape(
+                -1, values
+            ),
+            "stamps": np.array(
+                [(c.number, c.generation, c.index, c.restart) for c in kept], np.int64
+            ).reshape(-1, 4),
+            "values": np.array([c.value for c in kept]),
+        }
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any], engine: str | None = None) -> Optimizer:
+        """The optimiser that `state_dict` described; `engine` moves it to another engine."""
+        header = _read_header(state)
+        arrays = {}
+        for name in _ARRAYS:
+            if name not in state:
+                raise ValueError(f"the state has no {name!r}: it is truncated")
+            arrays[name] = np.asarray(state[name])
+        try:
+            space, config = Space.from_dict(header["space"]), Config.from_dict(header["config"])
+            graph = arrays["graph"] if arrays["graph"].size else None
+            self = cls(
+                space, header["seed"], config, engine or header["engine"],
+                direction=header["direction"], graph=graph,
+            )  # fmt: skip
+            for name in _COUNTERS:
+                setattr(self, f"_{name}", int(header[name]))
+            self._restarts = [int(told) for told in header["restarts"]]
+            pending = int(header["pending"])
+        except (KeyError, TypeError) as error:
+            raise ValueError(f"the state's header is damaged: {error!r}") from error
+        self._restore(arrays, pending)
+        return self
+
+    def _restore(self, arrays: dict[str, npt.NDArray[Any]], pending: int) -> None:
+        n, policy, kept = len(self.space), self._policy, len(arrays["stamps"])
+        expected = {
+            "theta": policy.theta.shape,
+            "adam_m": policy.m.shape,
+            "adam_v": policy.v.shape,
+            "adam_steps": policy.steps.shape,
+            "best": (len(arrays["best"]) and 1, n),
+            "scalars": (2,),
+            "suggested": (len(arrays["suggested"]), n),
+            "codes": (kept, n),
+            "probs": (kept, self._layout.values),
+            "stamps": (kept, 4),
+            "values": (kept,),
+        }
+        for name, shape in expected.items():
+            if arrays[name].shape != shape:
+                raise ValueError(
+                    f"the state's {name!r} has shape {arrays[name].shape}, expected {shape}: "
+                    "it is damaged or of another space"
+                )
+        floats = policy.theta.dtype
+        self._policy = Policy(
+            arrays["theta"].astype(floats),
+            arrays["adam_m"].astype(floats),
+            arrays["adam_v"].astype(floats),
+            arrays["adam_steps"].astype(np.int64),
+        )
+        self._best = arrays["best"][0].astype(np.int32) if len(arrays["best"]) else None
+        self._best_value, self._diversity = (float(value) for value in arrays["scalars"])
+        self._suggested = [row.astype(np.int32) for row in arrays["suggested"]]
+        for k in range(kept):
+            candidate = _Candidate(
+                *(int(entry) for entry in arrays["stamps"][k]),
+                arrays["codes"][k].astype(np.int32),
+                arrays["probs"][k].astype(floats),
+                float(arrays["values"][k]),
+            )
+            if k < pending:
+                self._pending.setdefault(candidate.codes.tobytes(), deque()).append(candidate)
+            else:
+                self._answered.append(candidate)
+
+
+_COUNTERS = ("generation", "age", "drawn", "asked", "told", "collapsed")
+_ARRAYS = ("theta", "adam_m", "adam_v", "adam_steps", "graph", "best", "scalars", "suggested",
+           "codes", "probs", "stamps", "values")  # fmt: skip
+
+
+def _read_header(state: Mapping[str, Any]) -> dict[str, Any]:
+    try:
+        header = json.loads(str(state["header"]))
+        form, version = header["format"], header["version"]
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError("this is not the state of an anyorder.Optimizer, or it is truncated") from error
+    if form != FORMAT:
+        raise ValueError(f"the state is a {form!r}, expected {FORMAT!r}")
+    if version != VERSION:
+        raise ValueError(
+            f"the state has version {version!r} (anyorder {header.get('library')}); "
+            f"this is anyorder {__version__}, which reads version {VERSION}"
+        )
+    return dict(header)

@@ -1,0 +1,94 @@
+"""Figures. What is drawn is extracted by one function and drawn by another."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .result import Result
+
+# Okabe and Ito's colours, which people with any colour vision can tell apart; ours is the first.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One run as it is drawn."""
+
+    values: npt.NDArray[np.float64]
+    best: npt.NDArray[np.float64]
+    restarts: tuple[int, ...]
+    detailed: bool  # a run of ours: its evaluations and restarts are shown as well
+
+
+def curve(run: Result | npt.ArrayLike) -> Curve:
+    """The curve of a result, or of the values of a maximising run in order of evaluation."""
+    if isinstance(run, Result):
+        history = run.history
+        return Curve(history.values, history.best, history.restarts, True)
+    values = np.asarray(run, np.float64)
+    return Curve(values, np.maximum.accumulate(values), (), False)
+
+
+def convergence(
+    runs: Mapping[str, Result | npt.ArrayLike],
+    path: str | os.PathLike[str] | None = None,
+    title: str | None = None,
+) -> Any:
+    """Best value against evaluations; written to `path`, or returned as a Matplotlib figure."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise ImportError(
+            "figures need Matplotlib: pip install 'anyorder[plot]'", name="matplotlib"
+        ) from error
+    figure = Figure(figsize=(7.5, 4.5), layout="constrained")
+    axes = figure.subplots()
+    curves = {label: curve(run) for label, run in runs.items()}
+    for colour, (label, line) in zip(_colours(len(curves)), curves.items(), strict=True):
+        _draw(axes, label, line, colour)
+    _frame(axes, list(curves.values()))
+    axes.set_xlabel("evaluations")
+    axes.set_ylabel("value (line: best so far)")
+    if title is not None:
+        axes.set_title(title, loc="left", fontsize=11)
+    axes.grid(alpha=0.25, linewidth=0.6)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(frameon=False, loc="lower right")
+    if path is None:
+        return figure
+    figure.savefig(path, dpi=150)
+    return None
+
+
+def _colours(count: int) -> list[str]:
+    return [COLOURS[k % len(COLOURS)] for k in range(count)]
+
+
+def _draw(axes: Any, label: str, line: Curve, colour: str) -> None:
+    count = np.arange(1, len(line.best) + 1)
+    if line.detailed:
+        axes.plot(count, line.values, ",", color=colour, alpha=0.35, rasterized=True)
+        for k, told in enumerate(line.restarts):
+            name = "policy started afresh" if k == 0 else None
+            axes.axvline(told, color=colour, alpha=0.5, linewidth=0.8, linestyle=":", label=name)
+    axes.step(count, line.best, where="post", color=colour, linewidth=2.0, label=label)
+    axes.plot(count[-1], line.best[-1], "o", color=colour, markersize=4)
+
+
+def _frame(axes: Any, curves: list[Curve]) -> None:
+    """Limits that show the lines, and of the single evaluations all but the worst."""
+    shown = [line.best for line in curves]
+    shown += [line.values for line in curves if line.detailed]
+    finite = np.concatenate(shown)
+    finite = finite[np.isfinite(finite)]
+    if finite.size:
+        low, high = np.quantile(finite, 0.002), finite.max()
+        low, high = (low, high) if low < high else (low - 0.5, high + 0.5)
+        axes.set_ylim(low - 0.03 * (high - low), high + 0.06 * (high - low))
+    axes.set_xlim(0, max(len(line.best) for line in curves) * 1.01)
