@@ -50,7 +50,8 @@ class Config:
         A factor on the learning rate for each layer, from the inputs to the output; 0 freezes a
         layer. None: all 1.
     input_rate
-        The first layer's rate is multiplied by min(1, input_rate / n) besides. None: it is not.
+        The rate of the first layer's weights (not its biases) is multiplied by
+        min(1, input_rate / n) besides. None: it is not.
     beta
         Weight of the KL penalty.
     kl
@@ -93,7 +94,9 @@ class Config:
     learning_rate: float = 1e-3
     layer_rates: tuple[float, ...] | None = None
     # Under Adam all input weights move at one speed, so a pre-activation moves in proportion to
-    # their number; 12.8 / n makes up for it (measured at n = 128, rate 0.1).
+    # their number; 12.8 / n makes up for it (a factor of 0.1 at n = 128). Biases must keep the full
+    # rate: they are how a network learns its marginal, and slowed down with the weights they make
+    # the whole search slower than it was.
     input_rate: float | None = 12.8
     beta: float = 1.0
     kl: str = "categorical"

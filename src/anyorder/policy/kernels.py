@@ -680,8 +680,9 @@ def train(
                 side = (last - layer) % 2
                 if layer > 0:  # through the weights as they were before their step
                     pull_back(w, r, rows, delta, side, y, layer, batch, width)
-                if rates[layer] > 0.0:
-                    rate = f32(rates[layer] * correction / (1.0 - power1))
+                step = correction / (1.0 - power1)
+                if rates[layer, 0] > 0.0:
+                    rate = f32(rates[layer, 0] * step)
                     if batch == 10:
                         ascend_10(w, m, v, r, rows, delta, side, y, layer, width, rate, eps, decay)
                     else:
@@ -689,9 +690,11 @@ def train(
                             w, m, v, r, rows, delta, side, y, layer, row, batch, width,
                             rate, eps, decay,
                         )  # fmt: skip
+                if rates[layer, 1] > 0.0:
                     ascend_biases(
-                        w, m, v, bias + layer, rows, delta, side, row, batch, rate, eps, decay
-                    )
+                        w, m, v, bias + layer, rows, delta, side, row, batch,
+                        f32(rates[layer, 1] * step), eps, decay,
+                    )  # fmt: skip
         store(plan, i, theta, w)
         if kept:
             store(plan, i, moment1, m)

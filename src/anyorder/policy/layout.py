@@ -54,7 +54,7 @@ class Layout:
     widths
         `(L + 1,)`: number of inputs of each layer: F, then the hidden widths.
     rates
-        `(L + 1,)`: learning rate of each layer.
+        `(L + 1, 2)`: learning rates of each layer's weights and of its biases; 0 freezes them.
     theta_start
         `(n + 1,)`: where variable i's parameters start.
     floor
@@ -190,11 +190,11 @@ def make_layout(
     weights = widths[:-1] @ widths[1:] + widths[1:].sum()  # of the hidden layers, with biases
     size = np.where(outputs > 0, weights + outputs * (widths[-1] + 1), 0)
 
-    rates = np.full(len(widths), config.learning_rate)
+    rates = np.full((len(widths), 2), config.learning_rate)
     if config.layer_rates is not None:
-        rates *= config.layer_rates
-    if config.input_rate is not None and not univariate:
-        rates[0] *= min(1.0, config.input_rate / n)
+        rates *= np.array(config.layer_rates)[:, None]
+    if config.input_rate is not None:
+        rates[0, 0] *= min(1.0, config.input_rate / n)
 
     return Layout(
         config=config,

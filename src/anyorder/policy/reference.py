@@ -215,12 +215,11 @@ class ReferenceEngine:
                 config.kl,
             )
             step = (steps if kept else 0) + epoch + 1
-            for k in np.flatnonzero(layout.rates):
-                for part in range(2):  # weights, biases
-                    adam_step(
-                        layers[k][part], ms[k][part], vs[k][part], gradients[k][part], step, float(layout.rates[k]),
-                        config.adam_beta1, config.adam_beta2, layout.adam_eps,
-                    )  # fmt: skip
+            for k, part in np.argwhere(layout.rates > 0):  # part: weights, biases
+                adam_step(
+                    layers[k][part], ms[k][part], vs[k][part], gradients[k][part], step,
+                    layout.rates[k, part], config.adam_beta1, config.adam_beta2, layout.adam_eps,
+                )  # fmt: skip
 
     def _training_view(self, batch: Batch, r: int, c: int, i: int, epoch: int) -> Bools:
         layout, kind = self.layout, self.layout.config.training_order
