@@ -22,28 +22,29 @@ SEED = 0  # of everything; it was never chosen
 CARDS, ORDERED = (2, 3, 7, 2, 1, 5, 4, 6), (0, 0, 1, 0, 0, 0, 1, 0)
 
 
-@pytest.fixture(autouse=True, scope="session")
-def _remembered_words() -> Iterator[None]:
-    """The reference asks for the same order once a variable: remembering it makes it 5x faster."""
-    plain = reference.words
+@pytest.fixture(scope="module")
+def remembered_orders() -> Iterator[None]:
+    """The reference draws every order again for each variable; remembered, it is 4x faster."""
+    plain = reference.order_keys
 
     @functools.lru_cache(1 << 14)
-    def words(*args: Any, **kwargs: Any) -> Any:
-        result = plain(*args, **kwargs)
-        result.flags.writeable = False
-        return result
+    def order_keys(*args: Any) -> Any:
+        keys = plain(*args)
+        keys.flags.writeable = False
+        return keys
 
-    reference.words = words
+    reference.order_keys = order_keys  # type: ignore[assignment]
     yield
-    reference.words = plain
+    reference.order_keys = plain
 
 
 @dataclass(frozen=True)
 class Case:
     """A space, a configuration and a batch to compare engines on.
 
-    `sharp` multiplies the initial parameters, so that probabilities get far from uniform and beyond
-    the clip; `weights` is the share of (candidate, variable) pairs that count.
+    `cards` is repeated up to `n`. `sharp` multiplies the initial parameters, so that probabilities
+    get far from uniform and beyond the clip; `weights` is the share of (candidate, variable) pairs
+    that count; `graph` lets every variable see about half of the others.
     """
 
     config: Config
@@ -62,50 +63,66 @@ class Case:
         graph = np.random.default_rng(SEED).random((self.n, self.n)) < 0.5 if self.graph else None
         object.__setattr__(self, "layout", make_layout(cards, ordered, self.config, graph))
 
+    def replace(self, **settings: Any) -> Case:
+        """The same case under a changed configuration."""
+        return dataclasses.replace(self, config=self.config.replace(**settings))
+
     @property
     def seeds(self) -> list[int]:
-        """One seed a run; the second word of the key is used too."""
+        """One seed a run; they use both words of the key."""
         return [SEED + r + (r << 40) for r in range(self.runs)]
 
+    def engines(self) -> tuple[ReferenceEngine, ReferenceEngine, CpuEngine]:
+        """The exact one, a plain one in float32, and the one under test."""
+        plain = ReferenceEngine(self.layout, np.float32)
+        return ReferenceEngine(self.layout), plain, CpuEngine(self.layout, threads=2)
+
     def policy(self, engine: Engine) -> Policy:
-        """The policy every engine starts a comparison with."""
+        """The policy that every engine starts a comparison with."""
         policy = engine.fresh(self.seeds, [0] * self.runs)
         policy.theta *= self.sharp
         return policy
 
-    def draw(self, generation: int = 0, first: int = 0) -> Draw:
+    def draw(self, generation: int = 0, first: int = 0, count: int | None = None) -> Draw:
         """A request for a batch."""
         runs, config = self.runs, self.config
         drop = config.drop_generation * config.drop_decay**generation
-        return Draw(self.seeds, [generation] * runs, [first] * runs, [drop] * runs, self.batch)
+        count = self.batch if count is None else count
+        return Draw(self.seeds, [generation] * runs, [first] * runs, [drop] * runs, count)
 
     def answers(self, points: Any, old: Any, advantages: Any = None, generation: int = 0) -> Batch:
-        """Points to train on; advantages and weights are made up where none are given."""
+        """A batch to train on; advantages and weights are made up where none are given."""
         rng = np.random.default_rng([SEED, generation])
         stamps = np.zeros((*points.shape[:2], 2), np.int64)
         stamps[..., 0], stamps[..., 1] = generation, np.arange(points.shape[1])
         if advantages is None:
             advantages = rng.normal(size=points.shape)
-        weights = rng.uniform(0.5, 2, points.shape) * (rng.random(points.shape) < self.weights)
+        weights = rng.uniform(0.5, 2.0, points.shape) * (rng.random(points.shape) < self.weights)
         drop = self.config.drop_training * self.config.drop_decay**generation
         return Batch(
-            self.seeds, [generation] * self.runs, points, old, advantages, weights,
-            [drop] * self.runs, stamps,
+            seeds=self.seeds, generations=[generation] * self.runs, points=points, old=old,
+            advantages=advantages, weights=weights, drop=[drop] * self.runs, stamps=stamps,
         )  # fmt: skip
-
-    def engines(self) -> tuple[ReferenceEngine, ReferenceEngine, CpuEngine]:
-        """The exact one, a plain one in float32 and the one under test."""
-        plain = ReferenceEngine(self.layout, np.float32)
-        return ReferenceEngine(self.layout), plain, CpuEngine(self.layout, threads=2)
 
 
 def case(**settings: Any) -> Case:
-    """A `Case` of few short epochs: the fields of `Case` and those of `Config` side by side."""
-    own = {f.name for f in dataclasses.fields(Case)}
-    shape = {key: settings.pop(key) for key in own & settings.keys()}
+    """A `Case` with small networks and few epochs; fields of `Case` and `Config` side by side."""
+    own = {f.name for f in dataclasses.fields(Case)} & settings.keys()
+    shape = {key: settings.pop(key) for key in own}
     return Case(PRESETS["text"].replace(**{"epochs": 5, "hidden": (6,), **settings}), **shape)
 
 
 def rms(x: Any) -> float:
     """Root mean square."""
     return float(np.sqrt(np.mean(np.square(np.asarray(x, np.float64))))) if np.size(x) else 0.0
+
+
+def assert_as_good_as_float32(got: Any, exact: Any, plain: Any, allowance: float = 0.0) -> None:
+    """The float rule: rms error at most twice that of a plain float32 computation.
+
+    The plain one may by luck be exact where its numbers are few, so one rounding of numbers of this
+    size, 2^-24 of their rms, is allowed on top.
+    """
+    assert np.shape(got) == np.shape(exact)
+    error, bar = rms(np.subtract(got, exact)), rms(np.subtract(plain, exact))
+    assert error <= 2.0 * bar + 2.0**-24 * rms(exact) + allowance, f"{error:.3g} against {bar:.3g}"

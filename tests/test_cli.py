@@ -1,0 +1,127 @@
+"""The commands: what they print, where, and how they exit."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+import anyorder
+from anyorder.cli import main
+
+QUICK = ["--budget", "60", "--seed", "0", "--set", "epochs=2", "--set", "hidden=(3,)"]
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(main, list(arguments))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "name"),
+    [
+        (["nk", "--n", "16", "--k", "2"], "nk:n=16,k=2,seed=0"),
+        (["nk:n=16,k=2,seed=5"], "nk:n=16,k=2,seed=5"),
+        (["nkd", "--n", "8", "--k", "1", "--d", "3", "--instance", "2"], "nkd:n=8,k=1,d=3,seed=2"),
+        (["qubo", "--n", "16", "--type", "3"], "qubo:n=16,type=3,seed=0"),
+        (["onemax", "--n", "10"], "onemax:n=10"),
+    ],
+)
+def test_solve(arguments: list[str], name: str) -> None:
+    text = run("solve", *arguments, *QUICK)
+    assert text.exit_code == 0
+    assert name in text.output
+    assert "60, stopped by budget" in text.output
+    answer = json.loads(run("solve", *arguments, *QUICK, "--json").output)
+    problem = anyorder.problems.get(name)
+    assert answer["problem"].startswith(name)
+    assert problem(answer["best"]) == pytest.approx(answer["best_value"])
+    assert answer["config"]["hidden"] == [3]
+    assert answer["evaluations"] == 60
+
+
+def test_solve_repeats_itself_on_both_engines() -> None:
+    answers = [
+        json.loads(run("solve", "nk", "--n", "12", *QUICK, "--json", "--engine", engine).output)
+        for engine in ("cpu", "reference", "cpu")
+    ]
+    assert answers[0]["best"] == answers[1]["best"] == answers[2]["best"]
+    assert [answer["engine"] for answer in answers] == ["cpu", "reference", "cpu"]
+
+
+def test_every_hundredth_best_value(tmp_path: Path) -> None:
+    answer = json.loads(
+        run("solve", "onemax", "--n", "8", *QUICK, "--budget", "250", "--json",
+            "--plot", str(tmp_path / "a.png")).output
+    )  # fmt: skip
+    assert len(answer["best_every_100"]) == 2
+    assert answer["best_every_100"][-1] <= answer["best_value"]
+    assert (tmp_path / "a.png").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["nkk"], "nk"),
+        (["nk", "--type", "2"], "type"),
+        (["nk", "--n", "0"], "n is 0"),
+        (["nk:n=x"], "x"),
+        (["nk:n=16", "--k", "2"], "--k given beside the full name"),
+        (["nk", "--budget", "0"], "budget is 0"),
+        (["nk", "--seed", "-1"], "seed is -1"),
+        (["nk", "--set", "beta"], "--set takes NAME=VALUE"),
+        (["nk", "--set", "betta=2"], "did you mean 'beta'"),
+        (["nk", "--set", "beta=x"], "beta must be a number"),
+        (["nk", "--set", "population=1"], "population must be at least 2"),
+        (["nk", "--config", "autors"], "authors"),
+        (["nk", "--engine", "gpu"], "reference"),
+    ],
+)
+def test_bad_usage_exits_with_2_and_says_why(arguments: list[str], message: str) -> None:
+    result = run("solve", *arguments)
+    assert result.exit_code == 2
+    assert message in result.output
+    assert "Traceback" not in result.output
+
+
+def test_a_figure_that_cannot_be_written_exits_with_1(tmp_path: Path) -> None:
+    result = run("solve", "onemax", "--n", "4", *QUICK, "--plot", str(tmp_path / "no" / "a.png"))
+    assert result.exit_code == 1
+    assert "No such file" in result.output
+
+
+def test_info_names_the_engines() -> None:
+    text = run("info").output
+    assert anyorder.__version__ in text
+    assert "reference" in text
+    facts = json.loads(run("info", "--json").output)
+    assert facts["engines"]["cpu"] == {"runs": True, "why_not": None}
+
+
+def test_info_says_why_an_engine_cannot_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    assert "cannot run here: Numba is not installed" in run("info").output
+    with pytest.raises(RuntimeError, match="cannot run here: Numba is not installed"):
+        anyorder.Optimizer(anyorder.Space.binary(3), engine="cpu")
+    assert anyorder.Optimizer(anyorder.Space.binary(3), engine="auto").engine == "reference"
+
+
+def test_as_a_module_and_without_heavy_imports() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "anyorder", "--version"], capture_output=True, text=True, check=True
+    )
+    assert anyorder.__version__ in done.stdout
+    code = "import sys, anyorder; print([m for m in ('numba', 'matplotlib', 'click', 'tqdm', 'scipy', 'torch') if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_silent_when_not_a_terminal() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "anyorder", "solve", "onemax", "--n", "6", *QUICK],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert done.stderr == ""

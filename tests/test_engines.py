@@ -1,0 +1,311 @@
+"""The engine `cpu` against the oracle `reference`, and what must not change a result."""
+
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import Case, assert_as_good_as_float32, case, rms
+
+from anyorder.policy import cpu
+from anyorder.policy.cpu import CpuEngine
+from anyorder.policy.reference import ReferenceEngine
+
+pytestmark = pytest.mark.usefixtures("remembered_orders")
+
+BINARY = {"cards": (2,), "hidden": (20,)}
+AUTHORS = {
+    "cards": (2,), "hidden": (20, 20), "layer_rates": (1.0, 0.0, 1.0), "masked_input": -1.0,
+    "kl": "bernoulli", "loss_runs": 100,
+}  # fmt: skip
+
+VARIANTS: dict[str, Case] = {
+    "(s,s)": case(),
+    "(d,d)": case(generation_order="fixed", training_order="fixed"),
+    "(d,s)": case(generation_order="fixed"),
+    "(s,d)": case(training_order="generation"),
+    "(s,fixed)": case(training_order="fixed"),
+    "(s,p)": case(training_order="none", drop_training=0.5),
+    "(d,p)": case(generation_order="fixed", training_order="none", drop_training=0.75),
+    "no mask": case(training_order="none"),
+    "an order a population": case(order_per="population"),
+    "(s,d), an order a population": case(order_per="population", training_order="generation"),
+    "dropout": case(drop_generation=0.5, drop_training=0.25),
+    "all dropped": case(drop_generation=1.0, drop_training=1.0),
+    "dropout, -1": case(drop_generation=0.3, drop_training=0.6, masked_input=-1.0, **BINARY),
+    "known graph": case(graph=True),
+    "known graph, no mask, dropout": case(graph=True, training_order="none", drop_training=0.4),
+    "univariate": case(network="univariate"),
+    "linear": case(hidden=()),
+    "1 wide layer": case(hidden=(33,)),
+    "1 narrow layer": case(hidden=(1,)),
+    "2 layers": case(hidden=(7, 17)),
+    "4 layers": case(hidden=(5, 4, 18, 3)),
+    "masked -1": case(masked_input=-1.0),
+    "masked 0.5": case(masked_input=0.5),
+    "one-hot integers": case(integer_encoding="onehot"),
+    "frozen middle": case(hidden=(6, 5), layer_rates=(1.0, 0.0, 1.0)),
+    "frozen inputs": case(layer_rates=(0.0, 1.0)),
+    "frozen output": case(layer_rates=(0.5, 0.0)),
+    "input rate": case(input_rate=2.0),
+    "Bernoulli KL": case(kl="bernoulli"),
+    "beta 0": case(beta=0.0),
+    "beta 3": case(beta=3.0),
+    "beyond the clip": case(sharp=4.0, clip=0.05),
+    "beyond the clip, Bernoulli": case(sharp=4.0, clip=0.05, kl="bernoulli"),
+    "beyond the clip, binary": case(sharp=6.0, clip=0.1, **BINARY),
+    "eps is felt": case(adam_eps=1e-4, loss_runs=100),
+    "Adam's betas": case(adam_beta1=0.5, adam_beta2=0.9),
+    "half the weights": case(weights=0.5),
+    "few weights": case(weights=0.2, batch=20),
+    "constants only": case(n=3, cards=(1,)),
+    "constants at the ends": case(n=4, cards=(1, 3, 2, 1)),
+    "large cards": case(n=3, cards=(40, 2, 11)),
+    "authors": case(n=12, **AUTHORS),
+    **{f"n = {n}": case(n=n) for n in (1, 2, 3, 7, 16, 33, 64, 130)},
+    **{f"n = {n}, binary": case(n=n, **BINARY) for n in (1, 2, 3, 7, 16, 33, 64, 130)},
+    # the kernels unroll by five and have one more for exactly ten
+    **{f"{count} candidates": case(n=5, batch=count) for count in range(1, 24)},
+}  # fmt: skip
+
+every_variant = pytest.mark.parametrize("variant", VARIANTS.values(), ids=VARIANTS.keys())
+
+
+def check_step(variant: Case) -> None:
+    """Sampling, and one gradient step. Kept moments show the gradient itself: m = (1 - beta1) g."""
+    one = variant.replace(epochs=1, adam="kept")
+    engines = one.engines()
+    policies = [one.policy(engine) for engine in engines]
+    drawn = [engine.sample(p, one.draw()) for engine, p in zip(engines, policies, strict=True)]
+    np.testing.assert_array_equal(drawn[2][0], drawn[0][0])
+    assert_as_good_as_float32(drawn[2][1], drawn[0][1], drawn[1][1])
+
+    for engine, policy in zip(engines, policies, strict=True):
+        engine.train(policy, one.answers(*drawn[0]))
+    exact, plain, fast = policies
+    assert_as_good_as_float32(fast.m, exact.m, plain.m)
+    assert_as_good_as_float32(fast.v, exact.v, plain.v)
+    np.testing.assert_array_equal(fast.steps, exact.steps)
+    assert_same_parameters(one, fast, exact, plain)
+
+
+def assert_same_parameters(variant: Case, fast, exact, plain) -> None:
+    # Adam divides a gradient by its own size, so where one is nearly zero its rounding error grows
+    # towards a whole step, on either engine; that is rare: a ten-thousandth of a step, rms.
+    allowance = 1e-4 * variant.config.learning_rate
+    assert_as_good_as_float32(fast.theta, exact.theta, plain.theta, allowance)
+
+
+@every_variant
+def test_one_step(variant):
+    check_step(variant)
+
+
+@every_variant
+def test_one_generation(variant):
+    engines = variant.engines()
+    policies = [variant.policy(engine) for engine in engines]
+    drawn = engines[0].sample(policies[0], variant.draw(generation=3))
+    before = policies[0].theta.copy()
+    for engine, policy in zip(engines, policies, strict=True):
+        engine.train(policy, variant.answers(*drawn, generation=3))
+    exact, plain, fast = policies
+    assert_same_parameters(variant, fast, exact, plain)
+    assert variant.layout.parameters == 0 or rms(exact.theta - before) > 1e-4  # something happened
+
+
+def test_the_clip_is_reached():
+    """The variants named so have probabilities at both bounds and between them."""
+    for name in ("beyond the clip", "beyond the clip, binary"):
+        variant = VARIANTS[name]
+        engine = variant.engines()[0]
+        probs = engine.sample(variant.policy(engine), variant.draw())[1][..., :2]  # a binary one
+        clip = variant.config.clip
+        assert {clip, 1.0 - clip} < set(probs.ravel())
+
+
+def test_which_engine_ran():
+    exact, plain, fast = case().engines()
+    assert (exact.name, plain.name, fast.name) == ("reference", "reference", "cpu")
+    for engine, dtype in ((exact, np.float64), (plain, np.float32), (fast, np.float32)):
+        policy = engine.fresh([1], [0])
+        points, probs = engine.sample(policy, replace(case().draw(), seeds=[1]))
+        kinds = {policy.theta.dtype, policy.m.dtype, policy.v.dtype, probs.dtype}
+        assert kinds == {np.dtype(dtype)}
+        assert points.dtype == np.int32
+        assert engine.conditionals(policy, points).dtype == dtype
+
+
+# Whole runs
+
+
+RUNS: dict[str, Case] = {
+    "the method": case(epochs=50, hidden=(20,), runs=1),
+    "(d,d)": case(generation_order="fixed", training_order="fixed"),
+    "(d,s)": case(generation_order="fixed"),
+    "(s,d)": case(training_order="generation"),
+    "curriculum": case(drop_generation=1.0, drop_training=1.0, drop_decay=0.9),
+    "(s,p)": case(training_order="none", drop_training=0.5),
+    "known graph": case(graph=True),
+    "univariate": case(network="univariate"),
+    "linear": case(hidden=()),
+    "4 layers": case(hidden=(5, 4, 18, 3)),
+    "Adam kept, some weights": case(adam="kept", weights=0.1, batch=7),
+    "Bernoulli KL, fast": case(kl="bernoulli", learning_rate=0.01),
+    "authors": case(n=16, runs=1, **AUTHORS),
+    "n = 1": case(n=1),
+    "n = 2": case(n=2),
+    "n = 3": case(n=3),
+    "n = 33": case(n=33, runs=1),
+    "n = 64, binary": case(n=64, runs=1, **BINARY),
+    "n = 130": case(n=130, runs=1, epochs=10, adam="kept"),
+    "n = 130, binary": case(n=130, runs=1, epochs=3, adam="kept", **BINARY),
+}
+
+
+def whole_run(engine, variant: Case, generations: int = 20):
+    """Candidates of every generation and the final policy, on pairs of neighbours that interact."""
+    table = np.random.default_rng(1).random((variant.n, 7, 7))
+    policy, history = variant.policy(engine), []
+    for generation in range(generations):
+        points, old = engine.sample(policy, variant.draw(generation))
+        values = table[np.arange(variant.n), points, np.roll(points, 1, -1)].sum(-1)
+        ranks = (values[:, None, :] > values[:, :, None]).sum(-1)
+        advantages = np.repeat(1 - 2 * ranks[..., None] / (variant.batch - 1), variant.n, -1)
+        engine.train(policy, variant.answers(points, old, advantages, generation))
+        history.append(points)
+    return np.array(history), policy
+
+
+@pytest.mark.parametrize("variant", RUNS.values(), ids=RUNS.keys())
+def test_twenty_generations(variant):
+    exact, _, fast = variant.engines()
+    expected, oracle = whole_run(exact, variant)
+    found, policy = whole_run(fast, variant)
+    np.testing.assert_array_equal(found, expected)
+    moved = rms(oracle.theta - variant.policy(exact).theta)
+    assert moved > 0
+    # measured: at most 1.2e-4; a lost epoch or a wrong constant is above 1e-2
+    assert rms(policy.theta - oracle.theta) <= 1e-3 * moved
+    np.testing.assert_array_equal(policy.steps, oracle.steps)
+
+
+# What must not change a result
+
+
+BOTH = pytest.mark.parametrize("kind", [ReferenceEngine, CpuEngine])
+
+
+def train_once(engine, variant: Case, change=lambda batch: batch):
+    policy = variant.policy(engine)
+    oracle = ReferenceEngine(variant.layout)
+    drawn = oracle.sample(variant.policy(oracle), variant.draw())
+    engine.train(policy, change(variant.answers(*drawn)))
+    return policy
+
+
+@BOTH
+def test_the_first_generation_of_kept_moments_is_one_anew(kind):
+    anew, kept = case(), case(adam="kept")
+    first, second = train_once(kind(anew.layout), anew), train_once(kind(kept.layout), kept)
+    np.testing.assert_array_equal(first.theta, second.theta)
+    assert first.m.shape == first.v.shape == (2, 0)
+    assert first.steps.tolist() == [0, 0]
+    assert second.steps.tolist() == [5, 5]
+
+
+@BOTH
+@pytest.mark.parametrize("settings", [{}, {"drop_training": 0.5}, {"order_per": "population"}])
+def test_a_candidate_without_weight_has_no_influence(kind, settings):
+    variant = case(**settings)
+
+    def without(batch, spoil):
+        batch.weights[:, 4] = 0.0
+        if spoil:
+            batch.points[:, 4] = (batch.points[:, 4] + 1) % variant.layout.cards
+            batch.old[:, 4] = 0.5
+            batch.advantages[:, 4] = 7.0
+        return batch
+
+    engine = kind(variant.layout)
+    first, second = (train_once(engine, variant, lambda b, s=s: without(b, s)) for s in (0, 1))
+    np.testing.assert_array_equal(first.theta, second.theta)
+    assert np.any(first.theta != train_once(engine, variant).theta)
+
+
+@BOTH
+def test_a_variable_without_weight_keeps_its_parameters(kind):
+    variant = case(adam="kept")
+    engine = kind(variant.layout)
+
+    def without(batch):
+        batch.weights[:, :, 2] = 0.0
+        return batch
+
+    start, end = variant.policy(engine), train_once(engine, variant, without)
+    changed = start.theta != end.theta
+    own = slice(*variant.layout.theta_start[2:4])
+    assert not changed[:, own].any()
+    assert not end.m[:, own].any()
+    # every other variable's biases did move; one with a single value has none
+    for i in (0, 1, 3, 5, 6, 7):
+        assert changed[:, variant.layout.theta_start[i + 1] - 1].all()
+
+
+@BOTH
+def test_a_frozen_layer_keeps_its_parameters(kind):
+    variant = VARIANTS["frozen middle"]
+    engine = kind(variant.layout)
+    start, end = variant.policy(engine), train_once(engine, variant)
+    for i in (0, 2):
+        layers = variant.layout.layers(start.theta[0] != end.theta[0], i)
+        assert [bool(np.any(w)) for w, _ in layers] == [True, False, True]
+        assert [bool(np.any(b)) for _, b in layers] == [True, False, True]
+
+
+@pytest.mark.parametrize("settings", [{"training_order": kind} for kind in ("fixed", "none", "generation")])  # fmt: skip
+def test_the_order_of_the_candidates_is_rounding(settings):
+    variant = case(batch=13, **settings)
+    places = np.random.default_rng(0).permutation(13)
+
+    def shuffled(batch):
+        names = ("points", "old", "advantages", "weights", "stamps")
+        return replace(batch, **{name: getattr(batch, name)[:, places] for name in names})
+
+    engine = CpuEngine(variant.layout)
+    first, second = train_once(engine, variant), train_once(engine, variant, shuffled)
+    assert rms(first.theta - second.theta) <= 1e-3 * variant.config.learning_rate
+
+
+def everything(engine, variant: Case) -> list[np.ndarray]:
+    """All an engine can say about a case, over two generations."""
+    policy = variant.policy(engine)
+    found = [policy.theta.copy()]
+    for generation in range(2):
+        points, probs = engine.sample(policy, variant.draw(generation))
+        keys = np.random.default_rng(0).integers(0, 2**32, points.shape, np.uint32)
+        found += [points, probs, engine.conditionals(policy, points)]
+        found += [engine.conditionals(policy, points, keys)]
+        engine.train(policy, variant.answers(points, probs, generation=generation))
+        found += [policy.theta.copy(), policy.m.copy(), policy.v.copy()]
+    return found
+
+
+@pytest.mark.parametrize("runs", [1, 2, 5])
+@pytest.mark.parametrize("threads", [2, 3])
+@pytest.mark.parametrize("settings", [{}, {"adam": "kept", "drop_generation": 0.5, "graph": True}])
+def test_threads(threads, runs, settings, monkeypatch):
+    variant = case(n=9, runs=runs, **settings)
+    used: list[int] = []
+    pool = cpu._pool
+    monkeypatch.setattr(cpu, "_pool", lambda count: used.append(count) or pool(count))
+    monkeypatch.setattr(cpu, "_WORTH_A_THREAD", 1)
+    expected = everything(CpuEngine(variant.layout, threads=1), variant)
+    assert not used
+    found = everything(CpuEngine(variant.layout, threads=threads), variant)
+    assert used == [threads] * 9 * (threads - 1)  # other threads helped with each of nine calls
+    for a, b in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(a, b)

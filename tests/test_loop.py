@@ -1,0 +1,168 @@
+"""maximize and minimize: budgets, what f gets and may return, why a run stops."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import anyorder as ao
+
+FAST = ao.Config(epochs=3, hidden=(4,))
+NAMED = ao.Space({"flag": ao.Binary(), "algo": ao.Categorical(["a", "b"]), "k": ao.Integer(2, 5)})
+QUICK: dict[str, Any] = {"seed": 0, "config": FAST}
+
+
+def test_named_spaces_give_dicts() -> None:
+    seen = []
+
+    def f(point: dict[str, Any]) -> float:
+        seen.append(dict(point))
+        point["k"] = None  # what f does to its argument is its own affair
+        return seen[-1]["k"] + (seen[-1]["algo"] == "b")
+
+    result = ao.maximize(f, NAMED, 57, **QUICK)
+    assert len(seen) == 57
+    assert result.best_value == 6.0
+    assert (result.best["algo"], result.best["k"]) == ("b", 5)
+    assert result.history.points == seen
+    np.testing.assert_array_equal(result.history.values, [p["k"] + (p["algo"] == "b") for p in seen])
+
+
+def test_nameless_spaces_give_integer_vectors() -> None:
+    def f(point: np.ndarray) -> float:
+        assert point.dtype == np.int64
+        assert point.shape == (5,)
+        value = float(point.sum())
+        point[:] = 9
+        return value
+
+    result = ao.maximize(f, ao.Space.categorical(5, 3), 40, **QUICK)
+    assert result.history.values.max() == result.best_value == result.best.sum()
+    assert result.history.points.max() <= 2
+
+
+@pytest.mark.parametrize("space", [NAMED, ao.Space.binary(4)])
+def test_vectorized_gets_the_batch_and_gives_the_same(space: ao.Space) -> None:
+    def value(point: Any) -> float:
+        return float(np.sum(list(point.values())[0::2] if isinstance(point, dict) else point))
+
+    one = ao.maximize(value, space, 35, **QUICK)
+    sizes = []
+
+    def batch(points: Any) -> list[float]:
+        assert isinstance(points, list if space.named else np.ndarray)
+        sizes.append(len(points))
+        return [value(point) for point in points]
+
+    many = ao.maximize(batch, space, 35, vectorized=True, **QUICK)
+    assert sizes == [10, 10, 10, 5]
+    np.testing.assert_array_equal(one.history.codes, many.history.codes)
+
+
+def test_minimize_is_maximize_of_the_negative() -> None:
+    space = ao.Space.binary(6)
+    low = ao.minimize(lambda x: float(x.sum()), space, 60, **QUICK)
+    high = ao.maximize(lambda x: -float(x.sum()), space, 60, **QUICK)
+    assert low.best_value == -high.best_value
+    np.testing.assert_array_equal(low.history.codes, high.history.codes)
+    np.testing.assert_array_equal(low.history.best, np.minimum.accumulate(low.history.values))
+
+
+def test_stops_at_the_target() -> None:
+    result = ao.maximize(lambda x: float(x.sum()), ao.Space.binary(8), 5_000, target=7, **QUICK)
+    assert result.stop_reason == "target"
+    assert result.best_value >= 7
+    assert len(result.history) < 5_000
+    assert ao.minimize(lambda x: 1.0, ao.Space.binary(2), 100, target=1, **QUICK).stop_reason == "target"
+
+
+def test_stops_when_the_callback_says_so() -> None:
+    told = []
+    result = ao.maximize(
+        lambda x: 0.0, ao.Space.binary(3), 100, **QUICK,
+        callback=lambda optimizer: told.append(optimizer.told) or len(told) == 3,
+    )  # fmt: skip
+    assert result.stop_reason == "callback"
+    assert told == [10, 20, 30]
+
+
+def test_ctrl_c_returns_what_was_found() -> None:
+    calls = []
+
+    def f(point: np.ndarray) -> float:
+        calls.append(1)
+        if len(calls) == 25:
+            raise KeyboardInterrupt
+        return float(point.sum())
+
+    result = ao.maximize(f, ao.Space.binary(5), 100, **QUICK)
+    assert result.stop_reason == "interrupted"
+    assert len(result.history) == 20  # the batch that was under way is not complete
+    assert result.best_value == result.history.values.max()
+
+
+def test_history_says_where_the_policy_started_afresh() -> None:
+    config = FAST.replace(learning_rate=0.05)
+    result = ao.maximize(lambda x: float(x.sum()), ao.Space.binary(6), 2_000, seed=0, config=config)
+    assert result.history.restarts
+    for told in result.history.restarts:
+        assert told % 10 == 0
+        after = result.history.codes[told : told + 10]
+        assert (after == after[0]).mean() < 0.995  # diverse again
+    assert list(result.history.generations[[0, 9, 10, 1_999]]) == [0, 0, 1, 199]
+
+
+def test_the_same_seed_gives_the_same_result_and_none_draws_one() -> None:
+    problem = ao.problems.nk(12, 2, 0)
+    runs = [ao.maximize(problem, problem.space, 100, **QUICK) for _ in range(2)]
+    np.testing.assert_array_equal(runs[0].history.values, runs[1].history.values)
+    free = ao.maximize(problem, problem.space, 100, config=FAST)
+    again = ao.maximize(problem, problem.space, 100, config=FAST, seed=free.seed)
+    np.testing.assert_array_equal(free.history.values, again.history.values)
+
+
+def test_a_known_graph_reaches_the_policy() -> None:
+    problem = ao.problems.nk(12, 2, 0)
+    runs = [
+        ao.maximize(problem, problem.space, 200, graph=graph, **QUICK).history.values
+        for graph in (None, problem.interaction_graph())
+    ]
+    assert not np.array_equal(*runs)
+
+
+def test_plot_writes_a_picture(tmp_path: Path) -> None:
+    result = ao.maximize(lambda x: float(x.sum()), ao.Space.binary(6), 50, **QUICK)
+    result.plot(tmp_path / "run.png")
+    assert (tmp_path / "run.png").read_bytes().startswith(b"\x89PNG")
+    assert result.plot().axes[0].get_xlabel() == "evaluations"
+    flat = ao.maximize(lambda x: -np.inf, ao.Space.binary(2), 20, **QUICK)
+    flat.plot(tmp_path / "flat.png")
+    assert "50 evaluations" in repr(result)
+
+
+@pytest.mark.parametrize(
+    ("f", "options", "error", "message"),
+    [
+        (3, {}, TypeError, "f is 3, expected a function"),
+        (len, {"budget": 0}, ValueError, "budget is 0"),
+        (len, {"budget": -5}, ValueError, "budget is -5"),
+        (len, {"budget": 10.0}, TypeError, "budget is 10.0"),
+        (len, {"config": "author"}, ValueError, "unknown preset 'author'"),
+        (len, {"engine": "cude"}, ValueError, "unknown engine 'cude'"),
+        (len, {"target": "high"}, TypeError, "target is 'high'"),
+        (len, {"target": float("nan")}, ValueError, "target is nan"),
+        (lambda x: float("nan"), {}, ValueError, r"NaN or None for array\(\["),
+        (lambda x: None, {}, ValueError, "NaN or None"),
+        (lambda x: "good", {}, TypeError, "what f returned is 'good'"),
+        (lambda x: [1.0], {"vectorized": True}, ValueError, "1 values, expected 10"),
+    ],
+)
+def test_bad_input(f: Any, options: dict[str, Any], error: type, message: str) -> None:
+    arguments = {"budget": 20, "seed": 0} | options
+    with pytest.raises(error, match=message):
+        ao.maximize(f, ao.Space.binary(4), **arguments)
+    with pytest.raises(ValueError, match="population must be at least 2, got 1"):
+        ao.Config(population=1)

@@ -1,0 +1,359 @@
+"""Ask and tell: any subset, any order, exact state, and errors that change nothing."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import anyorder as ao
+from anyorder.policy.orders import order_keys
+from anyorder.policy.rng import ORDER_G
+
+FAST = ao.Config(epochs=3, hidden=(4,), population=5)
+NAMED = {"cache": ao.Binary(), "algo": ao.Categorical(["a", "b", "c"]), "depth": ao.Integer(1, 8)}
+
+
+def make(space: ao.Space | None = None, config: ao.Config = FAST, **options: object) -> ao.Optimizer:
+    options = {"seed": 3, "engine": "cpu"} | options
+    return ao.Optimizer(space or ao.Space.binary(6), config=config, **options)
+
+
+def weights(points: np.ndarray) -> np.ndarray:
+    return np.asarray(points) @ np.arange(1, np.shape(points)[1] + 1.0)
+
+
+def same_state(one: ao.Optimizer, other: ao.Optimizer) -> None:
+    left, right = one.state_dict(), other.state_dict()
+    assert left.keys() == right.keys()
+    for name in left:
+        assert np.array_equal(left[name], right[name], equal_nan=left[name].dtype.kind == "f"), name
+
+
+# --- asking ---------------------------------------------------------------------------------------
+
+
+def test_ask_gives_a_generation_in_the_users_values() -> None:
+    candidates = make(ao.Space(NAMED)).ask()
+    assert len(candidates) == FAST.population
+    for candidate in candidates:
+        assert candidate.keys() == NAMED.keys()
+        assert type(candidate["cache"]) is bool
+        assert candidate["algo"] in "abc"
+        assert candidate["depth"] in range(1, 9)
+    matrix = make().ask(3)
+    assert matrix.shape == (3, 6)
+    assert matrix.dtype == np.int64
+
+
+def test_asking_in_parts_gives_the_same_candidates() -> None:
+    whole, parts = make(), make()
+    np.testing.assert_array_equal(whole.ask(9), np.concatenate([parts.ask(4), parts.ask(5)]))
+
+
+def test_the_same_seed_gives_the_same_run_on_both_engines() -> None:
+    runs = []
+    for engine in ("cpu", "reference"):
+        optimizer = make(engine=engine)
+        asked = []
+        for _ in range(6):
+            candidates = optimizer.ask()
+            optimizer.tell(candidates, weights(candidates))
+            asked.append(candidates)
+        runs.append(np.concatenate(asked))
+    np.testing.assert_array_equal(*runs)
+    assert not np.array_equal(runs[0], make(seed=4).ask(30))
+
+
+# --- telling --------------------------------------------------------------------------------------
+
+
+def test_the_order_of_telling_does_not_matter() -> None:
+    forward, shuffled, one_by_one = make(), make(), make()
+    for _ in range(4):
+        candidates = forward.ask()
+        values = weights(candidates)
+        forward.tell(candidates, values)
+        order = np.array([3, 0, 4, 1, 2])
+        assert np.array_equal(shuffled.ask(), candidates)
+        shuffled.tell(candidates[order], values[order])
+        assert np.array_equal(one_by_one.ask(), candidates)
+        for k in order:
+            one_by_one.tell(candidates[k], values[k])
+    same_state(forward, shuffled)
+    same_state(forward, one_by_one)
+
+
+def test_a_generation_trains_when_enough_answers_are_in() -> None:
+    optimizer = make()
+    first, second = optimizer.ask(), optimizer.ask()
+    optimizer.tell(first[:4], weights(first[:4]))
+    assert optimizer.generation == 0
+    optimizer.tell(second[:1], weights(second[:1]))
+    assert optimizer.generation == 1  # four of one ask and one of another make a generation
+    optimizer.tell(second[1:], weights(second[1:]))
+    assert optimizer.generation == 1
+    optimizer.tell(first[4:], weights(first[4:]))  # an answer that comes late
+    assert optimizer.generation == 2
+
+
+def test_candidates_keep_the_distribution_they_were_drawn_from() -> None:
+    optimizer = make(config=FAST.replace(learning_rate=0.05))
+    optimizer.ask(50)
+    early = optimizer.state_dict()["probs"][:50].copy()
+    for _ in range(5):
+        candidates = optimizer.ask()
+        optimizer.tell(candidates, weights(candidates))
+    state = optimizer.state_dict()
+    # telling matches the oldest of equal candidates, so some of the 50 have been answered
+    kept = state["stamps"][:, 1] == 0
+    numbers = state["stamps"][kept, 0]
+    assert kept.sum() > 10
+    np.testing.assert_array_equal(state["probs"][kept][numbers < 50], early[numbers[numbers < 50]])
+
+
+def test_points_never_asked_count_for_the_incumbent_only() -> None:
+    optimizer = make(ao.Space.binary(40))
+    before = optimizer.state_dict()["theta"]
+    for _ in range(10):
+        optimizer.tell(np.ones((1, 40), int), [820.0])
+    assert optimizer.best_value == 820.0
+    np.testing.assert_array_equal(optimizer.best, np.ones(40))
+    assert optimizer.generation == 0
+    np.testing.assert_array_equal(optimizer.state_dict()["theta"], before)
+
+
+def test_suggestions_come_first_with_the_policys_own_probabilities() -> None:
+    optimizer = make()
+    optimizer.suggest(np.ones(6, int))
+    optimizer.suggest([0, 0, 0, 0, 0, 1])
+    candidates = optimizer.ask()
+    np.testing.assert_array_equal(candidates[:2], [[1] * 6, [0] * 5 + [1]])
+    layout, engine, policy = optimizer._layout, optimizer._engine, optimizer._policy
+    keys = np.stack([order_keys(layout, 3, ORDER_G, 0, k) for k in range(5)])
+    expected = engine.conditionals(policy, candidates[None].astype(np.int32), keys[None])[0]
+    np.testing.assert_allclose(optimizer.state_dict()["probs"], expected, rtol=2e-6)
+    optimizer.tell(candidates, weights(candidates))
+    assert optimizer.generation == 1
+    assert optimizer.best_value == 21.0
+
+
+def test_equal_candidates_are_told_apart_by_age() -> None:
+    optimizer = make(ao.Space.binary(1))  # two points only: every generation has equal ones
+    for _ in range(5):
+        candidates = optimizer.ask()
+        optimizer.tell(candidates, candidates[:, 0])
+    assert optimizer.generation == 5
+    assert optimizer.state_dict()["stamps"].shape == (0, 4)
+
+
+def test_minimising_negates() -> None:
+    up, down = make(), make(direction="minimize")
+    for _ in range(4):
+        candidates = up.ask()
+        np.testing.assert_array_equal(down.ask(), candidates)
+        up.tell(candidates, weights(candidates))
+        down.tell(candidates, -weights(candidates))
+    assert down.best_value == -up.best_value
+    assert make(direction="minimize").best_value == np.inf
+
+
+def test_special_values() -> None:
+    optimizer = make()
+    assert optimizer.best is None
+    assert optimizer.best_value == -np.inf
+    candidates = optimizer.ask()
+    optimizer.tell(candidates, [-np.inf] * 5)  # all equal, and the worst there is
+    assert optimizer.generation == 1
+    assert optimizer.best is not None
+    assert np.isfinite(optimizer.state_dict()["theta"]).all()
+    candidates = optimizer.ask()
+    with pytest.raises(ValueError, match="value 2 is NaN"):
+        optimizer.tell(candidates, [1, 2, np.nan, 3, 4])
+    optimizer.tell(candidates, [1, 2, None, 3, np.inf], on_failure="worst")
+    assert optimizer.generation == 2
+    assert optimizer.best_value == np.inf
+    candidates = optimizer.ask()
+    optimizer.tell(candidates, [1, 2, np.nan, 3, 4], on_failure="skip")
+    assert optimizer.generation == 2  # four answers do not make a generation of five
+    optimizer.tell(optimizer.ask(1), [0])
+    assert optimizer.generation == 3
+
+
+def test_constants_only() -> None:
+    optimizer = make(ao.Space([ao.Integer(4, 4), ao.Integer(-1, -1)]))
+    candidates = optimizer.ask()
+    np.testing.assert_array_equal(candidates, [[4, -1]] * 5)
+    optimizer.tell(candidates, range(5))
+    assert optimizer.generation == 1
+
+
+# --- restarts -------------------------------------------------------------------------------------
+
+
+def test_restarts_when_the_population_has_collapsed() -> None:
+    config = FAST.replace(learning_rate=0.05, restart_patience=2, restart_agreement=0.9)
+    optimizer = make(config=config)
+    fresh = [optimizer._engine.fresh([3], [k]).theta for k in range(2)]
+    assert not np.array_equal(*fresh)
+    while not optimizer.restarts:
+        candidates = optimizer.ask()
+        optimizer.tell(candidates, weights(candidates))
+        assert optimizer.told < 5_000
+    assert optimizer.restarts == (optimizer.told,)
+    np.testing.assert_array_equal(optimizer.state_dict()["theta"], fresh[1])
+    assert optimizer.best_value == 21.0  # the incumbent stays
+    late = optimizer.state_dict()["theta"].copy()
+    optimizer.tell(candidates, weights(candidates))  # points of old, told again: no training
+    np.testing.assert_array_equal(optimizer.state_dict()["theta"], late)
+
+
+def test_answers_from_before_a_restart_do_not_train() -> None:
+    config = FAST.replace(learning_rate=0.05, restart_patience=1, restart_agreement=0.5)
+    optimizer = make(config=config)
+    early = optimizer.ask()
+    while not optimizer.restarts:
+        candidates = optimizer.ask()
+        optimizer.tell(candidates, weights(candidates))
+    generation = optimizer.generation
+    optimizer.tell(early, weights(early))
+    assert optimizer.generation == generation
+
+
+def test_no_restarts_unless_asked_for() -> None:
+    optimizer = make(config=FAST.replace(learning_rate=0.05, restart_agreement=None))
+    for _ in range(60):
+        candidates = optimizer.ask()
+        optimizer.tell(candidates, weights(candidates))
+    assert optimizer.diversity < 0.05
+    assert optimizer.restarts == ()
+
+
+# --- state ----------------------------------------------------------------------------------------
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    steps=st.lists(st.tuples(st.sampled_from(["ask", "tell", "suggest"]), st.integers(1, 7)), max_size=12),
+    kept=st.booleans(),
+    seed=st.integers(0, 2**64 - 1),
+)
+def test_state_round_trip_continues_bit_for_bit(
+    steps: list[tuple[str, int]], kept: bool, seed: int
+) -> None:
+    """Any sequence of calls, then through a file: the two go on the same, told in any order."""
+    config = FAST.replace(adam="kept" if kept else "anew", drop_generation=0.3, drop_decay=0.9)
+    space = ao.Space([ao.Binary(), ao.Integer(0, 3), ao.Categorical(range(3)), ao.Integer(5, 5)])
+    optimizer = make(space, config, seed=seed)
+    open_points = np.zeros((0, 4), int)
+    for action, count in steps:
+        if action == "ask":
+            open_points = np.concatenate([open_points, optimizer.ask(count)])
+        elif action == "tell" and len(open_points):
+            told, open_points = open_points[-count:], open_points[:-count]
+            optimizer.tell(told, weights(told))
+        elif action == "suggest":
+            optimizer.suggest([1, count % 4, 0, 5])
+    file = io.BytesIO()
+    np.savez(file, **optimizer.state_dict())
+    file.seek(0)
+    other = ao.Optimizer.from_state(np.load(file, allow_pickle=False))
+    same_state(optimizer, other)
+    for _ in range(3):
+        candidates = optimizer.ask()
+        np.testing.assert_array_equal(other.ask(), candidates)
+        order = np.argsort(candidates @ [1, 5, 2, 0], kind="stable")
+        optimizer.tell(candidates, weights(candidates))
+        other.tell(candidates[order], weights(candidates[order]))
+    same_state(optimizer, other)
+
+
+def test_state_with_a_graph_and_another_engine() -> None:
+    graph = np.eye(6, k=1, dtype=bool) | np.eye(6, k=-1, dtype=bool)
+    optimizer = make(graph=graph)
+    candidates = optimizer.ask()
+    optimizer.tell(candidates[:3], weights(candidates[:3]))
+    moved = ao.Optimizer.from_state(optimizer.state_dict(), engine="reference")
+    assert moved.engine == "reference"
+    np.testing.assert_array_equal(moved._layout.graph, graph)
+    np.testing.assert_array_equal(moved.ask(), optimizer.ask())
+
+
+def test_bad_states_are_refused() -> None:
+    state = make().state_dict()
+    header = json.loads(str(state["header"]))
+
+    def changed(**entries: object) -> dict[str, np.ndarray]:
+        return state | {"header": np.array(json.dumps(header | entries))}
+
+    for bad, message in [
+        ({}, "not the state"),
+        ({"header": np.array("{")}, "not the state"),
+        (changed(format="pickle"), "'pickle', expected 'anyorder-optimizer'"),
+        (changed(version=99), "version 99"),
+        (changed(seed="x"), "header is damaged"),
+        ({k: v for k, v in state.items() if k != "adam_v"}, "no 'adam_v': it is truncated"),
+        (state | {"theta": state["theta"][:, :-1]}, "'theta' has shape"),
+        (state | {"codes": np.zeros((2, 6), np.int32)}, "'codes' has shape"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            ao.Optimizer.from_state(bad)
+
+
+# --- bad input ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"seed": -1}, ValueError, "seed is -1"),
+        ({"seed": 2**64}, ValueError, "seed is 18446744073709551616"),
+        ({"seed": 1.5}, TypeError, "seed is 1.5"),
+        ({"config": "texts"}, ValueError, "unknown preset 'texts'"),
+        ({"config": 3}, TypeError, "got 3"),
+        ({"engine": "gpu"}, ValueError, "unknown engine 'gpu'"),
+        ({"direction": "up"}, ValueError, "got 'up'"),
+        ({"graph": np.ones((5, 5))}, ValueError, r"shape \(5, 5\), expected \(6, 6\)"),
+        ({"graph": np.full((6, 6), 0.5)}, ValueError, "float64 values"),
+    ],
+)
+def test_bad_arguments(options: dict[str, object], error: type, message: str) -> None:
+    with pytest.raises(error, match=message):
+        ao.Optimizer(ao.Space.binary(6), **options)
+    with pytest.raises(TypeError, match="space must be a Space, got 6"):
+        ao.Optimizer(6)
+
+
+@pytest.mark.parametrize(
+    ("candidates", "values", "error", "message"),
+    [
+        (np.zeros((2, 6), int), [1.0], ValueError, "1 values, expected 2"),
+        (np.zeros((1, 5), int), [1.0], ValueError, "5"),
+        (np.full((1, 6), 2), [1.0], ValueError, "2"),
+        (np.zeros((1, 6)), [1.0], ValueError, "float64"),
+        (np.zeros((1, 6), int), ["high"], TypeError, "value 0 is 'high'"),
+        (np.zeros((1, 6), int), [[1.0]], TypeError, r"value 0 is \[1.0\]"),
+        (np.zeros((1, 6), int), [np.nan], ValueError, "value 0 is NaN"),
+        ("abc", [1.0], ValueError, "point 0 has length 1"),
+    ],
+)
+def test_bad_tells_change_nothing(
+    candidates: object, values: object, error: type, message: str
+) -> None:
+    optimizer, untouched = make(), make()
+    optimizer.ask(), untouched.ask()
+    with pytest.raises(error, match=message):
+        optimizer.tell(candidates, values)
+    with pytest.raises(ValueError, match="on_failure must be"):
+        optimizer.tell(np.zeros((1, 6), int), [1.0], on_failure="ignore")
+    with pytest.raises(ValueError, match="n is 0"):
+        optimizer.ask(0)
+    with pytest.raises(TypeError, match="n is 2.5"):
+        optimizer.ask(2.5)
+    with pytest.raises(ValueError, match="7"):
+        optimizer.suggest([7] * 6)
+    same_state(optimizer, untouched)
