@@ -1,7 +1,8 @@
 """The method in eager PyTorch, as a competent user would write it: the yardstick of `engines.py`.
 
-Batched matrix products over the n networks, autograd, `torch.optim.Adam` with its fused kernel
-(the fastest of its CPU variants), nothing compiled. Orders are uniform keys compared pairwise.
+Batched matrix products over the n networks, autograd, `torch.optim.Adam` (by default, or with its
+fused kernel, the fastest of its CPU variants), nothing compiled. Orders are uniform keys compared
+pairwise.
 """
 
 from __future__ import annotations
@@ -12,9 +13,11 @@ import torch
 class EagerPolicy:
     """n networks of one hidden layer over n variables of d values, trained by eq. (8)."""
 
-    def __init__(self, n: int, d: int = 2, hidden: int = 20, seed: int = 0) -> None:
+    def __init__(
+        self, n: int, d: int = 2, hidden: int = 20, seed: int = 0, fused: bool = False
+    ) -> None:
         torch.manual_seed(seed)
-        self.n, self.d = n, d
+        self.n, self.d, self.fused = n, d, fused
         inputs, outputs = (n, 1) if d == 2 else (n * d, d)
 
         def uniform(*shape: int, fan_in: int) -> torch.Tensor:
@@ -73,7 +76,7 @@ class EagerPolicy:
               beta: float = 1.0) -> None:  # fmt: skip
         """`epochs` steps of a fresh Adam, each under fresh orders."""
         parameters = [self.w1, self.b1, self.w2, self.b2]
-        adam = torch.optim.Adam(parameters, lr=1e-3, fused=True)
+        adam = torch.optim.Adam(parameters, lr=1e-3, fused=self.fused)
         candidates = len(x)
         inputs = self.encode(x)
         chosen = x.T[:, :, None]

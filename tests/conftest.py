@@ -1,4 +1,4 @@
-"""What the engine tests share: cases to run engines on, and the rule by which floats are compared."""
+"""What the engine tests share: cases to run engines on, and the rule for comparing floats."""
 
 from __future__ import annotations
 
@@ -52,6 +52,7 @@ class Case:
     cards: tuple[int, ...] = CARDS
     batch: int = 10
     runs: int = 2
+    first_run: int = 0
     sharp: float = 1.0
     weights: float = 1.0
     graph: bool = False
@@ -70,7 +71,8 @@ class Case:
     @property
     def seeds(self) -> list[int]:
         """One seed a run; they use both words of the key."""
-        return [SEED + r + (r << 40) for r in range(self.runs)]
+        first = self.first_run
+        return [SEED + r + (r << 40) for r in range(first, first + self.runs)]
 
     def engines(self) -> tuple[ReferenceEngine, ReferenceEngine, CpuEngine]:
         """The exact one, a plain one in float32, and the one under test."""
@@ -92,12 +94,15 @@ class Case:
 
     def answers(self, points: Any, old: Any, advantages: Any = None, generation: int = 0) -> Batch:
         """A batch to train on; advantages and weights are made up where none are given."""
-        rng = np.random.default_rng([SEED, generation])
+        rngs = [np.random.default_rng([seed, generation]) for seed in self.seeds]
         stamps = np.zeros((*points.shape[:2], 2), np.int64)
         stamps[..., 0], stamps[..., 1] = generation, np.arange(points.shape[1])
+        shape = points.shape[1:]
         if advantages is None:
-            advantages = rng.normal(size=points.shape)
-        weights = rng.uniform(0.5, 2.0, points.shape) * (rng.random(points.shape) < self.weights)
+            advantages = np.stack([rng.normal(size=shape) for rng in rngs])
+        weights = np.stack(
+            [rng.uniform(0.5, 2.0, shape) * (rng.random(shape) < self.weights) for rng in rngs]
+        )
         drop = self.config.drop_training * self.config.drop_decay**generation
         return Batch(
             seeds=self.seeds, generations=[generation] * self.runs, points=points, old=old,

@@ -73,7 +73,10 @@ def _colours(count: int) -> list[str]:
 def _draw(axes: Any, label: str, line: Curve, colour: str) -> None:
     count = np.arange(1, len(line.best) + 1)
     if line.detailed:
-        axes.plot(count, line.values, ",", color=colour, alpha=0.35, rasterized=True)
+        axes.plot(
+            count, line.values, ".", color=colour, alpha=0.2, markersize=2.0, rasterized=True,
+            markeredgewidth=0, label="its single evaluations",
+        )  # fmt: skip
         for k, told in enumerate(line.restarts):
             name = "policy started afresh" if k == 0 else None
             axes.axvline(told, color=colour, alpha=0.5, linewidth=0.8, linestyle=":", label=name)
