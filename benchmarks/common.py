@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import csv
 import datetime
-import os
 import platform
 from collections.abc import Iterable, Mapping
 from importlib import metadata
 from pathlib import Path
 from typing import Any
+
+from anyorder._checks import cores
 
 RESULTS = Path(__file__).parent.parent / "results"
 
@@ -26,10 +27,9 @@ def processor() -> str:
 
 def machine() -> dict[str, str]:
     """Where and with what a number was measured."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     facts = {
         "date": datetime.date.today().isoformat(),
-        "machine": f"{processor()}, {cores} cores",
+        "machine": f"{processor()}, {cores()} cores",
         "python": platform.python_version(),
     }
     for package in ("anyorder", "numpy", "numba", "torch"):

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from common import write
+from common import cores, write
 from tqdm import tqdm
 
 import anyorder as ao
@@ -53,7 +53,7 @@ def torch_generation(n: int, d: int, fused: bool) -> Callable[[], None]:
     import torch
     from eager_torch import EagerPolicy
 
-    torch.set_num_threads(len(os.sched_getaffinity(0)))
+    torch.set_num_threads(cores())
     policy = EagerPolicy(n, d, HIDDEN, fused=fused)
     advantage = torch.linspace(1, -1, POPULATION)
 
@@ -68,10 +68,12 @@ def layout(n: int, d: int) -> Any:
     return make_layout([d] * n, [False] * n, CONFIG)
 
 
-def interleaved(steps: dict[str, Callable[[], None]], rounds: dict[str, int]) -> dict[str, list[float]]:
+def interleaved(
+    steps: dict[str, Callable[[], None]], rounds: dict[str, int]
+) -> dict[str, list[float]]:
     """Seconds of each step, the steps taking turns so that all see the same machine."""
     times: dict[str, list[float]] = {name: [] for name in steps}
-    for name, step in steps.items():
+    for step in steps.values():
         step()  # compile, warm up
     for k in range(max(rounds.values())):
         for name, step in steps.items():
@@ -196,8 +198,9 @@ def main() -> None:
     print("\ncpu against n")
     for row in table:
         print(
-            f"n {row['n']:>5}: {row['median_ms']:>9.2f} ms, {row['us_per_n_squared']:.3f} us per n^2, "
-            f"floor {row['floor_ms']:.2f} ms ({row['share_of_floor']:.0%} reached)"
+            f"n {row['n']:>5}: {row['median_ms']:>9.2f} ms, "
+            f"{row['us_per_n_squared']:.3f} us per n^2, floor {row['floor_ms']:.2f} ms "
+            f"({row['share_of_floor']:.0%} reached)"
         )
     print(f"peak memory at n 1024: {peak:.0f} MB")
     write("engines_growth.csv", [{**row, "peak_mb_at_1024": round(peak)} for row in table])

@@ -18,7 +18,7 @@ from concurrent.futures import ProcessPoolExecutor
 from typing import Any
 
 import numpy as np
-from common import write
+from common import cores, write
 from scipy import stats
 from tqdm import tqdm
 
@@ -37,9 +37,11 @@ def chain(rng: np.random.Generator) -> Callable[[np.ndarray], np.ndarray]:
     steps, start = rng.integers(-2, 3, N - 1), rng.integers(3, 7)
     wanted = np.clip(start + np.concatenate([[0], np.cumsum(steps)]), 0, TOP)
     steps = np.diff(wanted)
-    return lambda x: -(
-        np.abs(np.diff(x, axis=1) - steps).sum(axis=1) + np.abs(x[:, 0] - wanted[0])
-    ).astype(float)
+    return lambda x: (
+        -(np.abs(np.diff(x, axis=1) - steps).sum(axis=1) + np.abs(x[:, 0] - wanted[0])).astype(
+            float
+        )
+    )
 
 
 def sums(rng: np.random.Generator) -> Callable[[np.ndarray], np.ndarray]:
@@ -56,7 +58,9 @@ def one_run(job: tuple[str, str, int]) -> dict[str, Any]:
     f = PROBLEMS[name](np.random.default_rng(seed))
     space = ao.Space([ao.Integer(0, TOP)] * N)
     config = ao.Config(integer_encoding=encoding)
-    result = ao.maximize(f, space, MARKS[-1], seed=seed, config=config, vectorized=True, progress=False)
+    result = ao.maximize(
+        f, space, MARKS[-1], seed=seed, config=config, vectorized=True, progress=False
+    )
     best = result.history.best
     row: dict[str, Any] = {"problem": name, "encoding": encoding, "seed": seed}
     return row | {f"best_{mark}": float(best[mark - 1]) for mark in MARKS}
@@ -65,10 +69,12 @@ def one_run(job: tuple[str, str, int]) -> dict[str, Any]:
 def main() -> None:
     jobs = [(p, e, s) for p in PROBLEMS for e in ENCODINGS for s in range(SEEDS)]
     os.environ["ANYORDER_NUM_THREADS"] = "1"
-    with ProcessPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+    with ProcessPoolExecutor(cores()) as pool:
         rows = list(tqdm(pool.map(one_run, jobs), total=len(jobs), unit="run", disable=None))
     path = write("integer_encoding.csv", rows)
-    print(f"{'problem':<10}{'after':>8}" + "".join(f"{e:>16}" for e in ENCODINGS) + "   p (Wilcoxon)")
+    print(
+        f"{'problem':<10}{'after':>8}" + "".join(f"{e:>16}" for e in ENCODINGS) + "   p (Wilcoxon)"
+    )
     for problem in PROBLEMS:
         for mark in MARKS:
             values = [

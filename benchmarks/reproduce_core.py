@@ -14,10 +14,11 @@ from concurrent.futures import ProcessPoolExecutor
 from typing import Any
 
 import numpy as np
-from common import write
+from common import cores, write
 from tqdm import tqdm
 
 import anyorder as ao
+from anyorder.cli import parse_config
 
 MARKS = (500, 1_000, 2_000, 3_000, 5_000, 10_000)
 BASELINES = {
@@ -36,8 +37,10 @@ def one_run(job: tuple[str, int, int, int, int]) -> dict[str, Any]:
         optimizer = BASELINES[algorithm](problem.space, seed=seed)
         best = np.maximum.accumulate(ao.baselines.run(optimizer, problem, MARKS[-1]))
     else:
+        preset, *settings = algorithm.split("+")
         result = ao.maximize(
-            problem.evaluate, problem.space, MARKS[-1], seed=seed, config=algorithm,
+            problem.evaluate, problem.space, MARKS[-1], seed=seed,
+            config=parse_config(preset, settings),
             vectorized=True, progress=False,
         )  # fmt: skip
         best, restarts = result.history.best, len(result.history.restarts)
@@ -53,22 +56,26 @@ def main() -> None:
     parser.add_argument("--n", type=int, default=64)
     parser.add_argument("--k", type=int, default=4)
     parser.add_argument("--runs", type=int, default=100, help="spread over 10 instances")
-    parser.add_argument("--algorithms", default=",".join([*ao.PRESETS, *BASELINES]))
+    parser.add_argument(
+        "--algorithm", action="append", metavar="NAME",
+        help="a baseline, or a preset with settings, like text+input_rate=12.8; may be repeated",
+    )  # fmt: skip
     parser.add_argument("--out", default="reproduce_core.csv")
     options = parser.parse_args()
+    algorithms = options.algorithm or [*ao.PRESETS, *BASELINES]
     jobs = [
         (algorithm, options.n, options.k, run % 10, run // 10)
-        for algorithm in options.algorithms.split(",")
+        for algorithm in algorithms
         for run in range(options.runs)
     ]
     os.environ["ANYORDER_NUM_THREADS"] = "1"  # one process a core, one thread a process
-    with ProcessPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+    with ProcessPoolExecutor(cores()) as pool:
         rows = list(tqdm(pool.map(one_run, jobs), total=len(jobs), unit="run", disable=None))
     path = write(options.out, rows)
 
     print(f"NK {options.n} K {options.k}, {options.runs} runs: mean best value (standard error)")
     print(f"{'after':<24}" + "".join(f"{mark:>16,}" for mark in MARKS))
-    for algorithm in options.algorithms.split(","):
+    for algorithm in algorithms:
         of = [row for row in rows if row["algorithm"] == algorithm]
         cells = []
         for mark in MARKS:

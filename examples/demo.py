@@ -47,7 +47,9 @@ def main() -> None:
         seconds[name] = time.perf_counter() - start
 
     marks = [mark for mark in (1_000, 3_000, 10_000) if mark < options.budget] + [options.budget]
-    print(f"\n{'best value after':<24}" + "".join(f"{mark:>10,}" for mark in marks) + f"{'time':>10}")
+    print(
+        f"\n{'best value after':<24}" + "".join(f"{mark:>10,}" for mark in marks) + f"{'time':>10}"
+    )
     for name, run in runs.items():
         values = run.history.values if isinstance(run, ao.Result) else run
         best = np.maximum.accumulate(values)

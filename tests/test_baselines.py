@@ -157,11 +157,11 @@ def test_bad_input_leaves_everything_as_it_was(kind: type[Baseline]) -> None:
     x = algorithm.ask(2)
     assert np.array_equal(untouched.ask(2), x)
     for values, error, match in (
-        ([1.0], ValueError, r"values of shape \(1,\), expected \(2,\)"),
-        (1.0, ValueError, r"values of shape \(\), expected \(2,\)"),
+        ([1.0], ValueError, "1 values, expected 2"),
+        (1.0, ValueError, "1 values, expected 2"),
         ([9.0, np.nan], ValueError, "value 1 is NaN"),
         (["9", "9"], TypeError, "expected a number"),
-        ([None, 9.0], TypeError, "expected a number"),
+        ([None, 9.0], ValueError, "value 0 is NaN or None"),
         ([1j, 2], TypeError, "expected a number"),
     ):
         with pytest.raises(error, match=match):

@@ -114,7 +114,10 @@ def test_as_a_module_and_without_heavy_imports() -> None:
         [sys.executable, "-m", "anyorder", "--version"], capture_output=True, text=True, check=True
     )
     assert anyorder.__version__ in done.stdout
-    code = "import sys, anyorder; print([m for m in ('numba', 'matplotlib', 'click', 'tqdm', 'scipy', 'torch') if m in sys.modules])"
+    code = (
+        "import sys, anyorder; heavy = ('numba', 'matplotlib', 'click', 'tqdm', 'scipy', 'torch');"
+        "print([module for module in heavy if module in sys.modules])"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 

@@ -16,9 +16,14 @@ def test_beats_random_search_and_the_one_plus_one_ea() -> None:
     for seed in range(RUNS):
         problem = ao.problems.nk(64, 4, seed)
         ours.append(
-            ao.maximize(problem.evaluate, problem.space, BUDGET, seed=seed, vectorized=True).best_value
+            ao.maximize(
+                problem.evaluate, problem.space, BUDGET, seed=seed, vectorized=True
+            ).best_value
         )
-        for values, baseline in ((random, ao.baselines.RandomSearch), (ea, ao.baselines.OnePlusOneEA)):
+        for values, baseline in (
+            (random, ao.baselines.RandomSearch),
+            (ea, ao.baselines.OnePlusOneEA),
+        ):
             run = ao.baselines.run(baseline(problem.space, seed=seed), problem, BUDGET)
             values.append(run.max())
     for other in (random, ea):

@@ -28,7 +28,9 @@ def test_named_spaces_give_dicts() -> None:
     assert result.best_value == 6.0
     assert (result.best["algo"], result.best["k"]) == ("b", 5)
     assert result.history.points == seen
-    np.testing.assert_array_equal(result.history.values, [p["k"] + (p["algo"] == "b") for p in seen])
+    np.testing.assert_array_equal(
+        result.history.values, [p["k"] + (p["algo"] == "b") for p in seen]
+    )
 
 
 def test_nameless_spaces_give_integer_vectors() -> None:
@@ -76,7 +78,10 @@ def test_stops_at_the_target() -> None:
     assert result.stop_reason == "target"
     assert result.best_value >= 7
     assert len(result.history) < 5_000
-    assert ao.minimize(lambda x: 1.0, ao.Space.binary(2), 100, target=1, **QUICK).stop_reason == "target"
+    assert (
+        ao.minimize(lambda x: 1.0, ao.Space.binary(2), 100, target=1, **QUICK).stop_reason
+        == "target"
+    )
 
 
 def test_stops_when_the_callback_says_so() -> None:

@@ -1,8 +1,9 @@
-"""Checks of what users pass: each error names the value and what was expected."""
+"""Checks: of what users pass (errors name the value and what was expected), of the machine."""
 
 from __future__ import annotations
 
 import operator
+import os
 from typing import Any
 
 import numpy as np
@@ -47,7 +48,9 @@ def numbers(values: Any, expected: int, *, nan: bool = False) -> npt.NDArray[np.
     else:
         result = np.array([number(f"value {k}", value) for k, value in enumerate(listed)], float)
     if not nan and np.isnan(result).any():
-        raise ValueError(f"value {int(np.isnan(result).argmax())} is NaN or None, expected a number")
+        raise ValueError(
+            f"value {int(np.isnan(result).argmax())} is NaN or None, expected a number"
+        )
     return result
 
 
@@ -59,3 +62,10 @@ def graph(matrix: npt.ArrayLike, n: int) -> npt.NDArray[np.bool_]:
     if array.dtype.kind not in "biu" or not np.isin(array, (0, 1)).all():
         raise ValueError(f"graph has {array.dtype} values, expected only True and False (1 and 0)")
     return array.astype(np.bool_)
+
+
+def cores() -> int:
+    """How many cores this process may run on."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

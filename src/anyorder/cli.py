@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ast
 import json
-import os
 import platform
 import sys
+from collections.abc import Sequence
 from importlib import metadata
 from typing import Any
 
@@ -14,6 +14,7 @@ import click
 import numpy as np
 
 from . import problems
+from ._checks import cores
 from ._version import __version__
 from .config import PRESETS, Config, resolve
 from .loop import maximize
@@ -37,7 +38,7 @@ def main() -> None:
 @click.option("--budget", type=int, default=10_000, show_default=True, help="Evaluations to spend.")
 @click.option("--seed", type=int, help="Seed of the search; without one, each run is another.")
 @click.option("--config", "preset", default="default", show_default=True,
-              type=click.Choice(list(PRESETS)), help="Preset of the method's settings.")  # fmt: skip
+              type=click.Choice(list(PRESETS)), help="Preset of the settings.")  # fmt: skip
 @click.option("--set", "settings", multiple=True, metavar="NAME=VALUE",
               help="Change one setting, for example beta=2; may be repeated.")  # fmt: skip
 @click.option("--engine", default="auto", show_default=True,
@@ -52,8 +53,10 @@ def solve(
     """Solve a built-in PROBLEM: nk, nkd, qubo or onemax, or a full name like nk:n=64,k=2,seed=1."""
     given = {"n": n, "k": k, "d": d, "type": kind, "seed": instance}
     try:
-        chosen = _problem(problem, {name: value for name, value in given.items() if value is not None})
-        config = _config(preset, settings)
+        chosen = _problem(
+            problem, {name: value for name, value in given.items() if value is not None}
+        )
+        config = parse_config(preset, settings)
         result = maximize(
             chosen.evaluate, chosen.space, budget, seed=seed, config=config, engine=engine,
             vectorized=True, graph=None,
@@ -81,7 +84,8 @@ def _problem(name: str, given: dict[str, Any]) -> problems.Problem:
     return problems.make(name, **given)
 
 
-def _config(preset: str, settings: tuple[str, ...]) -> Config:
+def parse_config(preset: str, settings: Sequence[str]) -> Config:
+    """A preset with settings changed, each given as NAME=VALUE."""
     changes = {}
     for setting in settings:
         name, equals, text = setting.partition("=")
@@ -106,18 +110,16 @@ def _as_text(problem: problems.Problem, preset: str, result: Result) -> str:
         "restarts": str(len(history.restarts)),
         "settings": f"{preset}, seed {result.seed}, engine {result.engine}",
         "time": f"{result.seconds:.1f} s",
-        "best point": _short("".join(map(str, result.best)) if _digits(result) else str(result.best)),
+        "best point": _short(result),
     }
     width = max(map(len, rows))
     return "\n".join(f"{name:<{width}}  {value}" for name, value in rows.items())
 
 
-def _digits(result: Result) -> bool:
-    return bool(np.max(result.history.space.cardinalities) <= 10)
-
-
-def _short(text: str, limit: int = 256) -> str:
-    return text if len(text) <= limit else f"{text[:limit]}... ({len(text)} digits; --json has all)"
+def _short(result: Result, limit: int = 256) -> str:
+    single = np.max(result.history.space.cardinalities) <= 10  # a digit a variable
+    text = ("" if single else " ").join(map(str, result.best))
+    return text if len(text) <= limit else f"{text[:limit]}... (--json has all of it)"
 
 
 def _as_json(problem: problems.Problem, preset: str, result: Result) -> dict[str, Any]:
@@ -149,7 +151,7 @@ def info(as_json: bool) -> None:
         "anyorder": __version__,
         "python": platform.python_version(),
         "platform": platform.platform(),
-        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "cores": cores(),
     }
     for package in ("numpy", "numba", "matplotlib"):
         try:

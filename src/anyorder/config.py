@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import hashlib
+import itertools
 import json
 import math
 from collections.abc import Callable, Mapping
@@ -214,7 +215,7 @@ def _utility(name: str, value: Any) -> tuple[float, ...]:
     knots: tuple[float, ...] = _tuple(_number(-math.inf, math.inf), least=2)(name, value)
     if any(not math.isfinite(knot) for knot in knots):
         raise ValueError(f"{name} must be finite, got {value!r}")
-    if any(later > earlier for earlier, later in zip(knots, knots[1:], strict=False)):
+    if any(later > earlier for earlier, later in itertools.pairwise(knots)):
         raise ValueError(f"{name} must not increase from the best rank to the worst, got {value!r}")
     return knots
 

@@ -44,8 +44,8 @@ class Optimizer:
     `ask` draws candidates from the policy; `tell` takes their values, any number at a time and in
     any order. Whenever `config.population` answers are in, the policy trains on them. Each
     candidate keeps the distributions it was drawn from, so answers that come late are weighed
-    rightly. The same calls with the same seed give the same candidates, on every engine and with any
-    number of threads.
+    rightly. The same calls with the same seed give the same candidates, on every engine and with
+    any number of threads.
 
     Parameters
     ----------
@@ -165,9 +165,9 @@ class Optimizer:
                 ]
             )
             codes[: len(first)] = points
-            probs[: len(first)] = self._engine.conditionals(
-                self._policy, points[None], keys[None]
-            )[0]
+            probs[: len(first)] = self._engine.conditionals(self._policy, points[None], keys[None])[
+                0
+            ]
         if count > len(first):
             config = self.config
             draw = Draw(
@@ -395,12 +395,12 @@ class Optimizer:
         self._best_value, self._diversity = (float(value) for value in arrays["scalars"])
         self._suggested = [row.astype(np.int32) for row in arrays["suggested"]]
         for k in range(kept):
+            number, generation, index, restart = (int(entry) for entry in arrays["stamps"][k])
             candidate = _Candidate(
-                *(int(entry) for entry in arrays["stamps"][k]),
-                arrays["codes"][k].astype(np.int32),
-                arrays["probs"][k].astype(floats),
+                number, generation, index, restart,
+                arrays["codes"][k].astype(np.int32), arrays["probs"][k].astype(floats),
                 float(arrays["values"][k]),
-            )
+            )  # fmt: skip
             if k < pending:
                 self._pending.setdefault(candidate.codes.tobytes(), deque()).append(candidate)
             else:
@@ -417,7 +417,9 @@ def _read_header(state: Mapping[str, Any]) -> dict[str, Any]:
         header = json.loads(str(state["header"]))
         form, version = header["format"], header["version"]
     except (KeyError, TypeError, ValueError) as error:
-        raise ValueError("this is not the state of an anyorder.Optimizer, or it is truncated") from error
+        raise ValueError(
+            "this is not the state of an anyorder.Optimizer, or it is truncated"
+        ) from error
     if form != FORMAT:
         raise ValueError(f"the state is a {form!r}, expected {FORMAT!r}")
     if version != VERSION:

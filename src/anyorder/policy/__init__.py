@@ -68,8 +68,9 @@ def _check_memory(layout: Layout) -> None:
     if need > 0.9 * have:
         raise MemoryError(
             f"{layout.n} variables with {layout.features} inputs and hidden layers "
-            f"{layout.config.hidden} make {layout.parameters:,} parameters: {need / 2**30:.1f} GiB, "
-            f"and this machine has {have / 2**30:.1f}. Smaller hidden layers need less."
+            f"{layout.config.hidden} make {layout.parameters:,} parameters: "
+            f"{need / 2**30:.1f} GiB, and this machine has {have / 2**30:.1f}. "
+            "Smaller hidden layers need less."
         )
 
 

@@ -24,7 +24,7 @@ def ranks(values: Floats, ties: str) -> Floats:
         result = np.empty(len(values))
         result[np.argsort(-level, kind="stable")] = np.arange(len(values))
         return result
-    better = (level[None, :] > level[:, None]).sum(axis=1).astype(float)
+    better: Floats = (level[None, :] > level[:, None]).sum(axis=1).astype(float)
     if ties == "average":
         better += ((level[None, :] == level[:, None]).sum(axis=1) - 1) / 2
     return better

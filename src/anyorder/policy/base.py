@@ -1,9 +1,9 @@
 """What an engine is: the arrays it exchanges and the verbs it has.
 
-An engine holds no state of a run. It is made for one `Layout`; a `Policy` (the parameters of a batch
-of runs) goes in, and every call names the runs' seeds and generations, from which all randomness
-follows (`rng.py`). Arrays lead with the run: R runs, B candidates, n variables, V = the numbers of
-values added up. One run alone gives what it gives inside a batch.
+An engine holds no state of a run. It is made for one `Layout`; a `Policy` (the parameters of a
+batch of runs) goes in, and every call names the runs' seeds and generations, from which all
+randomness follows (`rng.py`). Arrays lead with the run: R runs, B candidates, n variables, V = the
+numbers of values added up. One run alone gives what it gives inside a batch.
 """
 
 from __future__ import annotations

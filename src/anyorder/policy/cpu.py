@@ -113,9 +113,7 @@ class CpuEngine:
         self._share(task, runs, count, policy.theta.size * count)
         return points, probs
 
-    def conditionals(
-        self, policy: Policy, points: Codes, keys: UIntArray | None = None
-    ) -> Floats:
+    def conditionals(self, policy: Policy, points: Codes, keys: UIntArray | None = None) -> Floats:
         """The distribution of every variable given those before it, or all others."""
         layout = self.layout
         runs, count, _ = points.shape

@@ -80,7 +80,9 @@ class Scratch(NamedTuple):
     v: np.ndarray
     y: np.ndarray  # (layers, batch, P): the inputs of each layer
     z: np.ndarray  # (batch, P): pre-activations; in the end the logits
-    delta: np.ndarray  # (2, batch, P): d objective / d pre-activations, of a layer and the one below
+    delta: (
+        np.ndarray
+    )  # (2, batch, P): d objective / d pre-activations, of a layer and the one below
     row: np.ndarray  # (P,)
     words: np.ndarray  # (4 * ceil(n / 4),) uint32
     active: np.ndarray  # (batch,) int64: the candidates that train a variable
@@ -447,7 +449,9 @@ def propagate(w, y, z, fans, pads, row_start, batch):
     """A variable's network for a batch: from y[0] to the logits in z; `fans` are its outputs."""
     last = len(pads) - 1
     for layer in range(last + 1):
-        dense(w, row_start[layer], fans[layer], row_start[-1] + layer, y, layer, batch, pads[layer], z)
+        dense(
+            w, row_start[layer], fans[layer], row_start[-1] + layer, y, layer, batch, pads[layer], z
+        )
         if layer < last:
             activate(z, y, layer + 1, batch, fans[layer])
 
@@ -609,9 +613,7 @@ def conditionals(probs, features, keys, theta, plan, scratch, i0, i1):
         else:
             see_before(scratch.y, scratch.active, batch, features, keys, 0, hidden, first)
         hide_strangers(scratch.y, batch, plan.graph, plan.owner, hidden, i)
-        propagate(
-            scratch.w, scratch.y, scratch.z, scratch.fans, plan.pads, plan.row_start, batch
-        )
+        propagate(scratch.w, scratch.y, scratch.z, scratch.fans, plan.pads, plan.row_start, batch)
         for c in range(batch):
             write_probabilities(probs, c, start, scratch.z, c, scratch.row, d, plan.floor[i])
 

@@ -111,7 +111,7 @@ class Layout:
     def features_of(self, points: npt.NDArray[np.integer]) -> npt.NDArray[np.float32]:
         """Codes `(..., n)` as unmasked network inputs `(..., F)`."""
         where = self.code_base + np.take(points, self.owner, axis=-1) * self.code_stride
-        return self.codes[where]
+        return np.asarray(self.codes[where])
 
     def layers(
         self, theta: npt.NDArray[np.floating], i: int
@@ -121,9 +121,7 @@ class Layout:
         result = []
         for inputs, outputs in self._shapes(i):
             end = at + inputs * outputs
-            result.append(
-                (theta[at:end].reshape(outputs, inputs), theta[end : end + outputs])
-            )
+            result.append((theta[at:end].reshape(outputs, inputs), theta[end : end + outputs]))
             at = end + outputs
         return result
 

@@ -26,7 +26,7 @@ def order_keys(
 def before(keys: UIntArray, i: int) -> Bools:
     """The causal mask sigma(x)_{<i}: which variables come before i; equal keys go by index."""
     index = np.arange(len(keys))
-    return (keys < keys[i]) | ((keys == keys[i]) & (index < i))
+    return np.asarray((keys < keys[i]) | ((keys == keys[i]) & (index < i)))
 
 
 def dropped(

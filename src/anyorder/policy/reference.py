@@ -16,7 +16,6 @@ from .layout import Layout
 from .orders import Bools, before, dropped, order_keys
 from .rng import DROP_G, DROP_T, ORDER_G, ORDER_T, VALUE, uniform, words
 
-
 # --- what a variable sees ---------------------------------------------------------------------
 
 
@@ -65,8 +64,17 @@ def kl_divergence(old: Floats, new: Floats, kind: str) -> Floats:
     return np.asarray(kl.sum(axis=1))
 
 
-def objective(layers: Sequence[tuple[Floats, Floats]], x: Floats, value: Codes, old: Floats,
-              advantage: Floats, weight: Floats, floor: float, beta: float, kind: str) -> float:
+def objective(
+    layers: Sequence[tuple[Floats, Floats]],
+    x: Floats,
+    value: Codes,
+    old: Floats,
+    advantage: Floats,
+    weight: Floats,
+    floor: float,
+    beta: float,
+    kind: str,
+) -> float:
     """Variable k's term of eq. (8): the mean over candidates of ratio * A - beta * KL."""
     new = probabilities(forward(layers, x)[-1], floor)
     row = np.arange(len(value))
@@ -75,9 +83,17 @@ def objective(layers: Sequence[tuple[Floats, Floats]], x: Floats, value: Codes, 
     return float(term.mean())
 
 
-def gradient(layers: Sequence[tuple[Floats, Floats]], x: Floats, value: Codes, old: Floats,
-             advantage: Floats, weight: Floats, floor: float, beta: float, kind: str
-             ) -> list[tuple[Floats, Floats]]:
+def gradient(
+    layers: Sequence[tuple[Floats, Floats]],
+    x: Floats,
+    value: Codes,
+    old: Floats,
+    advantage: Floats,
+    weight: Floats,
+    floor: float,
+    beta: float,
+    kind: str,
+) -> list[tuple[Floats, Floats]]:
     """The gradient of `objective` with respect to every layer's weights and biases."""
     activations = forward(layers, x)
     raw = raw_probabilities(activations[-1])
@@ -106,8 +122,17 @@ def gradient(layers: Sequence[tuple[Floats, Floats]], x: Floats, value: Codes, o
     return result[::-1]
 
 
-def adam_step(parameter: Floats, m: Floats, v: Floats, gradient: Floats, step: int, rate: float,
-              beta1: float, beta2: float, eps: float) -> None:
+def adam_step(
+    parameter: Floats,
+    m: Floats,
+    v: Floats,
+    gradient: Floats,
+    step: int,
+    rate: float,
+    beta1: float,
+    beta2: float,
+    eps: float,
+) -> None:
     """One step of gradient ascent by Adam (Kingma and Ba, Algorithm 1), in place."""
     m += (1.0 - beta1) * (gradient - m)
     v += (1.0 - beta2) * (gradient**2 - v)
@@ -148,7 +173,7 @@ class ReferenceEngine:
                 keys = order_keys(layout, seed, ORDER_G, generation, number)
                 u = uniform(words(seed, VALUE, generation, number, layout.n))
                 x = points[r, c]
-                for i in np.argsort(keys, kind="stable"):
+                for i in map(int, np.argsort(keys, kind="stable")):
                     if layout.outputs[i] == 0:
                         continue
                     visible = before(keys, i)
@@ -168,7 +193,7 @@ class ReferenceEngine:
         layout = self.layout
         probs = np.ones((*points.shape[:2], layout.values), self.dtype)
         for r in range(len(points)):
-            for i in np.flatnonzero(layout.outputs):
+            for i in map(int, np.flatnonzero(layout.outputs)):
                 if keys is None:
                     visible = np.broadcast_to(np.arange(layout.n) != i, points[r].shape)
                 else:
@@ -182,11 +207,11 @@ class ReferenceEngine:
         for r in range(len(batch.seeds)):
             features = self.layout.features_of(batch.points[r]).astype(self.dtype)
             steps = int(policy.steps[r])
-            for i in np.flatnonzero(self.layout.outputs):
+            for i in map(int, np.flatnonzero(self.layout.outputs)):
                 # Parameters of g_i are touched by variable i's terms alone, so its E epochs can be
                 # run one after the other before the next variable is looked at.
                 if np.any(batch.weights[r, :, i] != 0):
-                    self._train_variable(policy, batch, r, int(i), features, steps)
+                    self._train_variable(policy, batch, r, i, features, steps)
             if self.layout.config.adam == "kept":
                 policy.steps[r] += self.layout.config.epochs
 
@@ -225,7 +250,7 @@ class ReferenceEngine:
         layout, kind = self.layout, self.layout.config.training_order
         seed, generation, p = batch.seeds[r], batch.generations[r], batch.drop[r]
         if kind == "none":
-            visible = np.arange(layout.n) != i
+            visible: Bools = np.arange(layout.n) != i
         elif kind == "generation":
             stamp = batch.stamps[r, c]
             keys = order_keys(layout, seed, ORDER_G, int(stamp[0]), int(stamp[1]))
@@ -233,7 +258,7 @@ class ReferenceEngine:
         else:
             visible = before(order_keys(layout, seed, ORDER_T, generation, c, epoch), i)
         if p > 0:
-            visible = visible & ~dropped(layout, seed, DROP_T, generation, c, i, p, epoch)
+            visible &= ~dropped(layout, seed, DROP_T, generation, c, i, p, epoch)
         return visible
 
     def _conditional(self, theta: Floats, points: Codes, visible: Bools, i: int) -> Floats:
