@@ -29,6 +29,11 @@ def weights(points: np.ndarray) -> np.ndarray:
     return np.asarray(points) @ np.arange(1, np.shape(points)[1] + 1.0)
 
 
+def unlike(points: np.ndarray) -> np.ndarray:
+    """A value that no two points share: of equals, the incumbent is the first that was told."""
+    return np.asarray(points) @ 10.0 ** np.arange(np.shape(points)[1])
+
+
 def same_state(one: ao.Optimizer, other: ao.Optimizer) -> None:
     left, right = one.state_dict(), other.state_dict()
     assert left.keys() == right.keys()
@@ -78,7 +83,7 @@ def test_the_order_of_telling_does_not_matter() -> None:
     forward, shuffled, one_by_one = make(), make(), make()
     for _ in range(4):
         candidates = forward.ask()
-        values = weights(candidates)
+        values = unlike(candidates)
         forward.tell(candidates, values)
         order = np.array([3, 0, 4, 1, 2])
         assert np.array_equal(shuffled.ask(), candidates)
@@ -259,7 +264,7 @@ def test_state_round_trip_continues_bit_for_bit(
             open_points = np.concatenate([open_points, optimizer.ask(count)])
         elif action == "tell" and len(open_points):
             told, open_points = open_points[-count:], open_points[:-count]
-            optimizer.tell(told, weights(told))
+            optimizer.tell(told, unlike(told))
         elif action == "suggest":
             optimizer.suggest([1, count % 4, 0, 5])
     file = io.BytesIO()
@@ -271,8 +276,8 @@ def test_state_round_trip_continues_bit_for_bit(
         candidates = optimizer.ask()
         np.testing.assert_array_equal(other.ask(), candidates)
         order = np.argsort(candidates @ [1, 5, 2, 0], kind="stable")
-        optimizer.tell(candidates, weights(candidates))
-        other.tell(candidates[order], weights(candidates[order]))
+        optimizer.tell(candidates, unlike(candidates))
+        other.tell(candidates[order], unlike(candidates[order]))
     same_state(optimizer, other)
 
 
