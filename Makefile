@@ -25,7 +25,7 @@ format: $(VENV)/.dev
 
 bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/engines.py
-	$(BIN)/python benchmarks/reproduce_core.py
+	$(BIN)/python benchmarks/reproduce_core.py --figure docs/reproduce_core.png
 	$(BIN)/python benchmarks/integer_encoding.py
 
 clean:

@@ -115,15 +115,15 @@ def multiply_add_rate() -> float:
     from numba import njit
 
     from anyorder.policy import kernels
-    from anyorder.policy.cpu import _aligned
+    from anyorder.policy.cpu import _zeros
 
     width, repeats = 1024, 2_000
-    w, y, z = _aligned(3, width), _aligned(1, 5, width), _aligned(5, width)
+    w, y, z = _zeros(0, 3, width), _zeros(1, 1, 5, width), _zeros(2, 1, 5, kernels.LANES)
 
     @njit
     def work(w, y, z, width, repeats):  # type: ignore[no-untyped-def]
         for _ in range(repeats):
-            kernels.dense(w, 0, 2, 2, y, 0, 5, width, z)
+            kernels.dense(w, 0, 2, 2, y, 0, 5, width, z, 0)
 
     work(w, y, z, width, 1)
     best = np.inf

@@ -2,7 +2,8 @@
 
 The best value so far after 500 to 10,000 evaluations, mean over the runs and its standard error.
 Duplicates are paid for, as in the paper. Takes about 20 minutes on two cores; `--runs 10` two.
-Writes every run to results/reproduce_core.csv.
+Writes the best value of every run after every 100 evaluations to results/reproduce_core.csv; with
+`--figure FILE` draws the mean curves as well.
 """
 
 from __future__ import annotations
@@ -10,16 +11,21 @@ from __future__ import annotations
 import argparse
 import os
 import time
+from collections.abc import Iterable
 from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from common import cores, write
+from matplotlib.figure import Figure
 from tqdm import tqdm
 
 import anyorder as ao
 from anyorder.cli import parse_config
+from anyorder.plots import COLOURS
 
+BUDGET, GRID = 10_000, range(100, 10_001, 100)
 MARKS = (500, 1_000, 2_000, 3_000, 5_000, 10_000)
 BASELINES = {
     "random search": ao.baselines.RandomSearch,
@@ -35,11 +41,11 @@ def one_run(job: tuple[str, int, int, int, int]) -> dict[str, Any]:
     restarts = 0
     if algorithm in BASELINES:
         optimizer = BASELINES[algorithm](problem.space, seed=seed)
-        best = np.maximum.accumulate(ao.baselines.run(optimizer, problem, MARKS[-1]))
+        best = np.maximum.accumulate(ao.baselines.run(optimizer, problem, BUDGET))
     else:
         preset, *settings = algorithm.split("+")
         result = ao.maximize(
-            problem.evaluate, problem.space, MARKS[-1], seed=seed,
+            problem.evaluate, problem.space, BUDGET, seed=seed,
             config=parse_config(preset, settings),
             vectorized=True, progress=False,
         )  # fmt: skip
@@ -48,7 +54,37 @@ def one_run(job: tuple[str, int, int, int, int]) -> dict[str, Any]:
         "algorithm": algorithm, "n": n, "k": k, "instance": instance, "seed": seed,
         "restarts": restarts, "seconds": round(time.perf_counter() - start, 2),
     }  # fmt: skip
-    return row | {f"best_{mark}": round(float(best[mark - 1]), 6) for mark in MARKS}
+    return row | {f"best_{mark}": round(float(best[mark - 1]), 5) for mark in GRID}
+
+
+def mean_and_error(
+    rows: list[dict[str, Any]], algorithm: str, marks: Iterable[int]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Mean best value at the marks and its standard error over the runs of an algorithm."""
+    values = np.array(
+        [[row[f"best_{mark}"] for mark in marks] for row in rows if row["algorithm"] == algorithm]
+    )
+    if len(values) == 1:
+        return values[0], np.zeros(values.shape[1])
+    return values.mean(axis=0), values.std(axis=0, ddof=1) / np.sqrt(len(values))
+
+
+def figure(rows: list[dict[str, Any]], algorithms: list[str], title: str, path: Path) -> None:
+    """Mean curves with a band of two standard errors."""
+    canvas = Figure(figsize=(7.5, 4.5), layout="constrained")
+    axes = canvas.subplots()
+    for colour, algorithm in zip(COLOURS, algorithms, strict=False):
+        mean, error = mean_and_error(rows, algorithm, GRID)
+        label = f"anyorder, {algorithm}" if algorithm not in BASELINES else algorithm
+        style = "-" if algorithm not in BASELINES else "--"
+        axes.plot(GRID, mean, style, color=colour, linewidth=2, label=label)
+        axes.fill_between(GRID, mean - 2 * error, mean + 2 * error, color=colour, alpha=0.15, lw=0)
+    axes.set(xlabel="evaluations", ylabel="mean best value", xscale="log", xlim=(100, BUDGET))
+    axes.set_title(title, loc="left", fontsize=11)
+    axes.grid(alpha=0.25, linewidth=0.6)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(frameon=False, loc="lower right", fontsize=9)
+    canvas.savefig(path, dpi=150)
 
 
 def main() -> None:
@@ -61,6 +97,7 @@ def main() -> None:
         help="a baseline, or a preset with settings, like text+input_rate=12.8; may be repeated",
     )  # fmt: skip
     parser.add_argument("--out", default="reproduce_core.csv")
+    parser.add_argument("--figure", type=Path, help="write the mean curves here")
     options = parser.parse_args()
     algorithms = options.algorithm or [*ao.PRESETS, *BASELINES]
     jobs = [
@@ -76,14 +113,17 @@ def main() -> None:
     print(f"NK {options.n} K {options.k}, {options.runs} runs: mean best value (standard error)")
     print(f"{'after':<24}" + "".join(f"{mark:>16,}" for mark in MARKS))
     for algorithm in algorithms:
-        of = [row for row in rows if row["algorithm"] == algorithm]
-        cells = []
-        for mark in MARKS:
-            values = np.array([row[f"best_{mark}"] for row in of])
-            error = values.std(ddof=1) / np.sqrt(len(values)) if len(values) > 1 else 0.0
-            cells.append(f"{values.mean():.4f} ({error:.4f})")
+        cells = [
+            f"{mean:.4f} ({error:.4f})"
+            for mean, error in zip(*mean_and_error(rows, algorithm, MARKS), strict=True)
+        ]
         print(f"{algorithm:<24}" + "".join(f"{cell:>16}" for cell in cells))
     print(f"every run: {path}")
+    if options.figure is not None:
+        title = (
+            f"NK landscapes, n = {options.n}, K = {options.k}: {options.runs} runs, 2 std. errors"
+        )
+        figure(rows, algorithms, title, options.figure)
 
 
 if __name__ == "__main__":

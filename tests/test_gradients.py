@@ -197,6 +197,27 @@ def test_the_first_generation_of_kept_moments_is_one_anew(kind):
 
 
 @BOTH
+def test_the_generation_order_is_drawn_again_from_the_stamps(kind):
+    """Seen as when it was drawn, a candidate's KL has no slope: nothing to do without advantages.
+
+    The candidates are of two generations, not the first ones there, and trained on later.
+    """
+    variant = case(training_order="generation", adam="kept", epochs=1, runs=1, sharp=2.0)
+    engine = kind(variant.layout)
+    policy = variant.policy(engine)
+    stamps = [(2, 3), (2, 4), (2, 5), (6, 0), (6, 1)]
+    drawn = [engine.sample(policy, variant.draw(g, first, 1)) for g, first in stamps]
+    points, old = (np.concatenate(parts, axis=1) for parts in zip(*drawn, strict=True))
+    batch = variant.answers(points, old, np.zeros(points.shape), generation=9)
+    slopes = []
+    for own in (stamps, stamps[::-1]):
+        policy = variant.policy(engine)
+        engine.train(policy, replace(batch, stamps=np.array([own])))
+        slopes.append(rms(policy.m))
+    assert slopes[0] < 1e-6 * slopes[1]
+
+
+@BOTH
 @pytest.mark.parametrize("settings", [{}, {"drop_training": 0.5}, {"order_per": "population"}])
 def test_a_candidate_without_weight_has_no_influence(kind, settings):
     variant = case(**settings)

@@ -126,10 +126,10 @@ def _run(
             generations[batch] = optimizer.generation
             try:
                 values[batch] = evaluate(f, space.decode(drawn))
+                optimizer._take(drawn, values[batch])
             except KeyboardInterrupt:
                 reason = "interrupted"
                 break
-            optimizer._take(drawn, values[batch])
             bar.update(size)
             bar.set_postfix_str(
                 f"best {optimizer.best_value:.6g}, diversity {optimizer.diversity:.3f}, "

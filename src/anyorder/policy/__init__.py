@@ -17,7 +17,6 @@ from __future__ import annotations
 import importlib.util
 import os
 import sys
-from pathlib import Path
 
 from .base import Batch, Draw, Engine, Policy
 from .layout import Layout, make_layout
@@ -78,8 +77,7 @@ def _say_when_compiling() -> None:
     """On the first run of an installation, say why nothing happens for a while."""
     from . import kernels
 
-    cache = Path(kernels.train.stats.cache_path)
-    if not any(cache.glob("kernels.train-*.nbi")) and sys.stderr.isatty():
+    if sys.stderr.isatty() and not kernels.cached():
         print(
             "anyorder: compiling the cpu engine, once (about 20 s); later runs find it on disk",
             file=sys.stderr,

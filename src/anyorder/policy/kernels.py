@@ -5,19 +5,22 @@ only. What makes it fast:
 
 - The E epochs of a variable touch that variable's parameters alone (eq. (8) is a sum over
   variables), so they run back to back with weights and moments in the core's own cache.
-- Every hot loop runs along the inputs, unit stride, padded to whole vectors; candidates are unrolled
-  by hand (by five going forward, by ten going back), so each loaded weight or input is used several
-  times.
+- Every hot loop runs along the inputs, unit stride, padded to whole vectors; candidates are
+  unrolled by hand (by five going forward, by ten going back), so each loaded weight or input is
+  used several times. Batches are padded to whole fives, rows of weights to pairs: no remainders.
 - The gradient of a weight is never stored: it goes straight into Adam.
 - tanh is a rational function; there are no library calls in the loops that matter.
-- Functions with hot loops hold all of a layer's loops, take whole arrays and indices (a slice costs
-  an atomic reference count) and promise the compiler that what they write is not what they read
-  (which saves a check before each loop that takes as long as the loop itself).
+- Functions with hot loops hold all of a layer's loops and call nothing that takes an array: arrays
+  handed on, slices and tuples' arrays cost atomic reference counts. They become part of their
+  caller (forceinline), since handing over a dozen arrays takes as long as a short loop. And they
+  promise the compiler that what they write is not what they read, which saves a check before each
+  loop.
 """
 
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -29,11 +32,15 @@ from .rng import DROP_G, DROP_T, INIT, VALUE
 # No sum may be reordered unless it says so (SUM), nothing may be assumed about NaN, and infinities
 # only do not occur where a reciprocal estimate is wanted (STEP).
 SUM = {"reassoc", "contract", "nsz"}
+FMA = {"contract", "nsz"}  # multiply and add in one
 STEP = {"contract", "nsz", "arcp", "afn", "ninf"}
 
 f32 = np.float32
 LANES = 16  # a vector of float32 on the widest machines; rows are padded to this
 ZERO, ONE = f32(0.0), f32(1.0)
+# An index that went through `& INDEX` is known not to be negative, so that no code is made for
+# counting from the end. (Of loop variables this is known anyway if they go up by one.)
+INDEX = 2**48 - 1
 
 CATEGORICAL, BERNOULLI = 0, 1  # kinds of KL
 
@@ -48,7 +55,21 @@ class NoAlias(Compiler):
 
 
 def _jit(**options):
-    return njit(nogil=True, cache=True, error_model="numpy", **options)
+    def decorate(function):
+        try:
+            return njit(nogil=True, cache=True, error_model="numpy", **options)(function)
+        except RuntimeError:  # nowhere to keep a cache: compile anew in every process
+            return njit(nogil=True, error_model="numpy", **options)(function)
+
+    return decorate
+
+
+def cached():
+    """Whether the compiled kernels are on disk already, as far as can be seen without compiling."""
+    if not hasattr(train, "stats"):
+        return True  # the JIT is off: there is nothing to compile
+    folder = train.stats.cache_path
+    return folder is not None and any(Path(folder).glob("kernels.train-*.nbi"))
 
 
 class Plan(NamedTuple):
@@ -73,19 +94,23 @@ class Plan(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """What one thread computes on. P is the longest row, in whole vectors; padding stays zero."""
+    """What one thread computes on.
+
+    A row is P long for inputs, H for hidden units, in whole vectors; a batch is B candidates, in
+    whole fives. Padding of weights, units and slopes stays zero.
+    """
 
     w: np.ndarray  # (rows, P): the weights of a variable, layer by layer, then a row of biases each
     m: np.ndarray  # Adam's moments, likewise
     v: np.ndarray
-    y: np.ndarray  # (layers, batch, P): the inputs of each layer
-    z: np.ndarray  # (batch, P): pre-activations; in the end the logits
-    delta: (
-        np.ndarray
-    )  # (2, batch, P): d objective / d pre-activations, of a layer and the one below
-    row: np.ndarray  # (P,)
+    x: np.ndarray  # (1, B, P): the inputs of the first layer
+    h: np.ndarray  # (layers, B, H): the outputs of each layer, in the end the logits
+    delta: np.ndarray  # (layers, B, H): d objective / d a layer's outputs, before their tanh
+    ones: np.ndarray  # (1, B, 1): what biases are multiplied with
+    row: np.ndarray  # (max(P, H),)
+    terms: np.ndarray  # (3, B): see `terms_2`
     words: np.ndarray  # (4 * ceil(n / 4),) uint32
-    active: np.ndarray  # (batch,) int64: the candidates that train a variable
+    active: np.ndarray  # (B,) int64: the candidates that train a variable
     fans: np.ndarray  # (layers,) int64: the outputs of each layer of its network
 
 
@@ -187,12 +212,11 @@ def initial_theta(theta, i0, i1, plan, key0, key1, restart):
 # --- arithmetic of one layer ------------------------------------------------------------------
 
 
-@_jit()
+@_jit(fastmath=FMA)
 def tanh(x):
     """Tanh to 4e-7 relative: a least-squares fit of x P(x^2) / Q(x^2) on [-9, 9]."""
-    x = x if x > f32(-9.0) else f32(-9.0)
-    x = x if x < f32(9.0) else f32(9.0)
     t = x * x
+    t = t if t < f32(81.0) else f32(81.0)
     p = f32(1.3355364814060522e-08)
     p = p * t + f32(2.0609646526281722e-05)
     p = p * t + f32(0.003495624754577875)
@@ -208,18 +232,23 @@ def tanh(x):
     return y if y < ONE else ONE
 
 
-@_jit(fastmath=SUM, pipeline_class=NoAlias)
-def dense(w, r, rows, b, y, layer, batch, width, z):
-    """A layer for a batch: z = y w^T + biases, with weights in rows from r on, biases in row b."""
-    fives, pairs = batch // 5 * 5, rows // 2 * 2
-    for c in range(0, fives, 5):
-        for k in range(0, pairs, 2):
+@_jit(forceinline=True, fastmath=SUM, pipeline_class=NoAlias)
+def dense(w, r, rows, b, y, below, batch, width, h, layer):
+    """A layer for a batch: h[layer] = y[below] w^T + biases; weights from row r on, biases in b.
+
+    Two rows by five candidates at a time. An odd last row is followed by a row of zeros.
+    """
+    r, b, below, layer = r & INDEX, b & INDEX, below & INDEX, layer & INDEX
+    for five in range(0, batch, 5):
+        c = five & INDEX
+        for pair in range(0, rows, 2):
+            k = pair & INDEX
             a0 = a1 = a2 = a3 = a4 = ZERO
             b0 = b1 = b2 = b3 = b4 = ZERO
             for f in range(width):
                 u, v = w[r + k, f], w[r + k + 1, f]
-                y0, y1, y2 = y[layer, c, f], y[layer, c + 1, f], y[layer, c + 2, f]
-                y3, y4 = y[layer, c + 3, f], y[layer, c + 4, f]
+                y0, y1, y2 = y[below, c, f], y[below, c + 1, f], y[below, c + 2, f]
+                y3, y4 = y[below, c + 3, f], y[below, c + 4, f]
                 a0 += u * y0
                 a1 += u * y1
                 a2 += u * y2
@@ -231,133 +260,115 @@ def dense(w, r, rows, b, y, layer, batch, width, z):
                 b3 += v * y3
                 b4 += v * y4
             u, v = w[b, k], w[b, k + 1]
-            z[c, k], z[c, k + 1] = a0 + u, b0 + v
-            z[c + 1, k], z[c + 1, k + 1] = a1 + u, b1 + v
-            z[c + 2, k], z[c + 2, k + 1] = a2 + u, b2 + v
-            z[c + 3, k], z[c + 3, k + 1] = a3 + u, b3 + v
-            z[c + 4, k], z[c + 4, k + 1] = a4 + u, b4 + v
-    for c in range(batch):  # what is left: the last row, the last candidates
-        for k in range(pairs if c < fives else 0, rows):
-            a0 = ZERO
-            for f in range(width):
-                a0 += w[r + k, f] * y[layer, c, f]
-            z[c, k] = a0 + w[b, k]
+            h[layer, c, k], h[layer, c, k + 1] = a0 + u, b0 + v
+            h[layer, c + 1, k], h[layer, c + 1, k + 1] = a1 + u, b1 + v
+            h[layer, c + 2, k], h[layer, c + 2, k + 1] = a2 + u, b2 + v
+            h[layer, c + 3, k], h[layer, c + 3, k + 1] = a3 + u, b3 + v
+            h[layer, c + 4, k], h[layer, c + 4, k + 1] = a4 + u, b4 + v
 
 
-@_jit(fastmath=SUM, pipeline_class=NoAlias)
-def dense_one(theta, at, rows, width, x, z):
-    """A layer for one candidate, straight from theta: the weights start at `at`."""
-    w = theta[at : at + rows * width].reshape((rows, width))
-    bias = theta[at + rows * width : at + rows * (width + 1)]
+@_jit(forceinline=True, fastmath=SUM, pipeline_class=NoAlias)
+def dense_one(theta, at, rows, y, below, width, h, layer):
+    """`dense` for candidate 0 alone, straight from theta: the layer starts at `at`."""
+    at, width, below, layer = at & INDEX, width & INDEX, below & INDEX, layer & INDEX
+    bias = (at + rows * width) & INDEX
     fours = rows // 4 * 4
-    for k in range(0, fours, 4):
+    for four in range(0, fours, 4):
+        k = four & INDEX
+        r0 = (at + k * width) & INDEX
+        r1, r2, r3 = r0 + width, r0 + 2 * width, r0 + 3 * width
         a0 = a1 = a2 = a3 = ZERO
         for f in range(width):
-            u = x[f]
-            a0 += w[k, f] * u
-            a1 += w[k + 1, f] * u
-            a2 += w[k + 2, f] * u
-            a3 += w[k + 3, f] * u
-        z[k], z[k + 1] = a0 + bias[k], a1 + bias[k + 1]
-        z[k + 2], z[k + 3] = a2 + bias[k + 2], a3 + bias[k + 3]
+            u = y[below, 0, f]
+            a0 += theta[r0 + f] * u
+            a1 += theta[r1 + f] * u
+            a2 += theta[r2 + f] * u
+            a3 += theta[r3 + f] * u
+        h[layer, 0, k], h[layer, 0, k + 1] = a0 + theta[bias + k], a1 + theta[bias + k + 1]
+        h[layer, 0, k + 2], h[layer, 0, k + 3] = a2 + theta[bias + k + 2], a3 + theta[bias + k + 3]
     for k in range(fours, rows):
+        r0 = (at + k * width) & INDEX
         a0 = ZERO
         for f in range(width):
-            a0 += w[k, f] * x[f]
-        z[k] = a0 + bias[k]
+            a0 += theta[r0 + f] * y[below, 0, f]
+        h[layer, 0, k] = a0 + theta[bias + k]
 
 
-@_jit(pipeline_class=NoAlias)
-def activate(z, y, layer, batch, width):
-    """The inputs of a layer: tanh of the pre-activations below it. Padding is tanh(0) = 0."""
+@_jit(forceinline=True, fastmath=FMA, pipeline_class=NoAlias)
+def activate(h, layer, batch):
+    """Tanh of a layer's outputs. Padding is tanh(0) = 0."""
+    layer = layer & INDEX
     for c in range(batch):
-        for k in range(width):
-            y[layer, c, k] = tanh(z[c, k])
+        for k in range(h.shape[2]):
+            h[layer, c, k] = tanh(h[layer, c, k])
 
 
-@_jit(fastmath=STEP, pipeline_class=NoAlias)
-def pull_back(w, r, rows, delta, side, y, layer, batch, width):
-    """Through a layer and the tanh under it: delta[1 - side] = (delta[side] w) (1 - y^2)."""
-    below = 1 - side
-    for c in range(batch):
-        for f in range(width):
-            delta[below, c, f] = ZERO
-        for k in range(rows):
-            d = delta[side, c, k]
-            for f in range(width):
-                delta[below, c, f] += d * w[r + k, f]
-        for f in range(width):
-            delta[below, c, f] *= ONE - y[layer, c, f] * y[layer, c, f]
+@_jit(forceinline=True, fastmath=STEP, pipeline_class=NoAlias)
+def pull_back(w, r, rows, delta, layer, h, batch, width):
+    """Through a layer and the tanh under it: delta[layer - 1] = (delta[layer] w) (1 - y^2).
 
-
-@_jit(fastmath=STEP, pipeline_class=NoAlias)
-def ascend(w, m, v, r, rows, delta, side, y, layer, g, batch, width, rate, eps, decay):
-    """Adam on a layer's weights; the gradient of row k is sum over c of delta[side, c, k] y[c].
-
-    `rate` and `eps` carry Adam's bias corrections.
+    Five rows at a time: past the last one the slopes are zero.
     """
-    beta1, beta2, rest1, rest2 = decay
-    fives = batch // 5 * 5
+    r, layer, below = r & INDEX, layer & INDEX, (layer - 1) & INDEX
+    for c in range(batch):
+        for five in range(0, rows, 5):
+            k = five & INDEX
+            d0, d1, d2 = delta[layer, c, k], delta[layer, c, k + 1], delta[layer, c, k + 2]
+            d3, d4 = delta[layer, c, k + 3], delta[layer, c, k + 4]
+            for f in range(width):
+                g = (d0 * w[r + k, f] + d1 * w[r + k + 1, f]) + (
+                    d2 * w[r + k + 2, f] + d3 * w[r + k + 3, f] + d4 * w[r + k + 4, f]
+                )
+                before = delta[below, c, f] if k > 0 else ZERO
+                delta[below, c, f] = before + g * (ONE - h[below, c, f] * h[below, c, f])
+
+
+@_jit(forceinline=True, fastmath=STEP, pipeline_class=NoAlias)
+def ascend(w, m, v, r, rows, delta, layer, y, below, g, batch, width, adam):
+    """Adam on weights from row r on; row k's gradient is sum_c delta[layer, c, k] y[below, c].
+
+    m and v are decaying sums of the gradient and its square, not means; that, Adam's bias
+    corrections and the learning rate are all in `slow` and `eps`: fewer operations.
+    """
+    beta1, beta2, slow, eps = adam
+    r, layer, below = r & INDEX, layer & INDEX, below & INDEX
     for k in range(rows):
+        if batch == 10:  # the usual case: no gradient is ever stored
+            d0, d1, d2 = delta[layer, 0, k], delta[layer, 1, k], delta[layer, 2, k]
+            d3, d4 = delta[layer, 3, k], delta[layer, 4, k]
+            d5, d6, d7 = delta[layer, 5, k], delta[layer, 6, k], delta[layer, 7, k]
+            d8, d9 = delta[layer, 8, k], delta[layer, 9, k]
+            for f in range(width):
+                # two chains of five: one of ten would take as long as the rest of the loop
+                s = (
+                    d0 * y[below, 0, f] + d1 * y[below, 1, f] + d2 * y[below, 2, f]
+                    + d3 * y[below, 3, f] + d4 * y[below, 4, f]
+                ) + (
+                    d5 * y[below, 5, f] + d6 * y[below, 6, f] + d7 * y[below, 7, f]
+                    + d8 * y[below, 8, f] + d9 * y[below, 9, f]
+                )  # fmt: skip
+                a = beta1 * m[r + k, f] + s
+                b = beta2 * v[r + k, f] + s * s
+                m[r + k, f] = a
+                v[r + k, f] = b
+                w[r + k, f] += a / (slow * math.sqrt(b) + eps)
+            continue
         for f in range(width):
             g[f] = ZERO
-        for c in range(0, fives, 5):
-            d0, d1, d2 = delta[side, c, k], delta[side, c + 1, k], delta[side, c + 2, k]
-            d3, d4 = delta[side, c + 3, k], delta[side, c + 4, k]
+        for five in range(0, batch, 5):
+            c = five & INDEX
+            d0, d1, d2 = delta[layer, c, k], delta[layer, c + 1, k], delta[layer, c + 2, k]
+            d3, d4 = delta[layer, c + 3, k], delta[layer, c + 4, k]
             for f in range(width):
-                g[f] += (d0 * y[layer, c, f] + d1 * y[layer, c + 1, f]) + (
-                    d2 * y[layer, c + 2, f] + d3 * y[layer, c + 3, f] + d4 * y[layer, c + 4, f]
+                g[f] += (d0 * y[below, c, f] + d1 * y[below, c + 1, f]) + (
+                    d2 * y[below, c + 2, f] + d3 * y[below, c + 3, f] + d4 * y[below, c + 4, f]
                 )
-        for c in range(fives, batch):
-            d0 = delta[side, c, k]
-            for f in range(width):
-                g[f] += d0 * y[layer, c, f]
         for f in range(width):
-            a = beta1 * m[r + k, f] + rest1 * g[f]
-            b = beta2 * v[r + k, f] + (rest2 * g[f]) * g[f]
+            a = beta1 * m[r + k, f] + g[f]
+            b = beta2 * v[r + k, f] + g[f] * g[f]
             m[r + k, f] = a
             v[r + k, f] = b
-            w[r + k, f] += rate * a / (math.sqrt(b) + eps)
-
-
-@_jit(fastmath=STEP, pipeline_class=NoAlias)
-def ascend_10(w, m, v, r, rows, delta, side, y, layer, width, rate, eps, decay):
-    """`ascend` for ten candidates: no gradient is ever stored."""
-    beta1, beta2, rest1, rest2 = decay
-    for k in range(rows):
-        d0, d1, d2 = delta[side, 0, k], delta[side, 1, k], delta[side, 2, k]
-        d3, d4, d5 = delta[side, 3, k], delta[side, 4, k], delta[side, 5, k]
-        d6, d7, d8 = delta[side, 6, k], delta[side, 7, k], delta[side, 8, k]
-        d9 = delta[side, 9, k]
-        for f in range(width):
-            # two chains of five: one of ten would take as long as the rest of the loop
-            g = (
-                d0 * y[layer, 0, f] + d1 * y[layer, 1, f] + d2 * y[layer, 2, f]
-                + d3 * y[layer, 3, f] + d4 * y[layer, 4, f]
-            ) + (
-                d5 * y[layer, 5, f] + d6 * y[layer, 6, f] + d7 * y[layer, 7, f]
-                + d8 * y[layer, 8, f] + d9 * y[layer, 9, f]
-            )  # fmt: skip
-            a = beta1 * m[r + k, f] + rest1 * g
-            b = beta2 * v[r + k, f] + (rest2 * g) * g
-            m[r + k, f] = a
-            v[r + k, f] = b
-            w[r + k, f] += rate * a / (math.sqrt(b) + eps)
-
-
-@_jit(fastmath=STEP, pipeline_class=NoAlias)
-def ascend_biases(w, m, v, b, rows, delta, side, g, batch, rate, eps, decay):
-    """Adam on a layer's biases, row b; the gradient of bias k is sum over c of delta[side, c, k]."""
-    beta1, beta2, rest1, rest2 = decay
-    for k in range(rows):
-        g[k] = ZERO
-    for c in range(batch):
-        for k in range(rows):
-            g[k] += delta[side, c, k]
-    for k in range(rows):
-        m[b, k] = beta1 * m[b, k] + rest1 * g[k]
-        v[b, k] = beta2 * v[b, k] + (rest2 * g[k]) * g[k]
-        w[b, k] += rate * m[b, k] / (math.sqrt(v[b, k]) + eps)
+            w[r + k, f] += a / (slow * math.sqrt(b) + eps)
 
 
 # --- one variable -----------------------------------------------------------------------------
@@ -369,39 +380,40 @@ def _fan_out(plan, i, layer):
     return plan.widths[layer + 1] if layer + 1 < len(plan.widths) else plan.outputs[i]
 
 
-@_jit()
-def load(plan, i, theta, rows_of, fans):
-    """Copy variable i's parameters (or moments) into the padded rows of a scratch."""
-    at, bias = plan.theta_start[i], plan.row_start[-1]
-    for layer in range(len(plan.widths)):
-        width, rows, r = plan.widths[layer], _fan_out(plan, i, layer), plan.row_start[layer]
-        fans[layer] = rows
-        for k in range(rows):
+@_jit(pipeline_class=NoAlias)
+def load(plan, i, theta, rows_of, fans, scale):
+    """Copy variable i's parameters (or moments, scaled) into the padded rows of a scratch."""
+    at, widths, row_start = plan.theta_start[i] & INDEX, plan.widths, plan.row_start
+    rows_of[:] = ZERO  # nothing of the variable before
+    for layer in range(len(widths)):
+        width, r, bias = widths[layer] & INDEX, row_start[layer] & INDEX, row_start[-1] + layer
+        fans[layer] = _fan_out(plan, i, layer)
+        for k in range(fans[layer]):
             for f in range(width):
-                rows_of[r + k, f] = theta[at + f]
-            at += width
-        for k in range(rows):
-            rows_of[bias + layer, k] = theta[at + k]
-        at += rows
-
-
-@_jit()
-def store(plan, i, theta, rows_of):
-    """The inverse of `load`."""
-    at, bias = plan.theta_start[i], plan.row_start[-1]
-    for layer in range(len(plan.widths)):
-        width, rows, r = plan.widths[layer], _fan_out(plan, i, layer), plan.row_start[layer]
-        for k in range(rows):
-            for f in range(width):
-                theta[at + f] = rows_of[r + k, f]
-            at += width
-        for k in range(rows):
-            theta[at + k] = rows_of[bias + layer, k]
-        at += rows
+                rows_of[r + k, f] = theta[at + f] * scale
+            at = (at + width) & INDEX
+        for k in range(fans[layer]):
+            rows_of[bias, k] = theta[at + k] * scale
+        at = (at + fans[layer]) & INDEX
 
 
 @_jit(pipeline_class=NoAlias)
-def see_before(y, active, batch, features, keys, e, hidden, first):
+def store(plan, i, theta, rows_of, fans, scale):
+    """The inverse of `load`."""
+    at, widths, row_start = plan.theta_start[i] & INDEX, plan.widths, plan.row_start
+    for layer in range(len(widths)):
+        width, r, bias = widths[layer] & INDEX, row_start[layer] & INDEX, row_start[-1] + layer
+        for k in range(fans[layer]):
+            for f in range(width):
+                theta[at + f] = rows_of[r + k, f] * scale
+            at = (at + width) & INDEX
+        for k in range(fans[layer]):
+            theta[at + k] = rows_of[bias, k] * scale
+        at = (at + fans[layer]) & INDEX
+
+
+@_jit(forceinline=True, pipeline_class=NoAlias)
+def see_before(x, active, batch, features, keys, e, hidden, first):
     """Inputs of the variable whose own start at `first`: those before it, the others hidden.
 
     Equal keys are in the order of the variables.
@@ -411,70 +423,72 @@ def see_before(y, active, batch, features, keys, e, hidden, first):
         key = keys[e, c, first] if first < len(hidden) else np.uint32(0)
         for f in range(len(hidden)):
             other = keys[e, c, f]
-            seen = f32((other < key) | ((other == key) & (f < first)))
-            y[0, a, f] = hidden[f] + seen * (features[c, f] - hidden[f])
+            earlier = np.uint32(f) < np.uint32(first)  # 64 bits would be half as fast
+            # both are read first: a choice between two addresses would not become a vector
+            shown, blank = features[c, f], hidden[f]
+            x[0, a, f] = shown if (other < key) | ((other == key) & earlier) else blank
 
 
 @_jit(pipeline_class=NoAlias)
-def see_all(y, active, batch, features, hidden, first, end):
+def see_all(x, active, batch, features, hidden, first, end):
     """Inputs of the variable that owns first to end when it sees all the others."""
     for a in range(batch):
         for f in range(len(hidden)):
-            y[0, a, f] = features[active[a], f]
+            x[0, a, f] = features[active[a], f]
         for f in range(first, end):
-            y[0, a, f] = hidden[f]
+            x[0, a, f] = hidden[f]
 
 
 @_jit()
-def hide_strangers(y, batch, graph, owner, hidden, i):
+def hide_strangers(x, batch, graph, owner, hidden, i):
     """Hide what the interaction graph does not let i see."""
-    if len(graph) > 0:
-        for f in range(len(owner)):
-            if graph[i, owner[f]] == 0:
-                for a in range(batch):
-                    y[0, a, f] = hidden[f]
+    for f in range(len(owner)):
+        if graph[i, owner[f]] == 0:
+            for a in range(batch):
+                x[0, a, f] = hidden[f]
 
 
 @_jit()
-def hide_dropped(y, a, owner, hidden, i, scratch, c, tag, stream):
+def hide_dropped(x, a, owner, hidden, i, scratch, c, tag, stream):
     """Structural dropout of the inputs of variable i, row a, candidate c."""
     words(scratch, i * (len(scratch) // 4), c, stream.generation, tag, stream.key0, stream.key1)
     for f in range(len(owner)):
         if np.uint64(scratch[owner[f]]) < np.uint64(stream.threshold):
-            y[0, a, f] = hidden[f]
+            x[0, a, f] = hidden[f]
 
 
-@_jit()
-def propagate(w, y, z, fans, pads, row_start, batch):
-    """A variable's network for a batch: from y[0] to the logits in z; `fans` are its outputs."""
-    last = len(pads) - 1
-    for layer in range(last + 1):
+@_jit(inline="always")
+def propagate(w, x, h, fans, pads, row_start, batch):
+    """A variable's network for a batch: from x to the logits in h[-1]; `fans` are its outputs."""
+    bias = row_start[-1]
+    dense(w, 0, fans[0], bias, x, 0, batch, pads[0], h, 0)
+    for layer in range(1, len(pads)):
+        activate(h, layer - 1, batch)
         dense(
-            w, row_start[layer], fans[layer], row_start[-1] + layer, y, layer, batch, pads[layer], z
-        )
-        if layer < last:
-            activate(z, y, layer + 1, batch, fans[layer])
+            w, row_start[layer], fans[layer], bias + layer, h, layer - 1, batch, pads[layer],
+            h, layer,
+        )  # fmt: skip
 
 
-@_jit()
-def softmax(logits, a, raw, d):
+@_jit(inline="always")
+def softmax(h, last, a, raw, d):
     """Probabilities of one candidate from its logits: sigmoid of one, or softmax of d."""
     if d == 2:
-        one = ONE / (ONE + math.exp(-logits[a, 0]))
+        one = ONE / (ONE + math.exp(-h[last, a, 0]))
         raw[0], raw[1] = ONE - one, one
     else:
-        top = logits[a, 0]
+        top = h[last, a, 0]
         for k in range(1, d):
-            top = max(top, logits[a, k])
+            top = max(top, h[last, a, k])
         total = ZERO
         for k in range(d):
-            raw[k] = math.exp(logits[a, k] - top)
+            raw[k] = math.exp(h[last, a, k] - top)
             total += raw[k]
         for k in range(d):
             raw[k] /= total
 
 
-@_jit()
+@_jit(inline="always")
 def clip_total(raw, d, floor):
     """Sum of the clipped probabilities."""
     total = ZERO
@@ -484,40 +498,46 @@ def clip_total(raw, d, floor):
 
 
 @_jit()
-def write_probabilities(probs, c, start, logits, a, raw, d, floor):
+def write_probabilities(probs, c, start, h, last, a, raw, d, floor):
     """Clipped and renormalised probabilities of one candidate and variable."""
-    softmax(logits, a, raw, d)
+    softmax(h, last, a, raw, d)
     total = clip_total(raw, d, floor)
     for k in range(d):
         probs[c, start + k] = min(max(raw[k], floor), ONE - floor) / total
 
 
 @_jit()
-def slopes_2(delta, z, active, batch, points, i, old, start, advantages, weights, floor, beta):
-    """d objective / d logit of a variable with two values into `delta[0]`.
+def terms_2(terms, active, count, points, i, old, start, advantages, weights, beta):
+    """What stays the same from epoch to epoch in `slopes_2`."""
+    for a in range(count):
+        c = active[a]
+        share, one = weights[c, i] / f32(len(points)), old[c, start + 1]
+        gain = advantages[c, i] / one if points[c, i] == 1 else -advantages[c, i] / old[c, start]
+        terms[0, a], terms[1, a], terms[2, a] = gain * share, beta * share, one
+
+
+@_jit(forceinline=True)
+def slopes_2(delta, h, last, terms, count, floor):
+    """The slope of the objective in the logit of a variable with two values, into `delta[last]`.
 
     What `slopes` does, multiplied out: with q = pi(1), the slope of the ratio's term is
     +-A / pi_old(x) q (1 - q), that of the KL's is q - pi_old(1).
     """
-    scale = ONE / f32(len(points))
-    for a in range(batch):
-        c = active[a]
-        q = ONE / (ONE + math.exp(-z[a, 0]))
-        one = old[c, start + 1]
-        gain = advantages[c, i] / one if points[c, i] == 1 else -advantages[c, i] / old[c, start]
-        slope = gain * (q * (ONE - q)) - beta * (q - one)
-        inside = q > floor and q < ONE - floor
-        delta[0, a, 0] = slope * (weights[c, i] * scale) if inside else ZERO
+    last = last & INDEX
+    for a in range(count):
+        q = ONE / (ONE + math.exp(-h[last, a, 0]))
+        slope = terms[0, a] * (q * (ONE - q)) - terms[1, a] * (q - terms[2, a])
+        delta[last, a, 0] = slope if q > floor and q < ONE - floor else ZERO
 
 
 @_jit()
-def slopes(delta, z, raw, active, batch, points, i, old, start, advantages, weights, d, floor,
+def slopes(delta, h, last, raw, active, batch, points, i, old, start, advantages, weights, d, floor,
            beta, kl):  # fmt: skip
-    """d objective / d logits of a variable with d > 2 values: see `reference.gradient`."""
+    """The same for a variable with d > 2 values: see `reference.gradient`."""
     scale = ONE / f32(len(points))
     for a in range(batch):
         c = active[a]
-        softmax(z, a, raw, d)
+        softmax(h, last, a, raw, d)
         total = clip_total(raw, d, floor)
         mean = ZERO
         for k in range(d):
@@ -528,15 +548,22 @@ def slopes(delta, z, raw, active, batch, points, i, old, start, advantages, weig
                 slope = beta * before / new
             if k == points[c, i]:
                 slope += advantages[c, i] / before
-            delta[0, a, k] = slope * (weights[c, i] * scale)
-            mean += delta[0, a, k] * new
+            delta[last, a, k] = slope * (weights[c, i] * scale)
+            mean += delta[last, a, k] * new
         inner = ZERO
         for k in range(d):
             inside = raw[k] > floor and raw[k] < ONE - floor
-            delta[0, a, k] = (delta[0, a, k] - mean) / total if inside else ZERO
-            inner += delta[0, a, k] * raw[k]
+            delta[last, a, k] = (delta[last, a, k] - mean) / total if inside else ZERO
+            inner += delta[last, a, k] * raw[k]
         for k in range(d):
-            delta[0, a, k] = raw[k] * (delta[0, a, k] - inner)
+            delta[last, a, k] = raw[k] * (delta[last, a, k] - inner)
+
+
+@_jit()
+def adam_step(schedule, rate, stretch, spread):
+    """The numbers `ascend` works with; both corrections are times what the moments lack."""
+    eps = max(stretch / rate * schedule.eps, 1e-30)  # 0 in float32 would make 0 / 0
+    return f32(schedule.beta1), f32(schedule.beta2), f32(spread / rate), f32(eps)
 
 
 # --- the three verbs --------------------------------------------------------------------------
@@ -545,43 +572,32 @@ def slopes(delta, z, raw, active, batch, points, i, old, start, advantages, weig
 @_jit()
 def sample(points, probs, orders, first, theta, plan, stream, scratch, c0, c1):
     """Draw candidates c0 to c1 of one run, each in its own order."""
-    n, features, last = len(plan.cards), len(plan.owner), len(plan.widths) - 1
-    x, view = np.zeros(features, np.float32), np.zeros((1, 1, features), np.float32)
-    even, odd = np.zeros_like(scratch.row), np.zeros_like(scratch.row)
-    raw = scratch.row
-    draws = np.empty_like(scratch.words)
-    masked, hidden = stream.threshold > 0 or len(plan.graph) > 0, plan.hidden_value
+    widths, hidden, owner, graph = plan.widths, plan.hidden_value, plan.owner, plan.graph
+    x, h, raw, drops = scratch.x, scratch.h, scratch.row, scratch.words
+    last, known, draws = len(widths) - 1, np.empty_like(hidden), np.empty_like(drops)
     for c in range(c0, c1):
-        x[:] = hidden
+        known[:] = hidden
         words(draws, 0, first + c, stream.generation, VALUE, stream.key0, stream.key1)
-        for step in range(n):
+        for step in range(len(plan.cards)):
             i = orders[c, step]
-            d, start = plan.cards[i], plan.value_start[i]
+            d, start, at = plan.cards[i], plan.value_start[i], plan.theta_start[i]
             if d == 1:
                 points[c, i] = 0
                 probs[c, start] = ONE
                 continue
-            source = x
-            if masked:
-                view[0, 0, :] = x
-                hide_strangers(view, 1, plan.graph, plan.owner, hidden, i)
-                if stream.threshold > 0:
-                    hide_dropped(
-                        view, 0, plan.owner, hidden, i, scratch.words, first + c, DROP_G, stream
-                    )
-                source = view[0, 0]
-            at = plan.theta_start[i]
-            for layer in range(last + 1):
-                width, rows = plan.widths[layer], _fan_out(plan, i, layer)
-                target = even if layer % 2 == 0 else odd
-                dense_one(theta, at, rows, width, source, target)
-                at += rows * (width + 1)
-                if layer < last:
-                    for k in range(rows):
-                        target[k] = tanh(target[k])
-                source = target
-            scratch.z[0, :] = source
-            write_probabilities(probs, c, start, scratch.z, 0, raw, d, plan.floor[i])
+            for f in range(len(known)):
+                x[0, 0, f] = known[f]
+            if len(graph) > 0:
+                hide_strangers(x, 1, graph, owner, hidden, i)
+            if stream.threshold > 0:
+                hide_dropped(x, 0, owner, hidden, i, drops, first + c, DROP_G, stream)
+            dense_one(theta, at, _fan_out(plan, i, 0), x, 0, widths[0], h, 0)
+            for layer in range(1, last + 1):
+                at += widths[layer] * (widths[layer - 1] + 1)
+                activate(h, layer - 1, 1)
+                rows = _fan_out(plan, i, layer)
+                dense_one(theta, at, rows, h, layer - 1, widths[layer], h, layer)
+            write_probabilities(probs, c, start, h, last, 0, raw, d, plan.floor[i])
             u = unit(draws[i])
             value = 0
             if d == 2:
@@ -593,29 +609,31 @@ def sample(points, probs, orders, first, theta, plan, stream, scratch, c0, c1):
                     below += probs[c, start + value]
             points[c, i] = value
             for f in range(plan.feature_start[i], plan.feature_start[i + 1]):
-                x[f] = plan.codes[plan.code_base[f] + value * plan.code_stride[f]]
+                known[f] = plan.codes[plan.code_base[f] + value * plan.code_stride[f]]
 
 
 @_jit()
 def conditionals(probs, features, keys, theta, plan, scratch, i0, i1):
     """The distributions of variables i0 to i1 for every point of one run; no keys: all others."""
-    batch, hidden = len(features), plan.hidden_value
-    scratch.active[:] = np.arange(batch)
+    count, hidden, last = len(features), plan.hidden_value, len(plan.pads) - 1
+    x, h, active, fans = scratch.x, scratch.h, scratch.active, scratch.fans
+    active[:count] = np.arange(count)
     for i in range(i0, i1):
         d, start = plan.cards[i], plan.value_start[i]
         if d == 1:
             probs[:, start] = ONE
             continue
-        load(plan, i, theta, scratch.w, scratch.fans)
+        load(plan, i, theta, scratch.w, fans, ONE)
         first, end = plan.feature_start[i], plan.feature_start[i + 1]
         if len(keys) == 0:
-            see_all(scratch.y, scratch.active, batch, features, hidden, first, end)
+            see_all(x, active, count, features, hidden, first, end)
         else:
-            see_before(scratch.y, scratch.active, batch, features, keys, 0, hidden, first)
-        hide_strangers(scratch.y, batch, plan.graph, plan.owner, hidden, i)
-        propagate(scratch.w, scratch.y, scratch.z, scratch.fans, plan.pads, plan.row_start, batch)
-        for c in range(batch):
-            write_probabilities(probs, c, start, scratch.z, c, scratch.row, d, plan.floor[i])
+            see_before(x, active, count, features, keys, 0, hidden, first)
+        if len(plan.graph) > 0:
+            hide_strangers(x, count, plan.graph, plan.owner, hidden, i)
+        propagate(scratch.w, x, h, fans, plan.pads, plan.row_start, (count + 4) // 5 * 5)
+        for c in range(count):
+            write_probabilities(probs, c, start, h, last, c, scratch.row, d, plan.floor[i])
 
 
 @_jit()
@@ -625,79 +643,72 @@ def train(
 ):  # fmt: skip
     """All epochs of variables i0 to i1 of one run; no keys: a variable sees all others."""
     # arrays are taken out of their tuples here, not in the loops: each time is a reference count
-    w, m, v, y, z, row = scratch.w, scratch.m, scratch.v, scratch.y, scratch.z, scratch.row
-    active, fans, drops, delta = scratch.active, scratch.fans, scratch.words, scratch.delta
+    w, m, v, x, h, row = scratch.w, scratch.m, scratch.v, scratch.x, scratch.h, scratch.row
+    delta, ones, active, fans = scratch.delta, scratch.ones, scratch.active, scratch.fans
     pads, row_start, rates, graph = plan.pads, plan.row_start, plan.rates, plan.graph
-    hidden, owner = plan.hidden_value, plan.owner
-    last, total, bias, beta = len(pads) - 1, len(points), row_start[-1], f32(schedule.beta)
-    # 1 - beta2 from its double: taken from the rounded beta2 it would be off by 1e-5
-    decay = (
-        f32(schedule.beta1), f32(schedule.beta2),
-        f32(1.0 - schedule.beta1), f32(1.0 - schedule.beta2),
-    )  # fmt: skip
+    hidden, owner, drops = plan.hidden_value, plan.owner, scratch.words
+    last, beta, terms = len(pads) - 1, f32(schedule.beta), scratch.terms
+    beta1, beta2 = schedule.beta1, schedule.beta2
     kept = len(moment1) > 0
     for i in range(i0, i1):
-        batch = 0
-        for c in range(total):
+        count = 0
+        for c in range(len(points)):
             if weights[c, i] != ZERO:
-                active[batch] = c
-                batch += 1
-        if plan.outputs[i] == 0 or batch == 0:
+                active[count] = c
+                count += 1
+        if plan.outputs[i] == 0 or count == 0:
             continue
+        batch = (count + 4) // 5 * 5
         first, end = plan.feature_start[i], plan.feature_start[i + 1]
         d, start, floor = plan.cards[i], plan.value_start[i], plan.floor[i]
-        load(plan, i, theta, w, fans)
-        if kept:
-            load(plan, i, moment1, m, fans)
-            load(plan, i, moment2, v, fans)
+        load(plan, i, theta, w, fans, ONE)
+        if kept:  # the kernels' moments are sums of powers of the gradient, not means
+            load(plan, i, moment1, m, fans, f32(1.0 / (1.0 - beta1)))
+            load(plan, i, moment2, v, fans, f32(1.0 / (1.0 - beta2)))
         else:
             m[:], v[:] = ZERO, ZERO
-        power1, power2 = schedule.beta1**steps, schedule.beta2**steps
+        if d == 2:
+            terms_2(terms, active, count, points, i, old, start, advantages, weights, beta)
+        delta[last, :batch] = ZERO  # and so it stays past this variable's candidates and values
+        power1, power2 = beta1**steps, beta2**steps
         for epoch in range(schedule.epochs):
             if len(keys) == 0:
-                see_all(y, active, batch, features, hidden, first, end)
+                see_all(x, active, count, features, hidden, first, end)
             else:
-                see_before(y, active, batch, features, keys, epoch % len(keys), hidden, first)
-            hide_strangers(y, batch, graph, owner, hidden, i)
+                see_before(x, active, count, features, keys, epoch % len(keys), hidden, first)
+            if len(graph) > 0:
+                hide_strangers(x, count, graph, owner, hidden, i)
             if stream.threshold > 0:
-                for a in range(batch):
+                for a in range(count):
                     tag = DROP_T + 256 * epoch
-                    hide_dropped(y, a, owner, hidden, i, drops, active[a], tag, stream)
-            propagate(w, y, z, fans, pads, row_start, batch)
+                    hide_dropped(x, a, owner, hidden, i, drops, active[a], tag, stream)
+            propagate(w, x, h, fans, pads, row_start, batch)
             if d == 2:
-                slopes_2(
-                    delta, z, active, batch, points, i, old, start, advantages, weights, floor, beta
-                )
+                slopes_2(delta, h, last, terms, count, floor)
             else:
                 slopes(
-                    delta, z, row, active, batch, points, i, old, start, advantages, weights,
+                    delta, h, last, row, active, count, points, i, old, start, advantages, weights,
                     d, floor, beta, schedule.kl,
                 )  # fmt: skip
-            power1 *= schedule.beta1
-            power2 *= schedule.beta2
-            correction = math.sqrt(1.0 - power2)
-            eps = f32(schedule.eps * correction)
+            power1 *= beta1
+            power2 *= beta2
+            stretch = (1.0 - power1) / (1.0 - beta1)
+            spread = stretch * math.sqrt((1.0 - beta2) / (1.0 - power2))
             for layer in range(last, -1, -1):
-                rows, width, r = fans[layer], pads[layer], row_start[layer]
-                side = (last - layer) % 2
+                r, b, below = row_start[layer], row_start[-1] + layer, layer - 1
+                rows, width, units = fans[layer], pads[layer], h.shape[2]
                 if layer > 0:  # through the weights as they were before their step
-                    pull_back(w, r, rows, delta, side, y, layer, batch, width)
-                step = correction / (1.0 - power1)
+                    pull_back(w, r, rows, delta, layer, h, batch, width)
                 if rates[layer, 0] > 0.0:
-                    rate = f32(rates[layer, 0] * step)
-                    if batch == 10:
-                        ascend_10(w, m, v, r, rows, delta, side, y, layer, width, rate, eps, decay)
+                    adam = adam_step(schedule, rates[layer, 0], stretch, spread)
+                    if layer > 0:
+                        ascend(w, m, v, r, rows, delta, layer, h, below, row, batch, width, adam)
                     else:
-                        ascend(
-                            w, m, v, r, rows, delta, side, y, layer, row, batch, width,
-                            rate, eps, decay,
-                        )  # fmt: skip
-                if rates[layer, 1] > 0.0:
-                    ascend_biases(
-                        w, m, v, bias + layer, rows, delta, side, row, batch,
-                        f32(rates[layer, 1] * step), eps, decay,
-                    )  # fmt: skip
-        store(plan, i, theta, w)
+                        ascend(w, m, v, r, rows, delta, layer, x, 0, row, batch, width, adam)
+                if rates[layer, 1] > 0.0:  # biases are weights of inputs that are 1
+                    adam = adam_step(schedule, rates[layer, 1], stretch, spread)
+                    ascend(w, m, v, b, 1, ones, 0, delta, layer, row, batch, units, adam)
+        store(plan, i, theta, w, fans, ONE)
         if kept:
-            store(plan, i, moment1, m)
-            store(plan, i, moment2, v)
+            store(plan, i, moment1, m, fans, f32(1.0 - beta1))
+            store(plan, i, moment2, v, fans, f32(1.0 - beta2))
