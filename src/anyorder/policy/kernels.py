@@ -64,7 +64,7 @@ def _jit(**options):
     return decorate
 
 
-def cached():
+def cached() -> bool:
     """Whether the compiled kernels are on disk already, as far as can be seen without compiling."""
     if not hasattr(train, "stats"):
         return True  # the JIT is off: there is nothing to compile
