@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,6 +13,7 @@ import numpy.typing as npt
 from ._checks import graph as checked_graph
 from ._checks import integer, numbers
 from ._version import __version__
+from .candidates import Candidate, Codes, Waiting
 from .config import Config, resolve
 from .policy import Batch, Draw, Policy, create, make_layout
 from .policy.advantage import advantages
@@ -23,19 +22,6 @@ from .policy.rng import ORDER_G
 from .space import Space
 
 FORMAT, VERSION = "anyorder-optimizer", 1
-
-
-@dataclass
-class _Candidate:
-    """A candidate from its birth to its training."""
-
-    number: int  # of all the run's candidates
-    generation: int  # whose policy it was drawn from
-    index: int  # among the candidates drawn from that policy
-    restart: int  # how often the policy had been started afresh
-    codes: npt.NDArray[np.int32]
-    probs: npt.NDArray[np.floating]  # the distributions it was drawn from
-    value: float = 0.0  # once told; maximised; NaN: it failed
 
 
 class Optimizer:
@@ -96,10 +82,9 @@ class Optimizer:
         self._collapsed = 0  # generations in a row that the population has been nearly one point
         self._restarts: list[int] = []
         self._diversity = 1.0
-        self._suggested: list[npt.NDArray[np.int32]] = []
-        self._pending: dict[bytes, deque[_Candidate]] = {}
-        self._answered: list[_Candidate] = []
-        self._best: npt.NDArray[np.int32] | None = None
+        self._suggested: list[Codes] = []
+        self._waiting = Waiting()
+        self._best: Codes | None = None
         self._best_value = -np.inf
 
     # --- what can be seen -----------------------------------------------------------------------
@@ -151,23 +136,20 @@ class Optimizer:
             self._draw(self.config.population if n is None else integer("n", n, 1))
         )
 
-    def _draw(self, count: int) -> npt.NDArray[np.int32]:
+    def _draw(self, count: int) -> Codes:
         """`ask`, as codes."""
         first = self._suggested[:count]
         codes = np.empty((count, len(self.space)), np.int32)
         probs = np.empty((count, self._layout.values), self._policy.theta.dtype)
         if first:
-            points = np.stack(first)
-            keys = np.stack(
-                [
-                    order_keys(self._layout, self.seed, ORDER_G, self._generation, self._drawn + k)
-                    for k in range(len(first))
-                ]
-            )
-            codes[: len(first)] = points
-            probs[: len(first)] = self._engine.conditionals(self._policy, points[None], keys[None])[
-                0
+            rows = range(self._drawn, self._drawn + len(first))
+            keys = [
+                order_keys(self._layout, self.seed, ORDER_G, self._generation, row) for row in rows
             ]
+            codes[: len(first)] = first
+            probs[: len(first)] = self._engine.conditionals(
+                self._policy, np.stack(first)[None], np.stack(keys)[None]
+            )[0]
         if count > len(first):
             config = self.config
             draw = Draw(
@@ -180,11 +162,12 @@ class Optimizer:
             drawn, behaviour = self._engine.sample(self._policy, draw)
             codes[len(first) :], probs[len(first) :] = drawn[0], behaviour[0]
         for k in range(count):
-            candidate = _Candidate(
-                self._asked + k, self._generation, self._drawn + k, len(self._restarts),
-                codes[k], probs[k],
+            self._waiting.add(
+                Candidate(
+                    self._asked + k, self._generation, self._drawn + k, len(self._restarts),
+                    codes[k], probs[k],
+                )
             )  # fmt: skip
-            self._pending.setdefault(codes[k].tobytes(), deque()).append(candidate)
         del self._suggested[:count]
         self._drawn += count
         self._asked += count
@@ -220,34 +203,25 @@ class Optimizer:
         told = numbers(values, len(codes), nan=on_failure != "raise")
         self._take(codes, told, skip=on_failure == "skip")
 
-    def _take(
-        self, codes: npt.NDArray[np.int32], values: npt.NDArray[np.float64], skip: bool = False
-    ) -> None:
+    def _take(self, codes: Codes, values: npt.NDArray[np.float64], skip: bool = False) -> None:
         """`tell`, as codes and checked values."""
-        matched: list[_Candidate] = []
         for row, value in zip(codes, self._sign * values, strict=True):
             if value > self._best_value or (self._best is None and not np.isnan(value)):
                 self._best, self._best_value = row.copy(), float(value)
-            waiting = self._pending.get(row.tobytes())
-            if waiting is None:
+            candidate = self._waiting.answer(row)
+            if candidate is None or (skip and np.isnan(value)):
                 continue
-            candidate = waiting.popleft()
-            if not waiting:
-                del self._pending[row.tobytes()]
-            candidate.value = float(value)
             # what was drawn before a restart would pull the fresh policy back to where it was stuck
-            if candidate.restart == len(self._restarts) and not (skip and np.isnan(value)):
-                matched.append(candidate)
+            if candidate.restart == len(self._restarts):
+                candidate.value = float(value)
+                self._waiting.answered.append(candidate)
         self._told += len(codes)
-        self._answered += matched
-        while len(self._answered) >= self.config.population:
+        while len(self._waiting.answered) >= self.config.population:
             self._train_generation()
 
     def _train_generation(self) -> None:
-        # by number, so that the order in which answers arrive does not matter
-        self._answered.sort(key=lambda candidate: candidate.number)
         size, n, config = self.config.population, len(self.space), self.config
-        group, self._answered = self._answered[:size], self._answered[size:]
+        group = self._waiting.take(size)
         points = np.stack([candidate.codes for candidate in group])
         values = np.array([candidate.value for candidate in group])
         advantage = advantages(values, config.utility, config.ties)
@@ -267,24 +241,24 @@ class Optimizer:
         self._drawn = 0
         self._restart_if_collapsed(points, values)
 
-    def _restart_if_collapsed(
-        self, points: npt.NDArray[np.int32], values: npt.NDArray[np.float64]
-    ) -> None:
+    def _restart_if_collapsed(self, points: Codes, values: npt.NDArray[np.float64]) -> None:
         free = self.space.cardinalities > 1
-        best = points[np.argmax(np.where(np.isnan(values), -np.inf, values))]
-        agree = points[:, free] == best[free]
-        self._diversity = float(1.0 - agree.mean()) if agree.size else 0.0
-        limit = self.config.restart_agreement
-        if limit is None or not agree.size:
+        if not free.any():
             return
-        self._collapsed = self._collapsed + 1 if 1.0 - self._diversity >= limit else 0
+        best = points[np.argmax(np.where(np.isnan(values), -np.inf, values))]
+        agreement = float((points[:, free] == best[free]).mean())
+        self._diversity = 1.0 - agreement
+        limit = self.config.restart_agreement
+        if limit is None:
+            return
+        self._collapsed = self._collapsed + 1 if agreement >= limit else 0
         if self._collapsed >= self.config.restart_patience:
             self._restarts.append(self._told)
             self._policy = self._engine.fresh([self.seed], [len(self._restarts)])
             self._age = self._collapsed = 0
-            self._answered.clear()
+            self._waiting.answered.clear()
 
-    def _encode(self, candidates: Any) -> npt.NDArray[np.int32]:
+    def _encode(self, candidates: Any) -> Codes:
         single = isinstance(candidates, Mapping) or (
             not self.space.named and np.ndim(candidates) == 1 and len(candidates) > 0
         )
@@ -297,11 +271,6 @@ class Optimizer:
 
         `from_state` continues bit for bit. There is nothing pickled in it.
         """
-        pending = sorted(
-            (candidate for waiting in self._pending.values() for candidate in waiting),
-            key=lambda candidate: candidate.number,
-        )
-        kept = pending + self._answered
         header = {
             "format": FORMAT,
             "version": VERSION,
@@ -313,10 +282,8 @@ class Optimizer:
             "seed": self.seed,
             **{name: getattr(self, f"_{name}") for name in _COUNTERS},
             "restarts": self._restarts,
-            "pending": len(pending),
         }
-        n, values = len(self.space), self._layout.values
-        graph = self._layout.graph
+        n, graph, floats = len(self.space), self._layout.graph, self._policy.theta.dtype
         best = np.zeros((0, n), np.int32) if self._best is None else self._best[None]
         return {
             "header": np.array(json.dumps(header)),
@@ -328,14 +295,7 @@ class Optimizer:
             "best": best.copy(),
             "scalars": np.array([self._best_value, self._diversity]),
             "suggested": np.array(self._suggested, np.int32).reshape(-1, n),
-            "codes": np.array([c.codes for c in kept], np.int32).reshape(-1, n),
-            "probs": np.array([c.probs for c in kept], self._policy.theta.dtype).reshape(
-                -1, values
-            ),
-            "stamps": np.array(
-                [(c.number, c.generation, c.index, c.restart) for c in kept], np.int64
-            ).reshape(-1, 4),
-            "values": np.array([c.value for c in kept]),
+            **self._waiting.to_arrays(n, self._layout.values, floats),
         }
 
     @classmethod
@@ -357,13 +317,12 @@ class Optimizer:
             for name in _COUNTERS:
                 setattr(self, f"_{name}", int(header[name]))
             self._restarts = [int(told) for told in header["restarts"]]
-            pending = int(header["pending"])
         except (KeyError, TypeError) as error:
             raise ValueError(f"the state's header is damaged: {error!r}") from error
-        self._restore(arrays, pending)
+        self._restore(arrays)
         return self
 
-    def _restore(self, arrays: dict[str, npt.NDArray[Any]], pending: int) -> None:
+    def _restore(self, arrays: dict[str, npt.NDArray[Any]]) -> None:
         n, policy, kept = len(self.space), self._policy, len(arrays["stamps"])
         expected = {
             "theta": policy.theta.shape,
@@ -377,6 +336,7 @@ class Optimizer:
             "probs": (kept, self._layout.values),
             "stamps": (kept, 4),
             "values": (kept,),
+            "pending": (),
         }
         for name, shape in expected.items():
             if arrays[name].shape != shape:
@@ -394,22 +354,12 @@ class Optimizer:
         self._best = arrays["best"][0].astype(np.int32) if len(arrays["best"]) else None
         self._best_value, self._diversity = (float(value) for value in arrays["scalars"])
         self._suggested = [row.astype(np.int32) for row in arrays["suggested"]]
-        for k in range(kept):
-            number, generation, index, restart = (int(entry) for entry in arrays["stamps"][k])
-            candidate = _Candidate(
-                number, generation, index, restart,
-                arrays["codes"][k].astype(np.int32), arrays["probs"][k].astype(floats),
-                float(arrays["values"][k]),
-            )  # fmt: skip
-            if k < pending:
-                self._pending.setdefault(candidate.codes.tobytes(), deque()).append(candidate)
-            else:
-                self._answered.append(candidate)
+        self._waiting = Waiting.from_arrays(arrays, floats)
 
 
 _COUNTERS = ("generation", "age", "drawn", "asked", "told", "collapsed")
 _ARRAYS = ("theta", "adam_m", "adam_v", "adam_steps", "graph", "best", "scalars", "suggested",
-           "codes", "probs", "stamps", "values")  # fmt: skip
+           "codes", "probs", "stamps", "values", "pending")  # fmt: skip
 
 
 def _read_header(state: Mapping[str, Any]) -> dict[str, Any]:
