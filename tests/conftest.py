@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -131,3 +132,8 @@ def assert_as_good_as_float32(got: Any, exact: Any, plain: Any, allowance: float
     assert np.shape(got) == np.shape(exact)
     error, bar = rms(np.subtract(got, exact)), rms(np.subtract(plain, exact))
     assert error <= 2.0 * bar + 2.0**-24 * rms(exact) + allowance, f"{error:.3g} against {bar:.3g}"
+
+
+def refused(kind: type[Exception], *words: str) -> Any:
+    """Expect an error whose message holds every word, in order."""
+    return pytest.raises(kind, match=".*".join(map(re.escape, words)))

@@ -7,9 +7,8 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from anyorder import problems
+from anyorder import Binary, Categorical, Integer, Space, problems
 from anyorder.baselines import Baseline, HillClimber, OnePlusOneEA, RandomSearch, run
-from anyorder.space import Binary, Categorical, Integer, Space
 
 ALL = [RandomSearch, OnePlusOneEA, HillClimber]
 NAMED = Space(

@@ -62,6 +62,7 @@ VARIANTS: dict[str, Case] = {
     "half the weights": case(weights=0.5),
     "few weights": case(weights=0.2, batch=20),
     "constants only": case(n=3, cards=(1,)),
+    "constants only, linear": case(n=3, cards=(1,), hidden=()),
     "constants at the ends": case(n=4, cards=(1, 3, 2, 1)),
     "large cards": case(n=3, cards=(40, 2, 11)),
     "authors": case(n=12, **AUTHORS),

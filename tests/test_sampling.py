@@ -224,6 +224,21 @@ def test_threads(threads, runs, settings, monkeypatch):
         np.testing.assert_array_equal(a, b)
 
 
+def test_what_an_engine_did_before_does_not_matter():
+    """Its scratch is kept: larger batches, and a run that went wrong, leave things behind there."""
+    variant = case(batch=7, weights=0.6)
+    used, larger = CpuEngine(variant.layout, threads=1), replace(variant, batch=23)
+    policy = larger.policy(used)
+    points, probs = used.sample(policy, larger.draw())
+    policy.theta[:] = np.nan
+    used.conditionals(policy, points)
+    used.train(policy, larger.answers(points, probs))
+    assert np.isnan(policy.theta).all()
+    found, expected = everything(used, variant), everything(CpuEngine(variant.layout), variant)
+    for a, b in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
 @BOTH
 def test_a_run_alone_is_what_it_is_in_a_batch(kind):
     variant = case(runs=5, adam="kept", drop_training=0.3)

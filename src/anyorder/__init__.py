@@ -15,7 +15,8 @@ from .config import PRESETS, Config
 from .loop import maximize, minimize
 from .optimizer import Optimizer
 from .result import History, Result
-from .space import Binary, Categorical, Integer, Space
+from .space import Space
+from .variables import Binary, Categorical, Integer
 
 __all__ = [
     "PRESETS",

@@ -4,174 +4,27 @@ from __future__ import annotations
 
 import json
 import math
-import operator
-import reprlib
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby, pairwise
-from numbers import Number
-from typing import Any, ClassVar, overload
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .variables import (
+    INTS,
+    Binary,
+    Categorical,
+    Variable,
+    integer,
+    plain,
+    read_variable,
+    short,
+    to_json,
+)
+
 _FORMAT, _VERSION = "anyorder-space", 1
-_MOST = 2**31 - 1  # values of one variable: codes are int32
-_INTS = (int, np.integer, np.bool_)
-_brief = reprlib.Repr()
-_brief.maxlist = _brief.maxtuple = _brief.maxdict = 6
-_brief.maxstring = _brief.maxother = _brief.maxlong = 60
-_short = _brief.repr
-
-
-def _integer(value: Any, what: str, least: int | None = None) -> int:
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
-        raise TypeError(f"{what} is {_short(value)}, expected an int")
-    if least is not None and value < least:
-        raise ValueError(f"{what} is {_short(value)}, expected at least {least}")
-    return operator.index(value)
-
-
-def _plain(value: Any) -> Any:
-    """NumPy scalars become Python ones, in tuples too."""
-    if isinstance(value, np.generic):
-        return value.item()
-    return tuple(map(_plain, value)) if type(value) is tuple else value
-
-
-def _key(value: Any) -> tuple[Any, ...]:
-    """A key that tells 1, 1.0 and True apart, in tuples too."""
-    if isinstance(value, Number) and value != value:
-        raise ValueError(f"value {value} is not allowed, expected any value but NaN")
-    return (type(value), *map(_key, value)) if isinstance(value, tuple) else (type(value), value)
-
-
-def _to_json(value: Any) -> Any:
-    if type(value) is tuple:
-        return [_to_json(v) for v in value]
-    if value is None or type(value) in (bool, int, float, str):
-        return value
-    expected = "expected None, a bool, an int, a float, a str or a tuple of those"
-    raise TypeError(f"value {_short(value)} cannot be written to JSON, {expected}")
-
-
-def _from_json(value: Any) -> Any:
-    return tuple(map(_from_json, value)) if isinstance(value, list) else value
-
-
-class _Base:
-    values: Any  # set through __dict__, like every attribute of these frozen classes
-    ordered: ClassVar[bool] = False
-    _fields: ClassVar[tuple[str, ...]] = ()  # what JSON keeps
-
-    def __len__(self) -> int:
-        return len(self.values)
-
-    def index(self, value: Any) -> int:
-        """Code of `value`; ValueError if it is not one of the values."""
-        code = self._find(value)
-        if code is None:
-            raise ValueError(f"{_short(_plain(value))} is not a value of {self!r}")
-        return code
-
-    def _find(self, value: Any) -> int | None:
-        known = isinstance(value, _INTS) and self.values[0] <= value <= self.values[-1]
-        return int(value) - int(self.values[0]) if known else None
-
-
-@dataclass(frozen=True)
-class Binary(_Base):
-    """A variable that is False or True; 0 and 1 are understood too."""
-
-    values = (False, True)
-
-
-@dataclass(frozen=True, init=False, repr=False)
-class Categorical(_Base):
-    """A variable that takes one of several values in no particular order.
-
-    Parameters
-    ----------
-    values : iterable of hashable
-        At least one, all different; 1, 1.0 and True are different. Their order fixes the codes:
-        give a list rather than a set, whose order changes from run to run.
-    """
-
-    values: tuple[Hashable, ...]
-    _fields = ("values",)
-    _codes: dict[tuple[Any, ...], int]
-
-    def __init__(self, values: Iterable[Any]) -> None:
-        if isinstance(values, (str, bytes, Mapping)) or not isinstance(values, Iterable):
-            raise TypeError(f"values is {_short(values)}, expected a list of values")
-        plain = tuple(map(_plain, values))
-        codes: dict[tuple[Any, ...], int] = {}
-        for code, value in enumerate(plain):
-            try:
-                first = codes.setdefault(_key(value), code)
-            except TypeError:
-                why = "is not hashable, expected one that is"
-                raise TypeError(f"value {_short(value)} {why}") from None
-            if first != code:
-                raise ValueError(f"value {_short(value)} is repeated, expected distinct values")
-        if not plain:
-            raise ValueError("values is empty, expected at least one value")
-        self.__dict__.update(values=plain, _codes=codes)
-
-    def __repr__(self) -> str:
-        return f"Categorical({_short(list(self.values))})"
-
-    def __hash__(self) -> int:
-        return hash((len(self), self.values[0], self.values[-1]))  # cheap: spaces hash variables
-
-    def _find(self, value: Any) -> int | None:
-        value = _plain(value)
-        try:
-            code = self._codes.get(_key(value))
-            if code is None:  # 1.0 finds 1, unless True is a value too
-                equal = [c for c, v in enumerate(self.values) if v == value]
-                code = equal[0] if len(equal) == 1 else None
-            return code
-        except TypeError:  # not hashable
-            return None
-
-
-@dataclass(frozen=True, repr=False)
-class Integer(_Base):
-    """An ordered variable: the integers from `low` to `high`, both included."""
-
-    low: int
-    high: int
-    ordered: ClassVar[bool] = True
-    _fields = ("low", "high")
-
-    def __post_init__(self) -> None:
-        low, high = _integer(self.low, "low"), _integer(self.high, "high")
-        if not 0 <= high - low < _MOST:
-            expected = f"expected low <= high and at most {_MOST} values"
-            raise ValueError(f"low is {_short(low)} and high is {_short(high)}, {expected}")
-        self.__dict__.update(low=low, high=high, values=range(low, high + 1))
-
-    def __repr__(self) -> str:
-        return f"Integer({self.low}, {self.high})"
-
-
-Variable = Binary | Categorical | Integer
-_KINDS: dict[str, Any] = {"binary": Binary, "categorical": Categorical, "integer": Integer}
-
-
-def _read(entry: Any) -> tuple[str | None, Variable, int]:
-    """Name, variable and number of repeats of an entry of a document."""
-    if not isinstance(entry, Mapping):
-        raise TypeError("expected an object")
-    fields = {key: _from_json(value) for key, value in entry.items()}
-    kind, name = fields.pop("type", None), fields.pop("name", None)
-    if name is not None and not isinstance(name, str):
-        raise TypeError(f"name is {_short(name)}, expected a str")
-    if not isinstance(kind, str) or kind not in _KINDS:
-        raise ValueError(f"type is {_short(kind)}, expected one of {', '.join(_KINDS)}")
-    count = _integer(fields.pop("repeat", 1), "repeat", 1)
-    return name, _KINDS[kind](**fields), count
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -214,17 +67,17 @@ class Space:
     def __init__(self, variables: Iterable[Variable]) -> None: ...
     def __init__(self, variables: Mapping[str, Variable] | Iterable[Variable]) -> None:
         if not isinstance(variables, Iterable):
-            raise TypeError(f"variables is {_short(variables)}, expected a dict or a list")
+            raise TypeError(f"variables is {short(variables)}, expected a dict or a list")
         names = tuple(variables) if isinstance(variables, Mapping) else None
         found = tuple(variables.values() if isinstance(variables, Mapping) else variables)
         if not found:
             raise ValueError("variables is empty, expected at least one variable")
         for label, variable in zip(names or range(len(found)), found, strict=True):
             if names and not (isinstance(label, str) and label):
-                raise ValueError(f"name {_short(label)} is not a non-empty str, as expected")
+                raise ValueError(f"name {short(label)} is not a non-empty str, as expected")
             if not isinstance(variable, Variable):
                 expected = "expected a Binary, Categorical or Integer"
-                raise TypeError(f"variable {label!r} is {_short(variable)}, {expected}")
+                raise TypeError(f"variable {label!r} is {short(variable)}, {expected}")
         cardinalities = np.array([len(v) for v in found], dtype=np.int32)
         ordered = np.array([v.ordered for v in found], dtype=np.bool_)
         cardinalities.flags.writeable = ordered.flags.writeable = False
@@ -245,7 +98,7 @@ class Space:
             for value in values:
                 if type(value) is not int or not -(2**63) <= value < 2**63:
                     expected = "expected 64-bit integers only: give the variables names"
-                    raise ValueError(f"variable {columns[0]} has value {_short(value)}, {expected}")
+                    raise ValueError(f"variable {columns[0]} has value {short(value)}, {expected}")
             low[columns] = values[0]
             if isinstance(variable, Categorical) and any(b - a != 1 for a, b in pairwise(values)):
                 table = np.array(values, dtype=np.int64)
@@ -263,7 +116,7 @@ class Space:
         shown, runs = [], self._runs()
         for name, variable, count in runs[:8]:
             times = f" * {count}" if count > 1 else ""
-            shown.append(f"{_short(name)}: {variable}" if name else f"[{variable}]{times}")
+            shown.append(f"{short(name)}: {variable}" if name else f"[{variable}]{times}")
         shown += [f"... ({len(self)} variables)"] if len(runs) > 8 else []
         return f"Space({{{', '.join(shown)}}})" if self.names else f"Space({' + '.join(shown)})"
 
@@ -274,12 +127,12 @@ class Space:
     @classmethod
     def binary(cls, n: int) -> Space:
         """`n` nameless binary variables."""
-        return cls([Binary()] * _integer(n, "n", 1))
+        return cls([Binary()] * integer(n, "n", 1))
 
     @classmethod
     def categorical(cls, n: int, d: int) -> Space:
         """`n` nameless variables that each take the values 0 to `d` - 1 in no order."""
-        return cls([Categorical(range(_integer(d, "d", 1)))] * _integer(n, "n", 1))
+        return cls([Categorical(range(integer(d, "d", 1)))] * integer(n, "n", 1))
 
     @property
     def named(self) -> bool:
@@ -298,7 +151,7 @@ class Space:
         vectors (nameless). An error names the point by its position in the batch.
         """
         if isinstance(points, Mapping) or not isinstance(points, Iterable):
-            raise TypeError(f"points is {_short(points)}, expected a sequence of points")
+            raise TypeError(f"points is {short(points)}, expected a sequence of points")
         if self.named or not hasattr(points, "__array__"):
             rows = [self._row(i, point) for i, point in enumerate(points)]
             return np.array(rows, dtype=np.int32).reshape(-1, len(self))
@@ -334,26 +187,26 @@ class Space:
         labels: Sequence[Any] = self.names or range(len(self))
         if self.names:
             if not isinstance(point, Mapping):
-                raise TypeError(f"point {i} is {_short(point)}, expected a dict")
+                raise TypeError(f"point {i} is {short(point)}, expected a dict")
             if missing := [name for name in labels if name not in point]:
-                raise ValueError(f"point {i} lacks {_short(missing)}, expected every variable")
+                raise ValueError(f"point {i} lacks {short(missing)}, expected every variable")
             if len(point) > len(self):
                 unknown = [name for name in point if name not in labels]
-                known = f"expected only {_short(labels)}"
-                raise ValueError(f"point {i} has unexpected {_short(unknown)}, {known}")
+                known = f"expected only {short(labels)}"
+                raise ValueError(f"point {i} has unexpected {short(unknown)}, {known}")
         else:
             point = np.asarray(point).tolist() if hasattr(point, "__array__") else point
             expected = f"expected a vector of {len(self)} integers"
             if not isinstance(point, Sequence):
-                raise TypeError(f"point {i} is {_short(point)}, {expected}")
+                raise TypeError(f"point {i} is {short(point)}, {expected}")
             if len(point) != len(self):
                 raise ValueError(f"point {i} has length {len(point)}, {expected}")
         codes = []
         for label, variable in zip(labels, self.variables, strict=True):
             value = point[label]
             try:
-                if not self.names and not isinstance(value, _INTS):
-                    raise ValueError(f"{_short(_plain(value))} is not an integer")
+                if not self.names and not isinstance(value, INTS):
+                    raise ValueError(f"{short(plain(value))} is not an integer")
                 codes.append(variable.index(value))
             except ValueError as error:
                 raise ValueError(f"point {i}, variable {label!r}: {error}") from None
@@ -379,7 +232,7 @@ class Space:
         for name, variable, count in self._runs():
             entry: dict[str, Any] = {"name": name} if name else {}
             entry["type"] = type(variable).__name__.lower()
-            entry |= {key: _to_json(getattr(variable, key)) for key in variable._fields}
+            entry |= {key: to_json(getattr(variable, key)) for key in variable._fields}
             entries.append(entry | ({"repeat": count} if count > 1 else {}))
         return {"format": _FORMAT, "version": _VERSION, "variables": entries}
 
@@ -387,20 +240,20 @@ class Space:
     def from_dict(cls, document: Mapping[str, Any]) -> Space:
         """The space that `to_dict` described."""
         if not isinstance(document, Mapping) or document.get("format") != _FORMAT:
-            raise ValueError(f"{_short(document)} is not a space, expected format {_FORMAT!r}")
+            raise ValueError(f"{short(document)} is not a space, expected format {_FORMAT!r}")
         version, entries = document.get("version"), document.get("variables")
         if type(version) is not int or not 1 <= version <= _VERSION:
             expected = f"expected 1 to {_VERSION}: a newer anyorder may have written this"
-            raise ValueError(f"version is {_short(version)}, {expected}")
+            raise ValueError(f"version is {short(version)}, {expected}")
         if not isinstance(entries, list) or not entries:
-            raise ValueError(f"variables is {_short(entries)}, expected a non-empty list")
+            raise ValueError(f"variables is {short(entries)}, expected a non-empty list")
         names: list[str | None] = []
         variables: list[Variable] = []
         for j, entry in enumerate(entries):
             try:
-                name, variable, count = _read(entry)
+                name, variable, count = read_variable(entry)
             except (TypeError, ValueError, RecursionError) as error:
-                raise ValueError(f"entry {j} of variables, {_short(entry)}: {error}") from None
+                raise ValueError(f"entry {j} of variables, {short(entry)}: {error}") from None
             names += [name] * count
             variables += [variable] * count
         labels = [name for name in names if name is not None]
@@ -411,7 +264,7 @@ class Space:
         named = dict(zip(labels, variables, strict=True))
         if len(named) < len(labels):
             twice = next(name for name in labels if labels.count(name) > 1)
-            raise ValueError(f"name {_short(twice)} is repeated, expected distinct names")
+            raise ValueError(f"name {short(twice)} is repeated, expected distinct names")
         return cls(named)
 
     def to_json(self) -> str:
@@ -424,5 +277,5 @@ class Space:
         try:
             document = json.loads(text)
         except (ValueError, RecursionError) as error:
-            raise ValueError(f"{_short(text)} is not JSON: {error}") from None
+            raise ValueError(f"{short(text)} is not JSON: {error}") from None
         return cls.from_dict(document)
