@@ -23,7 +23,10 @@ def main() -> None:
     parser.add_argument("--budget", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, default=Path("out/demo.png"))
+    parser.add_argument("--quick", action="store_true", help="a small one, to see that it works")
     options = parser.parse_args()
+    if options.quick:
+        options.n, options.budget = 24, 300
 
     problem = ao.problems.nk(n=options.n, k=4, seed=0)
     print(f"{problem.name}: {problem.space.size:.3g} points, {options.budget:,} evaluations each")

@@ -206,7 +206,7 @@ def test_twenty_generations(variant):
     np.testing.assert_array_equal(found, expected)
     moved = rms(oracle.theta - variant.policy(exact).theta)
     assert moved > 0
-    # measured: at most 1.2e-4; a lost epoch or a wrong constant is above 1e-2
+    # measured: 6e-5 at most; rounding of near-zero gradients makes it depend on the machine
     assert rms(policy.theta - oracle.theta) <= 1e-3 * moved
     np.testing.assert_array_equal(policy.steps, oracle.steps)
 

@@ -1,0 +1,46 @@
+"""What the documentation shows works: README's code, the examples, and the files it points to."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def test_the_readme_code_runs_and_prints_what_it_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    assert len(blocks) == 2
+    names: dict[str, object] = {}
+    for block in blocks:
+        exec(block, names)
+    promised = re.findall(r"^print\(.*\)\s+# (.*)$", "".join(blocks), re.MULTILINE)
+    assert capsys.readouterr().out.splitlines() == promised
+    assert (tmp_path / "run.png").exists()
+
+
+@pytest.mark.parametrize("script", sorted((ROOT / "examples").glob("*.py")), ids=lambda p: p.name)
+def test_examples_run(script: Path, tmp_path: Path) -> None:
+    picture = tmp_path / "picture.png"
+    subprocess.run(
+        [sys.executable, str(script), "--quick", "--out", str(picture)], cwd=tmp_path, check=True,
+        capture_output=True,
+    )  # fmt: skip
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+def test_pages_point_to_files_that_are_there(page: Path) -> None:
+    text = page.read_text()
+    for target in re.findall(r"\]\((?!http)([^)#]+)\)", text):
+        assert (page.parent / target).exists(), target
+    for target in re.findall(r"`((?:benchmarks|results|examples)/[\w./]+\.\w+)`", text):
+        assert (ROOT / target).exists(), target
