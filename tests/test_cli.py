@@ -71,6 +71,8 @@ def test_every_hundredth_best_value(tmp_path: Path) -> None:
         (["nk:n=x"], "x"),
         (["nk:n=16", "--k", "2"], "--k given beside the full name"),
         (["nk", "--budget", "0"], "budget is 0"),
+        (["onemax", "--instance", "1"], "onemax has no --instance"),
+        (["nk", "--set", "beta=1e999"], "beta must be at least 0 and finite"),
         (["nk", "--seed", "-1"], "seed is -1"),
         (["nk", "--set", "beta"], "--set takes NAME=VALUE"),
         (["nk", "--set", "betta=2"], "did you mean 'beta'"),
@@ -87,10 +89,14 @@ def test_bad_usage_exits_with_2_and_says_why(arguments: list[str], message: str)
     assert "Traceback" not in result.output
 
 
-def test_a_figure_that_cannot_be_written_exits_with_1(tmp_path: Path) -> None:
+def test_a_figure_that_cannot_be_written(tmp_path: Path) -> None:
     result = run("solve", "onemax", "--n", "4", *QUICK, "--plot", str(tmp_path / "no" / "a.png"))
+    assert result.exit_code == 2  # seen before anything is spent
+    assert "no such folder" in result.output
+    result = run("solve", "onemax", "--n", "4", *QUICK, "--plot", str(tmp_path / "a.xyz"))
     assert result.exit_code == 1
-    assert "No such file" in result.output
+    assert "best value" in result.output  # the run is not lost
+    assert "xyz" in result.output
 
 
 def test_info_names_the_engines() -> None:

@@ -1,7 +1,6 @@
 """The configuration: presets, validation, and writing it down."""
 
 import dataclasses
-import hashlib
 import json
 import math
 import re
@@ -114,22 +113,8 @@ def test_round_trip(name):
     again = Config.from_dict(json.loads(json.dumps(written, allow_nan=False)))
     assert again == config
     assert fields_of(again) == fields_of(config)
-    assert again.fingerprint == config.fingerprint
-    assert config.fingerprint != Config().fingerprint
     assert hash(again) == hash(config)
     assert Config.from_dict({name: OTHER[name]}) == config  # the others have their default
-
-
-def test_fingerprint():
-    """Sixteen hexadecimal digits of the SHA-256 of the sorted JSON: the same in every process."""
-    prints = {Config(**{name: value}).fingerprint for name, value in OTHER.items()}
-    assert len(prints) == len(OTHER)
-    text = json.dumps(Config().to_dict(), sort_keys=True)
-    assert Config().fingerprint == hashlib.sha256(text.encode()).hexdigest()[:16]
-    # however it was written
-    assert Config(beta=1, hidden=[20]).fingerprint == Config().fingerprint
-    backwards = dict(reversed(Config().to_dict().items()))
-    assert Config.from_dict(backwards).fingerprint == Config().fingerprint
 
 
 def test_values_are_normal():
@@ -194,11 +179,13 @@ def test_layer_rates_of_a_univariate_policy():
 
 @pytest.mark.parametrize("call", [Config().replace, lambda **fields: Config.from_dict(fields)])
 def test_unknown_fields(call):
-    with pytest.raises(ValueError, match="unknown setting 'popultion'; did you mean 'population'"):
+    with pytest.raises(ValueError, match=r"unknown setting 'popultion' .did you mean 'population'"):
         call(popultion=3)
     with pytest.raises(ValueError, match="did you mean 'learning_rate'"):
         call(learningrate=0.1)
-    with pytest.raises(ValueError, match=r"unknown setting 'zzz'.*Known: population, network") as e:
+    with pytest.raises(
+        ValueError, match=r"unknown setting 'zzz'; there are population, network"
+    ) as e:
         call(zzz=1)
     assert "did you mean" not in str(e.value)
 

@@ -105,8 +105,30 @@ def test_ctrl_c_returns_what_was_found() -> None:
 
     result = ao.maximize(f, ao.Space.binary(5), 100, **QUICK)
     assert result.stop_reason == "interrupted"
-    assert len(result.history) == 20  # the batch that was under way is not complete
+    assert len(result.history) == 24  # every evaluation that was finished
     assert result.best_value == result.history.values.max()
+
+
+def test_ctrl_c_before_anything_is_found(tmp_path: Path) -> None:
+    def f(point: np.ndarray) -> float:
+        raise KeyboardInterrupt
+
+    result = ao.maximize(f, ao.Space.binary(5), 100, **QUICK)
+    assert (result.stop_reason, result.best, len(result.history)) == ("interrupted", None, 0)
+    result.plot(tmp_path / "empty.png")
+
+
+def test_ctrl_c_while_the_policy_is_at_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    draw = ao.Optimizer._draw
+
+    def interrupted(self: ao.Optimizer, count: int) -> Any:
+        if self.told == 30:
+            raise KeyboardInterrupt
+        return draw(self, count)
+
+    monkeypatch.setattr(ao.Optimizer, "_draw", interrupted)
+    result = ao.maximize(lambda x: float(x.sum()), ao.Space.binary(5), 100, **QUICK)
+    assert (result.stop_reason, len(result.history)) == ("interrupted", 30)
 
 
 def test_history_says_where_the_policy_started_afresh() -> None:
@@ -163,11 +185,16 @@ def test_plot_writes_a_picture(tmp_path: Path) -> None:
         (lambda x: None, {}, ValueError, "NaN or None"),
         (lambda x: "good", {}, TypeError, "what f returned is 'good'"),
         (lambda x: [1.0], {"vectorized": True}, ValueError, "1 values, expected 10"),
+        (lambda x: 10**400, {}, ValueError, "too large for a float"),
+        (len, {"progress": "yes"}, ValueError, "progress is 'yes'"),
+        (len, {"engine": ["cpu"]}, ValueError, "unknown engine"),
     ],
 )
 def test_bad_input(f: Any, options: dict[str, Any], error: type, message: str) -> None:
     arguments = {"budget": 20, "seed": 0} | options
     with pytest.raises(error, match=message):
         ao.maximize(f, ao.Space.binary(4), **arguments)
+    with pytest.raises(TypeError, match="unexpected arguments: sed"):
+        ao.minimize(len, ao.Space.binary(4), 20, sed=3)
     with pytest.raises(ValueError, match="population must be at least 2, got 1"):
         ao.Config(population=1)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import io
 import json
+import pickle
 
 import numpy as np
 import pytest
@@ -149,13 +151,41 @@ def test_suggestions_come_first_with_the_policys_own_probabilities() -> None:
     assert optimizer.best_value == 21.0
 
 
-def test_equal_candidates_are_told_apart_by_age() -> None:
-    optimizer = make(ao.Space.binary(1))  # two points only: every generation has equal ones
-    for _ in range(5):
+def test_of_equal_candidates_the_latest_generations_is_answered_first() -> None:
+    optimizer = make(ao.Space.binary(1), seed=0)  # two points only: every generation has equal ones
+    lost = optimizer.ask(8)
+    assert len(np.unique(lost)) == 2
+    for generation in range(1, 4):
         candidates = optimizer.ask()
         optimizer.tell(candidates, candidates[:, 0])
-    assert optimizer.generation == 5
-    assert optimizer.state_dict()["stamps"].shape == (0, 4)
+        assert optimizer.generation == generation
+    left = optimizer.state_dict()["stamps"]  # number, generation, index
+    later = left[left[:, 1] > 0]
+    assert len(later) == 0  # all that was drawn after the first generation is answered
+    # of the first generation's thirteen the five oldest at their points are
+    assert len(left) == 8
+    assert 0 not in left[:, 0]
+
+
+def test_lost_answers_do_not_eat_later_ones_after_a_restart() -> None:
+    config = ao.Config(
+        restart_agreement=0.01, restart_patience=1, population=2, epochs=1, hidden=(2,)
+    )
+    optimizer = make(ao.Space.binary(2), config)
+    candidates = optimizer.ask(4)
+    optimizer.tell(candidates[:2], [1, 2])  # two are never told
+    for _ in range(30):
+        candidates = optimizer.ask(2)
+        optimizer.tell(candidates, [1, 2])
+    assert optimizer.generation == 31
+
+
+def test_copies_go_on_the_same() -> None:
+    optimizer = make()
+    candidates = optimizer.ask()
+    optimizer.tell(candidates[:2], weights(candidates[:2]))
+    for other in (copy.deepcopy(optimizer), pickle.loads(pickle.dumps(optimizer))):
+        same_state(optimizer, other)
 
 
 def test_minimising_negates() -> None:
@@ -304,10 +334,22 @@ def test_bad_states_are_refused() -> None:
         ({"header": np.array("{")}, "not the state"),
         (changed(format="pickle"), "'pickle', expected 'anyorder-optimizer'"),
         (changed(version=99), "version 99"),
-        (changed(seed="x"), "header is damaged"),
+        (changed(seed="x"), "header is damaged: seed is 'x'"),
+        (changed(seed=None), "seed is None"),
+        (changed(generation=-1), "generation is -1"),
+        (changed(drawn=2.5), "drawn is 2.5"),
+        (changed(restarts="123"), "restarts is '1'"),
+        (changed(config={"beta": -1}), "beta must be at least 0"),
+        (changed(engine="gpu"), "unknown engine 'gpu'"),
         ({k: v for k, v in state.items() if k != "adam_v"}, "no 'adam_v': it is truncated"),
         (state | {"theta": state["theta"][:, :-1]}, "'theta' has shape"),
         (state | {"codes": np.zeros((2, 6), np.int32)}, "'codes' has shape"),
+        (state | {"theta": state["theta"].astype(str)}, "'theta' holds <U"),
+        (state | {"theta": state["theta"] * np.nan}, "'theta' has values that cannot be"),
+        (state | {"best": np.full((1, 6), 7, np.int32)}, "'best' has values"),
+        (state | {"suggested": np.full((1, 6), -1, np.int32)}, "'suggested' has values"),
+        (state | {"pending": np.array(3)}, "'pending' has values"),
+        (state | {"stamps": np.array(3)}, "'stamps' has shape"),
     ]:
         with pytest.raises(ValueError, match=message):
             ao.Optimizer.from_state(bad)
@@ -347,7 +389,9 @@ def test_bad_arguments(options: dict[str, object], error: type, message: str) ->
         (np.zeros((1, 6), int), ["high"], TypeError, "value 0 is 'high'"),
         (np.zeros((1, 6), int), [[1.0]], TypeError, r"value 0 is \[1.0\]"),
         (np.zeros((1, 6), int), [np.nan], ValueError, "value 0 is NaN"),
-        ("abc", [1.0], ValueError, "point 0 has length 1"),
+        ([[1, 0, 0, 0, 0, 0], [1]], [1.0, 2.0], ValueError, "point 1 has length 1"),
+        (np.zeros((1, 6), int), [10**400], ValueError, "value 0 is too large"),
+        ("abc", [1.0], ValueError, "point 0 has length 3"),
     ],
 )
 def test_bad_tells_change_nothing(
@@ -365,4 +409,8 @@ def test_bad_tells_change_nothing(
         optimizer.ask(2.5)
     with pytest.raises(ValueError, match="7"):
         optimizer.suggest([7] * 6)
+    with pytest.raises(ValueError, match="suggest takes one candidate, got 2"):
+        optimizer.suggest([[0] * 6, [1] * 6])
+    with pytest.raises(ValueError, match="suggest takes one candidate, got 0"):
+        optimizer.suggest([])
     same_state(optimizer, untouched)

@@ -34,6 +34,8 @@ def number(what: str, value: Any) -> float:
         if isinstance(value, str | bytes):
             raise TypeError
         return float(value)
+    except OverflowError:
+        raise ValueError(f"{what} is too large for a float: {str(value)[:20]}...") from None
     except (TypeError, ValueError):
         raise TypeError(f"{what} is {value!r}, expected a number") from None
 

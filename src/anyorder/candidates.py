@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -20,7 +19,6 @@ class Candidate:
     number: int  # of all the run's candidates
     generation: int  # whose policy it was drawn from
     index: int  # among the candidates drawn from that policy
-    restart: int  # how often the policy had been started afresh
     codes: Codes
     probs: npt.NDArray[np.floating]  # the distributions it was drawn from
     value: float = 0.0  # once told; maximised; NaN: it failed
@@ -29,24 +27,28 @@ class Candidate:
 class Waiting:
     """The candidates that have not been trained on: pending ones, and those that are answered.
 
-    A candidate is known by its point; of equal ones the oldest is answered first.
+    A candidate is known by its point. Of equal ones that of the latest generation is answered
+    first, and of those the oldest: an earlier one is likely to be lost, and if it is not, its turn
+    comes with the next answer, which is the same.
     """
 
     def __init__(self) -> None:
-        self._pending: dict[bytes, deque[Candidate]] = {}
+        self._pending: dict[bytes, list[Candidate]] = {}
         self.answered: list[Candidate] = []
 
     def add(self, candidate: Candidate) -> None:
         """Note that a candidate has been handed out."""
-        self._pending.setdefault(candidate.codes.tobytes(), deque()).append(candidate)
+        self._pending.setdefault(candidate.codes.tobytes(), []).append(candidate)
 
     def answer(self, codes: Codes) -> Candidate | None:
-        """Take the oldest pending candidate at a point, if there is one."""
+        """Take the pending candidate at a point, if there is one."""
         key = codes.tobytes()
         queue = self._pending.get(key)
         if queue is None:
             return None
-        candidate = queue.popleft()
+        latest = queue[-1].generation
+        place = next(k for k, candidate in enumerate(queue) if candidate.generation == latest)
+        candidate = queue.pop(place)
         if not queue:
             del self._pending[key]
         return candidate
@@ -62,11 +64,11 @@ class Waiting:
         pending = [candidate for queue in self._pending.values() for candidate in queue]
         pending.sort(key=lambda candidate: candidate.number)
         kept = pending + self.answered
-        stamps = [(c.number, c.generation, c.index, c.restart) for c in kept]
+        stamps = [(c.number, c.generation, c.index) for c in kept]
         return {
             "codes": np.array([c.codes for c in kept], np.int32).reshape(-1, n),
             "probs": np.array([c.probs for c in kept], dtype).reshape(-1, values),
-            "stamps": np.array(stamps, np.int64).reshape(-1, 4),
+            "stamps": np.array(stamps, np.int64).reshape(-1, 3),
             "values": np.array([c.value for c in kept], np.float64),
             "pending": np.array(len(pending)),
         }
@@ -76,12 +78,10 @@ class Waiting:
         """The inverse of `to_arrays`."""
         self = cls()
         for k, stamp in enumerate(arrays["stamps"]):
-            number, generation, index, restart = (int(entry) for entry in stamp)
-            candidate = Candidate(
-                number, generation, index, restart,
-                arrays["codes"][k].astype(np.int32), arrays["probs"][k].astype(dtype),
-                float(arrays["values"][k]),
-            )  # fmt: skip
+            number, generation, index = (int(entry) for entry in stamp)
+            codes, probs = arrays["codes"][k].astype(np.int32), arrays["probs"][k].astype(dtype)
+            value = float(arrays["values"][k])
+            candidate = Candidate(number, generation, index, codes, probs, value)
             if k < int(arrays["pending"]):
                 self.add(candidate)
             else:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ast
 import json
+import math
 import platform
 import sys
 from collections.abc import Sequence
 from importlib import metadata
+from pathlib import Path
 from typing import Any
 
 import click
@@ -54,23 +56,28 @@ def solve(
     given = {"n": n, "k": k, "d": d, "type": kind, "seed": instance}
     try:
         chosen = _problem(
-            problem, {name: value for name, value in given.items() if value is not None}
+            problem, {key: value for key, value in given.items() if value is not None}
         )
         config = parse_config(preset, settings)
+        if plot is not None and not Path(plot).absolute().parent.is_dir():
+            raise ValueError(f"--plot {plot}: there is no such folder")
         result = maximize(
             chosen.evaluate, chosen.space, budget, seed=seed, config=config, engine=engine,
-            vectorized=True, graph=None,
+            vectorized=True,
         )  # fmt: skip
-        if plot is not None:
-            result.plot(plot)
     except (ValueError, TypeError) as error:
         raise click.UsageError(str(error)) from error
-    except (RuntimeError, MemoryError, ImportError, OSError) as error:
+    except (RuntimeError, MemoryError) as error:
         raise click.ClickException(str(error)) from error
     if as_json:
-        click.echo(json.dumps(_as_json(chosen, preset, result)))
+        click.echo(json.dumps(_as_json(chosen, preset, result), allow_nan=False))
     else:
         click.echo(_as_text(chosen, preset, result))
+    if plot is not None:  # after the result is out: a figure that fails must not cost it
+        try:
+            result.plot(plot)
+        except (ValueError, ImportError, OSError) as error:
+            raise click.ClickException(f"--plot {plot}: {error}") from error
     if result.stop_reason == "interrupted":
         sys.exit(130)
 
@@ -81,6 +88,9 @@ def _problem(name: str, given: dict[str, Any]) -> problems.Problem:
             options = ", ".join(f"--{'instance' if key == 'seed' else key}" for key in given)
             raise ValueError(f"{options} given beside the full name {name!r}: use one or the other")
         return problems.get(name)
+    entry = problems.registry.get(name)
+    if "seed" in given and entry is not None and "seed" not in entry.parameters:
+        raise ValueError(f"{name} has no --instance: there is only one of each size")
     return problems.make(name, **given)
 
 
@@ -117,6 +127,8 @@ def _as_text(problem: problems.Problem, preset: str, result: Result) -> str:
 
 
 def _short(result: Result, limit: int = 256) -> str:
+    if result.best is None:
+        return "none"
     single = np.max(result.history.space.cardinalities) <= 10  # a digit a variable
     text = ("" if single else " ").join(map(str, result.best))
     return text if len(text) <= limit else f"{text[:limit]}... (--json has all of it)"
@@ -127,8 +139,8 @@ def _as_json(problem: problems.Problem, preset: str, result: Result) -> dict[str
     every = list(range(99, len(best), 100))
     return {
         "problem": problem.name,
-        "best_value": result.best_value,
-        "best": np.asarray(result.best).tolist(),
+        "best_value": result.best_value if math.isfinite(result.best_value) else None,
+        "best": None if result.best is None else np.asarray(result.best).tolist(),
         "evaluations": len(result.history),
         "stop_reason": result.stop_reason,
         "restarts": list(result.history.restarts),

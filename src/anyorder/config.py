@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
-import hashlib
 import itertools
-import json
 import math
+import numbers
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -143,19 +142,13 @@ class Config:
         _refuse_unknown(fields)
         return Config(**fields)
 
-    @property
-    def fingerprint(self) -> str:
-        """A short stable hash of all fields."""
-        text = json.dumps(self.to_dict(), sort_keys=True)
-        return hashlib.sha256(text.encode()).hexdigest()[:16]
-
 
 def _refuse_unknown(fields: Mapping[str, Any]) -> None:
     for name in fields:
         if name not in _CHECKS:
             near = difflib.get_close_matches(name, _CHECKS, 1)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
-            raise ValueError(f"unknown setting {name!r}{hint} Known: {', '.join(_CHECKS)}")
+            hint = f" (did you mean {near[0]!r}?)" if near else ""
+            raise ValueError(f"unknown setting {name!r}{hint}; there are {', '.join(_CHECKS)}")
 
 
 _Check = Callable[[str, Any], Any]
@@ -165,13 +158,15 @@ def _number(low: float, high: float, *, open_low: bool = False, none: bool = Fal
     def check(name: str, value: Any) -> float | None:
         if none and value is None:
             return None
-        if isinstance(value, bool) or not isinstance(value, int | float):
+        if isinstance(value, bool) or not isinstance(value, numbers.Real):
             raise TypeError(f"{name} must be a number, got {value!r}")
-        if not (low < value if open_low else low <= value) or not value <= high:
+        number = float(value)
+        inside = (low < number if open_low else low <= number) and number <= high
+        if not inside or not math.isfinite(number):
             least = f"above {low:g}" if open_low else f"at least {low:g}"
-            most = "" if math.isinf(high) else f" and at most {high:g}"
+            most = " and finite" if math.isinf(high) else f" and at most {high:g}"
             raise ValueError(f"{name} must be {least}{most}, got {value!r}")
-        return float(value)
+        return number
 
     return check
 
@@ -180,11 +175,11 @@ def _integer(low: int, *, none: bool = False) -> _Check:
     def check(name: str, value: Any) -> int | None:
         if none and value is None:
             return None
-        if isinstance(value, bool) or not isinstance(value, int):
+        if isinstance(value, bool) or not isinstance(value, numbers.Integral):
             raise TypeError(f"{name} must be an integer, got {value!r}")
         if value < low:
             raise ValueError(f"{name} must be at least {low}, got {value!r}")
-        return value
+        return int(value)
 
     return check
 
@@ -213,8 +208,6 @@ def _tuple(item: _Check, *, least: int = 0, none: bool = False) -> _Check:
 
 def _utility(name: str, value: Any) -> tuple[float, ...]:
     knots: tuple[float, ...] = _tuple(_number(-math.inf, math.inf), least=2)(name, value)
-    if any(not math.isfinite(knot) for knot in knots):
-        raise ValueError(f"{name} must be finite, got {value!r}")
     if any(later > earlier for earlier, later in itertools.pairwise(knots)):
         raise ValueError(f"{name} must not increase from the best rank to the worst, got {value!r}")
     return knots

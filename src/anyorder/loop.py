@@ -11,10 +11,13 @@ import numpy as np
 import numpy.typing as npt
 
 from ._checks import integer, number, numbers
+from .candidates import Codes
 from .config import Config
 from .optimizer import Optimizer
 from .result import History, Result
 from .space import Space
+
+Values = npt.NDArray[np.float64]
 
 
 class Options(TypedDict, total=False):
@@ -66,14 +69,14 @@ def maximize(
     target
         Stop as soon as a value is at least this good.
     callback
-        Called with the `Optimizer` after each batch; stop if it returns True.
+        Called with the `Optimizer` after each batch; stop if it returns something true.
     progress
         Show a bar: True, False, or None: on a terminal, after two seconds.
 
     Returns
     -------
     Result
-        Ctrl-C returns what was found so far.
+        Ctrl-C returns what was found so far, every finished evaluation counted.
     """
     options: Options = {
         "seed": seed,
@@ -98,6 +101,9 @@ def minimize(
 def _run(
     f: Callable[..., Any], space: Space, budget: int, direction: str, **options: Unpack[Options]
 ) -> Result:
+    unknown = options.keys() - Options.__annotations__.keys()
+    if unknown:
+        raise TypeError(f"{direction} got unexpected arguments: {', '.join(sorted(unknown))}")
     if not callable(f):
         raise TypeError(f"f is {f!r}, expected a function")
     budget = integer("budget", budget, 1)
@@ -113,48 +119,38 @@ def _run(
         direction=direction,
         graph=options.get("graph"),
     )
-    evaluate = _batch if options.get("vectorized", False) else _one_by_one
-    values = np.empty(budget)
-    codes = np.empty((budget, len(space)), np.int32)
-    generations = np.empty(budget, np.int64)
+    record = _Record()
     reason = "budget"
     with _bar(budget, options.get("progress")) as bar:
-        while (done := optimizer.told) < budget:
-            size = min(optimizer.config.population, budget - done)
-            batch = slice(done, done + size)
-            codes[batch] = drawn = optimizer._draw(size)
-            generations[batch] = optimizer.generation
-            try:
-                values[batch] = evaluate(f, space.decode(drawn))
-                optimizer._take(drawn, values[batch])
-            except KeyboardInterrupt:
-                reason = "interrupted"
-                break
-            bar.update(size)
-            bar.set_postfix_str(
-                f"best {optimizer.best_value:.6g}, diversity {optimizer.diversity:.3f}, "
-                f"restarts {len(optimizer.restarts)}",
-                refresh=False,
-            )
-            if target is not None and _reached(optimizer, target):
-                reason = "target"
-                break
-            if callback is not None and callback(optimizer) is True:
-                reason = "callback"
-                break
-    told = optimizer.told
-    history = History(
-        space=space,
-        maximized=direction == "maximize",
-        values=values[:told],
-        codes=codes[:told],
-        generations=generations[:told],
-        restarts=optimizer.restarts,
-    )
+        try:
+            while optimizer.told < budget:
+                size = min(optimizer.config.population, budget - optimizer.told)
+                drawn, generation = optimizer._draw(size), optimizer.generation
+                got: list[float] = []
+                try:
+                    _evaluate(f, space.decode(drawn), bool(options.get("vectorized")), got)
+                finally:  # what is finished counts, whatever stops the rest
+                    finished, values = drawn[: len(got)], np.array(got, np.float64)
+                    record.add(finished, values, generation)
+                    optimizer._take(finished, values)
+                bar.update(size)
+                bar.set_postfix_str(
+                    f"best {optimizer.best_value:.6g}, diversity {optimizer.diversity:.3f}, "
+                    f"restarts {len(optimizer.restarts)}",
+                    refresh=False,
+                )
+                if target is not None and _reached(optimizer, target):
+                    reason = "target"
+                    break
+                if callback is not None and callback(optimizer):
+                    reason = "callback"
+                    break
+        except KeyboardInterrupt:
+            reason = "interrupted"
     return Result(
         best=optimizer.best,
         best_value=optimizer.best_value,
-        history=history,
+        history=record.history(optimizer),
         stop_reason=reason,
         seed=optimizer.seed,
         config=optimizer.config,
@@ -163,18 +159,42 @@ def _run(
     )
 
 
-def _batch(f: Callable[..., Any], candidates: Any) -> npt.NDArray[np.float64]:
-    size = len(candidates)
-    return numbers(f(candidates), size)
+class _Record:
+    """The evaluations so far, a batch at a time."""
+
+    def __init__(self) -> None:
+        self._batches: list[tuple[Codes, Values, npt.NDArray[np.int64]]] = []
+
+    def add(self, codes: Codes, values: Values, generation: int) -> None:
+        self._batches.append((codes, values, np.full(len(values), generation, np.int64)))
+
+    def history(self, optimizer: Optimizer) -> History:
+        none = (np.empty((0, len(optimizer.space)), np.int32), np.empty(0), np.empty(0, np.int64))
+        codes, values, generations = (
+            np.concatenate(parts) for parts in zip(none, *self._batches, strict=True)
+        )
+        return History(
+            space=optimizer.space,
+            maximized=optimizer.direction == "maximize",
+            values=values,
+            codes=codes,
+            generations=generations,
+            restarts=optimizer.restarts,
+        )
 
 
-def _one_by_one(f: Callable[..., Any], candidates: Any) -> npt.NDArray[np.float64]:
-    got = np.empty(len(candidates))
-    for k, candidate in enumerate(candidates):
-        got[k] = number("what f returned", f(candidate))
-        if math.isnan(got[k]):
-            raise ValueError(f"f returned NaN or None for {candidate!r}, expected a number")
-    return got
+def _evaluate(f: Callable[..., Any], candidates: Any, vectorized: bool, got: list[float]) -> None:
+    """Evaluate a batch; every value goes to `got` as soon as it is there."""
+    if vectorized:
+        size = len(candidates)  # before f can change it
+        got.extend(numbers(f(candidates), size))
+        return
+    for candidate in candidates:
+        shown = candidate.copy()
+        value = number("what f returned", f(candidate))
+        if math.isnan(value):
+            raise ValueError(f"f returned NaN or None for {shown!r}, expected a number")
+        got.append(value)
 
 
 def _reached(optimizer: Optimizer, target: float) -> bool:
@@ -186,5 +206,7 @@ def _reached(optimizer: Optimizer, target: float) -> bool:
 def _bar(budget: int, progress: bool | None) -> Any:
     from tqdm import tqdm
 
-    disable = {True: False, False: True, None: None}[progress]  # None: only on a terminal
+    if progress not in (True, False, None):
+        raise ValueError(f"progress is {progress!r}, expected True, False or None")
+    disable = None if progress is None else not progress  # None: only on a terminal
     return tqdm(total=budget, unit="eval", disable=disable, delay=0 if progress else 2.0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from ._checks import integer, numbers
 from ._version import __version__
 from .candidates import Candidate, Codes, Waiting
 from .config import Config, resolve
-from .policy import Batch, Draw, Policy, create, make_layout
+from .policy import Batch, Draw, create, make_layout
 from .policy.advantage import advantages
 from .policy.orders import order_keys
 from .policy.rng import ORDER_G
@@ -140,7 +140,7 @@ class Optimizer:
         """`ask`, as codes."""
         first = self._suggested[:count]
         codes = np.empty((count, len(self.space)), np.int32)
-        probs = np.empty((count, self._layout.values), self._policy.theta.dtype)
+        probs = np.empty((count, self._layout.values), self._engine.dtype)
         if first:
             rows = range(self._drawn, self._drawn + len(first))
             keys = [
@@ -163,11 +163,8 @@ class Optimizer:
             codes[len(first) :], probs[len(first) :] = drawn[0], behaviour[0]
         for k in range(count):
             self._waiting.add(
-                Candidate(
-                    self._asked + k, self._generation, self._drawn + k, len(self._restarts),
-                    codes[k], probs[k],
-                )
-            )  # fmt: skip
+                Candidate(self._asked + k, self._generation, self._drawn + k, codes[k], probs[k])
+            )
         del self._suggested[:count]
         self._drawn += count
         self._asked += count
@@ -179,7 +176,10 @@ class Optimizer:
         It is evaluated and trained on like any other; its behaviour distribution is what the policy
         gives each of its values.
         """
-        self._suggested.append(self._encode(candidate)[0])
+        codes = self._encode(candidate)
+        if len(codes) != 1:
+            raise ValueError(f"suggest takes one candidate, got {len(codes)}")
+        self._suggested.append(codes[0])
 
     def tell(self, candidates: Any, values: Any, *, on_failure: str = "raise") -> None:
         """Report values: of any candidates asked, in any order, or of points never asked.
@@ -209,10 +209,7 @@ class Optimizer:
             if value > self._best_value or (self._best is None and not np.isnan(value)):
                 self._best, self._best_value = row.copy(), float(value)
             candidate = self._waiting.answer(row)
-            if candidate is None or (skip and np.isnan(value)):
-                continue
-            # what was drawn before a restart would pull the fresh policy back to where it was stuck
-            if candidate.restart == len(self._restarts):
+            if candidate is not None and not (skip and np.isnan(value)):
                 candidate.value = float(value)
                 self._waiting.answered.append(candidate)
         self._told += len(codes)
@@ -256,15 +253,21 @@ class Optimizer:
             self._restarts.append(self._told)
             self._policy = self._engine.fresh([self.seed], [len(self._restarts)])
             self._age = self._collapsed = 0
-            self._waiting.answered.clear()
+            # what was drawn before would pull the fresh policy back to where it was stuck: answers
+            # that are still to come count for the incumbent only
+            self._waiting = Waiting()
 
     def _encode(self, candidates: Any) -> Codes:
-        single = isinstance(candidates, Mapping) or (
-            not self.space.named and np.ndim(candidates) == 1 and len(candidates) > 0
-        )
+        """Codes of a batch, or of a lone candidate: a dict, or a vector of plain integers."""
+        single = isinstance(candidates, Mapping)
+        if not self.space.named and isinstance(candidates, Sequence | np.ndarray):
+            single = len(candidates) > 0 and all(np.isscalar(entry) for entry in candidates)
         return self.space.encode([candidates] if single else candidates)
 
     # --- state ----------------------------------------------------------------------------------
+
+    def __reduce__(self) -> tuple[Any, ...]:  # copies go the way of a state
+        return type(self).from_state, (self.state_dict(),)
 
     def state_dict(self) -> dict[str, npt.NDArray[Any]]:
         """Everything, as a dict of NumPy arrays: `np.savez(path, **state)` keeps it.
@@ -283,19 +286,16 @@ class Optimizer:
             **{name: getattr(self, f"_{name}") for name in _COUNTERS},
             "restarts": self._restarts,
         }
-        n, graph, floats = len(self.space), self._layout.graph, self._policy.theta.dtype
+        n, graph = len(self.space), self._layout.graph
         best = np.zeros((0, n), np.int32) if self._best is None else self._best[None]
         return {
             "header": np.array(json.dumps(header)),
-            "theta": self._policy.theta.copy(),
-            "adam_m": self._policy.m.copy(),
-            "adam_v": self._policy.v.copy(),
-            "adam_steps": self._policy.steps.copy(),
+            **self._engine.export(self._policy),
             "graph": np.zeros((0, 0), np.bool_) if graph is None else graph.copy(),
             "best": best.copy(),
             "scalars": np.array([self._best_value, self._diversity]),
             "suggested": np.array(self._suggested, np.int32).reshape(-1, n),
-            **self._waiting.to_arrays(n, self._layout.values, floats),
+            **self._waiting.to_arrays(n, self._layout.values, self._engine.dtype),
         }
 
     @classmethod
@@ -303,38 +303,40 @@ class Optimizer:
         """The optimiser that `state_dict` described; `engine` moves it to another engine."""
         header = _read_header(state)
         arrays = {}
-        for name in _ARRAYS:
+        for name in _KINDS:
             if name not in state:
                 raise ValueError(f"the state has no {name!r}: it is truncated")
             arrays[name] = np.asarray(state[name])
+            if arrays[name].dtype.kind not in _KINDS[name]:
+                raise ValueError(f"the state's {name!r} holds {arrays[name].dtype}: it is damaged")
+        graph = arrays["graph"] if arrays["graph"].size else None
         try:
-            space, config = Space.from_dict(header["space"]), Config.from_dict(header["config"])
-            graph = arrays["graph"] if arrays["graph"].size else None
             self = cls(
-                space, header["seed"], config, engine or header["engine"],
-                direction=header["direction"], graph=graph,
-            )  # fmt: skip
+                Space.from_dict(header["space"]),
+                integer("seed", header["seed"], 0, 2**64 - 1),
+                Config.from_dict(header["config"]),
+                engine or header["engine"],
+                direction=header["direction"],
+                graph=graph,
+            )
             for name in _COUNTERS:
-                setattr(self, f"_{name}", int(header[name]))
-            self._restarts = [int(told) for told in header["restarts"]]
-        except (KeyError, TypeError) as error:
-            raise ValueError(f"the state's header is damaged: {error!r}") from error
+                setattr(self, f"_{name}", integer(name, header[name], 0))
+            self._restarts = [integer("restarts", told, 0) for told in header["restarts"]]
+        except (KeyError, TypeError, ValueError) as error:
+            raise ValueError(f"the state's header is damaged: {error}") from error
         self._restore(arrays)
         return self
 
     def _restore(self, arrays: dict[str, npt.NDArray[Any]]) -> None:
-        n, policy, kept = len(self.space), self._policy, len(arrays["stamps"])
-        expected = {
-            "theta": policy.theta.shape,
-            "adam_m": policy.m.shape,
-            "adam_v": policy.v.shape,
-            "adam_steps": policy.steps.shape,
-            "best": (len(arrays["best"]) and 1, n),
+        n, kept = len(self.space), len(arrays["stamps"]) if arrays["stamps"].ndim else 0
+        expected = {name: array.shape for name, array in self._engine.export(self._policy).items()}
+        expected |= {
+            "best": (min(1, arrays["best"].shape[0] if arrays["best"].ndim else 0), n),
             "scalars": (2,),
-            "suggested": (len(arrays["suggested"]), n),
+            "suggested": (len(arrays["suggested"]) if arrays["suggested"].ndim else 0, n),
             "codes": (kept, n),
             "probs": (kept, self._layout.values),
-            "stamps": (kept, 4),
+            "stamps": (kept, 3),
             "values": (kept,),
             "pending": (),
         }
@@ -344,22 +346,33 @@ class Optimizer:
                     f"the state's {name!r} has shape {arrays[name].shape}, expected {shape}: "
                     "it is damaged or of another space"
                 )
-        floats = policy.theta.dtype
-        self._policy = Policy(
-            arrays["theta"].astype(floats),
-            arrays["adam_m"].astype(floats),
-            arrays["adam_v"].astype(floats),
-            arrays["adam_steps"].astype(np.int64),
-        )
+        cards = self.space.cardinalities
+        sound = {
+            "theta": np.isfinite(arrays["theta"]).all(),
+            "probs": ((arrays["probs"] > 0) & (arrays["probs"] <= 1)).all(),
+            "stamps": (arrays["stamps"] >= 0).all(),
+            "pending": 0 <= int(arrays["pending"]) <= kept,
+            **{
+                name: ((arrays[name] >= 0) & (arrays[name] < cards)).all()
+                for name in ("best", "suggested", "codes")
+            },
+        }
+        for name, good in sound.items():
+            if not good:
+                raise ValueError(f"the state's {name!r} has values that cannot be: it is damaged")
+        self._policy = self._engine.load(arrays)
         self._best = arrays["best"][0].astype(np.int32) if len(arrays["best"]) else None
         self._best_value, self._diversity = (float(value) for value in arrays["scalars"])
         self._suggested = [row.astype(np.int32) for row in arrays["suggested"]]
-        self._waiting = Waiting.from_arrays(arrays, floats)
+        self._waiting = Waiting.from_arrays(arrays, self._engine.dtype)
 
 
 _COUNTERS = ("generation", "age", "drawn", "asked", "told", "collapsed")
-_ARRAYS = ("theta", "adam_m", "adam_v", "adam_steps", "graph", "best", "scalars", "suggested",
-           "codes", "probs", "stamps", "values", "pending")  # fmt: skip
+_KINDS = {  # a state's arrays, and the kinds of number in each
+    "theta": "f", "adam_m": "f", "adam_v": "f", "adam_steps": "i", "graph": "b", "best": "i",
+    "scalars": "f", "suggested": "i", "codes": "i", "probs": "f", "stamps": "i", "values": "f",
+    "pending": "i",
+}  # fmt: skip
 
 
 def _read_header(state: Mapping[str, Any]) -> dict[str, Any]:

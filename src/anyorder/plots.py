@@ -81,7 +81,7 @@ def _draw(axes: Any, label: str, line: Curve, colour: str) -> None:
             name = "policy started afresh" if k == 0 else None
             axes.axvline(told, color=colour, alpha=0.5, linewidth=0.8, linestyle=":", label=name)
     axes.step(count, line.best, where="post", color=colour, linewidth=2.0, label=label)
-    axes.plot(count[-1], line.best[-1], "o", color=colour, markersize=4)
+    axes.plot(count[-1:], line.best[-1:], "o", color=colour, markersize=4)
 
 
 def _frame(axes: Any, curves: list[Curve]) -> None:
@@ -94,4 +94,4 @@ def _frame(axes: Any, curves: list[Curve]) -> None:
         low, high = np.quantile(finite, 0.002), finite.max()
         low, high = (low, high) if low < high else (low - 0.5, high + 0.5)
         axes.set_ylim(low - 0.03 * (high - low), high + 0.06 * (high - low))
-    axes.set_xlim(0, max(len(line.best) for line in curves) * 1.01)
+    axes.set_xlim(0, max(1, *(len(line.best) for line in curves)) * 1.01)

@@ -13,7 +13,7 @@ from .config import Config
 from .space import Space
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class History:
     """Every evaluation of a run, in order.
 
@@ -52,7 +52,7 @@ class History:
         return np.asarray(best.accumulate(self.values))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Result:
     """The outcome of `maximize` or `minimize`.
 

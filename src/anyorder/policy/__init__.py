@@ -41,7 +41,7 @@ def create(name: str, layout: Layout) -> Engine:
     """The engine of that name, or the best one for "auto"."""
     if name == "auto":
         name = next(engine for engine in ENGINES if why_not(engine) is None)
-    if name not in ENGINES:
+    if not isinstance(name, str) or name not in ENGINES:
         raise ValueError(f"unknown engine {name!r}; there are auto, {', '.join(ENGINES)}")
     reason = why_not(name)
     if reason is not None:
@@ -59,7 +59,9 @@ def create(name: str, layout: Layout) -> Engine:
 
 def _check_memory(layout: Layout) -> None:
     copies = 3 if layout.config.adam == "kept" else 1
-    need = 4 * layout.parameters * copies
+    # one thread's rows of weights and moments are padded to the longest
+    rows = int(layout.widths[1:].sum() + layout.outputs.max())
+    need = 4 * layout.parameters * copies + 12 * rows * max(layout.features, rows)
     try:
         have = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, ValueError, OSError):  # not every system tells
@@ -67,9 +69,9 @@ def _check_memory(layout: Layout) -> None:
     if need > 0.9 * have:
         raise MemoryError(
             f"{layout.n} variables with {layout.features} inputs and hidden layers "
-            f"{layout.config.hidden} make {layout.parameters:,} parameters: "
-            f"{need / 2**30:.1f} GiB, and this machine has {have / 2**30:.1f}. "
-            "Smaller hidden layers need less."
+            f"{layout.config.hidden} make {layout.parameters:,} parameters; with what training "
+            f"them takes that is {need / 2**30:.1f} GiB, and this machine has "
+            f"{have / 2**30:.1f}. Smaller hidden layers and fewer values need less."
         )
 
 

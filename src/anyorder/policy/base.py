@@ -8,9 +8,9 @@ numbers of values added up. One run alone gives what it gives inside a batch.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -39,6 +39,21 @@ class Policy:
     m: Floats
     v: Floats
     steps: npt.NDArray[np.int64]
+
+    def export(self) -> dict[str, npt.NDArray[Any]]:
+        """The policy as arrays to store, if it is in NumPy; else its engine does it."""
+        return {
+            "theta": self.theta.copy(),
+            "adam_m": self.m.copy(),
+            "adam_v": self.v.copy(),
+            "adam_steps": self.steps.copy(),
+        }
+
+    @staticmethod
+    def load(arrays: Mapping[str, npt.NDArray[Any]], dtype: npt.DTypeLike) -> Policy:
+        """The inverse of `export`, in the given precision."""
+        theta, m, v = (arrays[name].astype(dtype) for name in ("theta", "adam_m", "adam_v"))
+        return Policy(theta, m, v, arrays["adam_steps"].astype(np.int64))
 
 
 @dataclass(frozen=True)
@@ -75,7 +90,8 @@ class Batch:
     seeds, generations
         `(R,)`, see `rng.py`.
     points
-        `(R, B, n)` codes.
+        `(R, B, n)` codes. A code of -1 is a variable that the candidate does not have: all networks
+        read its inputs as hidden; give it a weight of 0.
     old
         `(R, B, V)`: the distributions that each candidate was drawn from.
     advantages, weights
@@ -98,13 +114,26 @@ class Batch:
 
 
 class Engine(Protocol):
-    """The policy's arithmetic. Three verbs, and a way to start."""
+    """The policy's arithmetic. Three verbs, a way to start, and a way to be stored.
+
+    Attributes
+    ----------
+    dtype
+        The precision of parameters and probabilities.
+    """
 
     name: str
     layout: Layout
+    dtype: np.dtype[Any]
 
     def fresh(self, seeds: Sequence[int], restarts: Sequence[int]) -> Policy:
         """A policy with initial parameters for each run."""
+
+    def export(self, policy: Policy) -> dict[str, npt.NDArray[Any]]:
+        """`Policy.export`, from wherever the policy is, in the layout's arrangement."""
+
+    def load(self, arrays: Mapping[str, npt.NDArray[Any]]) -> Policy:
+        """The inverse of `export`."""
 
     def sample(self, policy: Policy, draw: Draw) -> tuple[Codes, Floats]:
         """Candidates `(R, B, n)` and the distributions they were drawn from `(R, B, V)`."""

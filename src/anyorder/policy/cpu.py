@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -27,7 +27,7 @@ def default_threads() -> int:
     """Threads to use: ANYORDER_NUM_THREADS, or every core this process may run on."""
     setting = os.environ.get("ANYORDER_NUM_THREADS", "")
     if setting:
-        if not setting.isdigit() or int(setting) < 1:
+        if not (setting.isascii() and setting.isdigit()) or int(setting) < 1:
             raise ValueError(f"ANYORDER_NUM_THREADS must be a positive integer, got {setting!r}")
         return int(setting)
     return cores()
@@ -41,6 +41,7 @@ class CpuEngine:
     """
 
     name = "cpu"
+    dtype: np.dtype[Any] = np.dtype(np.float32)
 
     def __init__(self, layout: Layout, threads: int | None = None) -> None:
         self.layout = layout
@@ -57,7 +58,6 @@ class CpuEngine:
             owner=layout.owner,
             codes=layout.codes,
             code_base=layout.code_base,
-            code_stride=layout.code_stride,
             hidden_value=layout.hidden_value,
             widths=layout.widths,
             rates=layout.rates,
@@ -91,6 +91,14 @@ class CpuEngine:
         size = theta.shape[1] if self.layout.config.adam == "kept" else 0
         zeros = np.zeros((len(theta), size), np.float32)
         return Policy(theta, zeros, zeros.copy(), np.zeros(len(theta), np.int64))
+
+    def export(self, policy: Policy) -> dict[str, npt.NDArray[Any]]:
+        """The policy as arrays to store."""
+        return policy.export()
+
+    def load(self, arrays: Mapping[str, npt.NDArray[Any]]) -> Policy:
+        """The inverse of `export`."""
+        return Policy.load(arrays, self.dtype)
 
     def sample(self, policy: Policy, draw: Draw) -> tuple[Codes, Floats]:
         """Candidates and the distributions they were drawn from."""

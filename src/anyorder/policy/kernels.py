@@ -82,7 +82,6 @@ class Plan(NamedTuple):
     owner: np.ndarray
     codes: np.ndarray
     code_base: np.ndarray
-    code_stride: np.ndarray
     hidden_value: np.ndarray
     widths: np.ndarray
     rates: np.ndarray
@@ -609,7 +608,7 @@ def sample(points, probs, orders, first, theta, plan, stream, scratch, c0, c1):
                     below += probs[c, start + value]
             points[c, i] = value
             for f in range(plan.feature_start[i], plan.feature_start[i + 1]):
-                known[f] = plan.codes[plan.code_base[f] + value * plan.code_stride[f]]
+                known[f] = plan.codes[plan.code_base[f] + value]
 
 
 @_jit()

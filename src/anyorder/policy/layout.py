@@ -46,9 +46,8 @@ class Layout:
         `(n + 1,)`: where variable i's inputs start.
     owner
         `(F,)`: the variable that input f belongs to.
-    codes, code_base, code_stride
-        Input f of a candidate whose variable `owner[f]` has value v is
-        `codes[code_base[f] + v * code_stride[f]]`.
+    codes, code_base
+        Input f of a candidate whose variable `owner[f]` has value v is `codes[code_base[f] + v]`.
     hidden_value
         `(F,)`: what input f reads when it is hidden.
     widths
@@ -71,7 +70,6 @@ class Layout:
     owner: IntArray
     codes: npt.NDArray[np.float32]
     code_base: IntArray
-    code_stride: IntArray
     hidden_value: npt.NDArray[np.float32]
     widths: IntArray
     rates: npt.NDArray[np.float64]
@@ -109,9 +107,9 @@ class Layout:
         return self.config.adam_eps * (1 if runs is None else runs * self.n)
 
     def features_of(self, points: npt.NDArray[np.integer]) -> npt.NDArray[np.float32]:
-        """Codes `(..., n)` as unmasked network inputs `(..., F)`."""
-        where = self.code_base + np.take(points, self.owner, axis=-1) * self.code_stride
-        return np.asarray(self.codes[where])
+        """Codes `(..., n)` as unmasked network inputs `(..., F)`; a code of -1 is hidden."""
+        value = np.take(points, self.owner, axis=-1)
+        return np.where(value < 0, self.hidden_value, self.codes[self.code_base + value])
 
     def layers(
         self, theta: npt.NDArray[np.floating], i: int
@@ -167,21 +165,16 @@ def make_layout(
     owner = np.repeat(np.arange(n), inputs)
     feature_start = np.concatenate([[0], np.cumsum(inputs)])
     place = np.arange(len(owner)) - feature_start[owner]  # which of its variable's inputs
-    # one table per kind of variable: rows are values, columns are inputs
-    kinds = {(int(d), bool(t)) for d, t in zip(cards, thermometer, strict=True)}
-    tables, table_start, at = [], {}, 0
-    for d, t in sorted(kinds):
-        value, column = np.arange(d)[:, None], np.arange(d)[None, :]
-        if d == 2 or t:
-            table = np.where(value > column[:, :-1], 1.0, -1.0)
-        else:
-            table = np.where(value == column, 1.0, -1.0)
-        tables.append(table.ravel())
-        table_start[d, t] = at
-        at += table.size
-    start = np.array(
-        [table_start[int(d), bool(t)] for d, t in zip(cards, thermometer, strict=True)], np.int64
-    )
+    # One table per kind of variable. Input t of value v depends on v - t alone, so that a table is
+    # as long as 2 d - 1 and each input is a window on it.
+    kinds = list(zip(cards.tolist(), thermometer.tolist(), strict=True))
+    tables, middle, at = [], {}, 0
+    for d, t in sorted(set(kinds)):
+        step = np.arange(1 - d, d)  # v - t
+        tables.append(np.where(step > 0 if d == 2 or t else step == 0, 1.0, -1.0))
+        middle[d, t] = at + d - 1
+        at += 2 * d - 1
+    zero = np.array([middle[kind] for kind in kinds], np.int64)
 
     hidden = () if univariate else config.hidden
     widths = np.array([len(owner), *hidden], np.int64)
@@ -202,8 +195,7 @@ def make_layout(
         feature_start=feature_start,
         owner=owner,
         codes=np.concatenate(tables).astype(np.float32),
-        code_base=start[owner] + place,
-        code_stride=inputs[owner],
+        code_base=zero[owner] - place,
         hidden_value=np.where(cards[owner] == 2, config.masked_input, 0.0).astype(np.float32),
         widths=widths,
         rates=rates,

@@ -6,7 +6,8 @@ in brackets are the paper's equations; (A) is its pseudo-code, Algorithm 1.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -150,7 +151,7 @@ class ReferenceEngine:
 
     def __init__(self, layout: Layout, dtype: npt.DTypeLike = np.float64) -> None:
         self.layout = layout
-        self.dtype = np.dtype(dtype)
+        self.dtype: np.dtype[Any] = np.dtype(dtype)
 
     def fresh(self, seeds: Sequence[int], restarts: Sequence[int]) -> Policy:
         """A policy with initial parameters for each run."""
@@ -160,6 +161,14 @@ class ReferenceEngine:
         size = theta.shape[1] if self.layout.config.adam == "kept" else 0
         zeros = np.zeros((len(theta), size), self.dtype)
         return Policy(theta, zeros, zeros.copy(), np.zeros(len(theta), np.int64))
+
+    def export(self, policy: Policy) -> dict[str, npt.NDArray[Any]]:
+        """The policy as arrays to store."""
+        return policy.export()
+
+    def load(self, arrays: Mapping[str, npt.NDArray[Any]]) -> Policy:
+        """The inverse of `export`."""
+        return Policy.load(arrays, self.dtype)
 
     def sample(self, policy: Policy, draw: Draw) -> tuple[Codes, Floats]:
         """Step 1 of (A): candidates and the distributions they were drawn from."""
