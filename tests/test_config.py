@@ -5,6 +5,7 @@ import json
 import math
 import re
 
+import numpy as np
 import pytest
 
 from anyorder.config import PRESETS, Config, resolve
@@ -50,10 +51,10 @@ BAD = {
     "drop_training": [-0.1, 1.1, "0.5"],
     "drop_decay": [-0.5, 1.5, None],
     "epochs": [0, -1, 1.5, True, None],
-    "learning_rate": [0, -1e-3, math.nan, None, True],
+    "learning_rate": [0, -1e-3, math.nan, math.inf, None, True],
     "layer_rates": [(-1.0, 1.0), ("1", 1.0), (math.nan, 1.0), 1.0],
-    "input_rate": [0, -1, "12.8", math.nan],
-    "beta": [-1, math.nan, None],
+    "input_rate": [0, -1, "12.8", math.nan, math.inf],
+    "beta": [-1, math.nan, math.inf, None],
     "kl": ["reverse", None],
     "clip": [0, 0.5, -0.1, math.nan, None],
     "adam": ["new", None, True],
@@ -124,6 +125,9 @@ def test_values_are_normal():
     assert config.utility == (2.0, 0.0)
     assert isinstance(config.beta, float)
     assert all(isinstance(u, float) for u in config.utility)
+    counted = Config(population=np.int64(7), beta=np.float32(0.5), hidden=(np.int32(3),))
+    assert counted == Config(population=7, beta=0.5, hidden=(3,))
+    json.dumps(counted.to_dict())
 
 
 def test_frozen():

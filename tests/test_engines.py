@@ -60,6 +60,7 @@ VARIANTS: dict[str, Case] = {
     "eps is felt": case(adam_eps=1e-4, loss_runs=100),
     "Adam's betas": case(adam_beta1=0.5, adam_beta2=0.9),
     "half the weights": case(weights=0.5),
+    "half the weights, dropout": case(weights=0.5, drop_training=0.5),
     "few weights": case(weights=0.2, batch=20),
     "constants only": case(n=3, cards=(1,)),
     "constants only, linear": case(n=3, cards=(1,), hidden=()),
