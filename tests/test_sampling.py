@@ -272,3 +272,29 @@ def test_number_of_threads(monkeypatch):
         monkeypatch.setenv("ANYORDER_NUM_THREADS", wrong)
         with pytest.raises(ValueError, match=f"ANYORDER_NUM_THREADS.*{wrong}"):
             default_threads()
+
+
+@pytest.mark.parametrize("kind", [ReferenceEngine, CpuEngine])
+def test_no_points_have_no_conditionals(kind):
+    variant = case()
+    engine = kind(variant.layout)
+    none = np.zeros((variant.runs, 0, variant.n), np.int32)
+    got = engine.conditionals(variant.policy(engine), none)
+    assert got.shape == (variant.runs, 0, variant.layout.values)
+
+
+@pytest.mark.parametrize("kind", [ReferenceEngine, CpuEngine])
+def test_a_variable_that_is_absent_is_hidden_from_all(kind):
+    """A code of -1: what the variable would have been makes no difference to the others."""
+    variant = case(n=3, cards=(2, 3, 2), masked_input=-1.0)
+    engine = kind(variant.layout)
+    policy = variant.policy(engine)
+    points = np.array([[[0, -1, 1]] * variant.runs], np.int32).reshape(variant.runs, 1, 3)
+    absent = engine.conditionals(policy, points)
+    # variable 1 last in the order: nobody sees it
+    keys = np.broadcast_to(np.array([0, 2, 1], np.uint32), points.shape)
+    present = points.copy()
+    present[..., 1] = 2
+    unseen = engine.conditionals(policy, present, keys)
+    last = variant.layout.value_start[2]
+    np.testing.assert_allclose(absent[..., last:], unseen[..., last:], rtol=1e-6)

@@ -30,8 +30,8 @@ class Optimizer:
     `ask` draws candidates from the policy; `tell` takes their values, any number at a time and in
     any order. Whenever `config.population` answers are in, the policy trains on them. Each
     candidate keeps the distributions it was drawn from, so answers that come late are weighed
-    rightly. The same calls with the same seed give the same candidates, on every engine and with
-    any number of threads.
+    rightly. The same calls with the same seed give the same candidates, with any number of threads.
+    Not to be used from several threads at once.
 
     Parameters
     ----------

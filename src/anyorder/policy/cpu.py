@@ -129,9 +129,9 @@ class CpuEngine:
         no_keys = np.empty((0, count, layout.features), np.uint32)
 
         def task(r: int, i0: int, i1: int) -> None:
-            seen = no_keys if keys is None else np.uint32(keys[r : r + 1][..., layout.owner])
+            seen = no_keys if keys is None else np.take(keys[r : r + 1], layout.owner, axis=-1)
             kernels.conditionals(
-                probs[r], features[r], seen, policy.theta[r],
+                probs[r], features[r], seen.astype(np.uint32), policy.theta[r],
                 self._plan, self._scratch(count), i0, i1,
             )  # fmt: skip
 
@@ -202,7 +202,7 @@ class CpuEngine:
 
     def _scratch(self, batch: int) -> kernels.Scratch:
         """The scratch of this thread, for batches up to this size: every generation wants it."""
-        if getattr(self._local, "batch", 0) < batch:
+        if getattr(self._local, "batch", -1) < batch:
             layers, lot, units = len(self.layout.widths), int(_whole(5, batch)), self._units
             length = max(int(self._plan.pads[0]), units)
             rows = int(self._plan.row_start[-1]) + layers + 4  # the last five may reach past

@@ -213,46 +213,48 @@ class ReferenceEngine:
 
     def train(self, policy: Policy, batch: Batch) -> None:
         """Step 3 of (A): E epochs of Adam on eq. (8), with a fresh sigma_T per candidate."""
-        for r in range(len(batch.seeds)):
-            features = self.layout.features_of(batch.points[r]).astype(self.dtype)
-            steps = int(policy.steps[r])
+        kept = self.layout.config.adam == "kept"
+        for r, theta in enumerate(policy.theta):
+            if kept:
+                m, v, steps = policy.m[r], policy.v[r], int(policy.steps[r])
+            else:
+                m, v, steps = np.zeros_like(theta), np.zeros_like(theta), 0
+            # Parameters of g_i are touched by variable i's terms alone, so its E epochs can be run
+            # one after the other before the next variable is looked at.
             for i in map(int, np.flatnonzero(self.layout.outputs)):
-                # Parameters of g_i are touched by variable i's terms alone, so its E epochs can be
-                # run one after the other before the next variable is looked at.
                 if np.any(batch.weights[r, :, i] != 0):
-                    self._train_variable(policy, batch, r, i, features, steps)
-            if self.layout.config.adam == "kept":
+                    self._train_variable(i, theta, m, v, steps, batch, r)
+            if kept:
                 policy.steps[r] += self.layout.config.epochs
 
     def _train_variable(
-        self, policy: Policy, batch: Batch, r: int, i: int, features: Floats, steps: int
+        self, i: int, theta: Floats, m: Floats, v: Floats, steps: int, batch: Batch, r: int
     ) -> None:
         layout, config = self.layout, self.layout.config
-        theta = policy.theta[r]
-        kept = config.adam == "kept"
-        m, v = (policy.m[r], policy.v[r]) if kept else (np.zeros_like(theta), np.zeros_like(theta))
         layers, ms, vs = layout.layers(theta, i), layout.layers(m, i), layout.layers(v, i)
-        old = batch.old[r, :, layout.value_start[i] : layout.value_start[i + 1]]
+        # candidates with no weight are left out; the mean is over all of them all the same
+        active = np.flatnonzero(batch.weights[r, :, i])
+        weight = batch.weights[r, active, i] * (len(active) / batch.points.shape[1])
+        features = layout.features_of(batch.points[r, active])
+        old = batch.old[r, active, layout.value_start[i] : layout.value_start[i + 1]]
         for epoch in range(config.epochs):
-            visible = np.stack(
-                [self._training_view(batch, r, c, i, epoch) for c in range(len(features))]
-            )
+            visible = np.stack([self._training_view(batch, r, int(c), i, epoch) for c in active])
             gradients = gradient(
                 layers,
                 inputs(layout, features, visible, i).astype(self.dtype),
-                batch.points[r, :, i],
+                batch.points[r, active, i],
                 old.astype(self.dtype),
-                batch.advantages[r, :, i].astype(self.dtype),
-                batch.weights[r, :, i].astype(self.dtype),
+                batch.advantages[r, active, i].astype(self.dtype),
+                weight.astype(self.dtype),
                 float(layout.floor[i]),
                 config.beta,
                 config.kl,
             )
-            step = (steps if kept else 0) + epoch + 1
             for k, part in np.argwhere(layout.rates > 0):  # part: weights, biases
                 adam_step(
-                    layers[k][part], ms[k][part], vs[k][part], gradients[k][part], step,
-                    layout.rates[k, part], config.adam_beta1, config.adam_beta2, layout.adam_eps,
+                    layers[k][part], ms[k][part], vs[k][part], gradients[k][part],
+                    steps + epoch + 1, float(layout.rates[k, part]),
+                    config.adam_beta1, config.adam_beta2, layout.adam_eps,
                 )  # fmt: skip
 
     def _training_view(self, batch: Batch, r: int, c: int, i: int, epoch: int) -> Bools:
