@@ -69,15 +69,15 @@ def layout(n: int, d: int) -> Any:
 
 
 def interleaved(
-    steps: dict[str, Callable[[], None]], rounds: dict[str, int]
+    steps: dict[str, Callable[[], None]], rounds: dict[str, int], rest: float = 0.03
 ) -> dict[str, list[float]]:
     """Seconds of each step, the steps taking turns so that all see the same machine."""
     times: dict[str, list[float]] = {name: [] for name in steps}
-    for step in steps.values():
-        step()  # compile, warm up
     for k in range(max(rounds.values())):
         for name, step in steps.items():
             if k < rounds[name]:
+                time.sleep(rest)  # PyTorch's idle threads spin for a while: let them come to rest
+                step()  # each measured step follows one of its own kind
                 start = time.perf_counter()
                 step()
                 times[name].append(time.perf_counter() - start)
@@ -146,7 +146,9 @@ def growth(rounds: int) -> list[dict[str, Any]]:
     rows = []
     for n in tqdm((32, 64, 128, 256, 512, 1024), disable=None):
         engine = CpuEngine(layout(n, 2))
-        seconds = interleaved({"cpu": our_generation(engine)}, {"cpu": max(3, rounds * 64 // n)})
+        our_generation(engine)()  # compile
+        repeats = max(5, rounds * 64 // n)
+        seconds = interleaved({"cpu": our_generation(engine)}, {"cpu": repeats}, rest=0.0)
         operations = engine.layout.parameters * EPOCHS * (2 * POPULATION + 10)
         median = float(np.median(seconds["cpu"]))
         rows.append(
