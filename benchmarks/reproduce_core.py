@@ -9,6 +9,7 @@ Writes the best value of every run after every 100 evaluations to results/reprod
 from __future__ import annotations
 
 import argparse
+import csv
 import os
 import time
 from collections.abc import Iterable
@@ -17,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from common import cores, write
+from common import RESULTS, cores, write
 from matplotlib.figure import Figure
 from tqdm import tqdm
 
@@ -57,6 +58,15 @@ def one_run(job: tuple[str, int, int, int, int]) -> dict[str, Any]:
     return row | {f"best_{mark}": round(float(best[mark - 1]), 5) for mark in GRID}
 
 
+def read(path: Path) -> list[dict[str, Any]]:
+    """The rows of an earlier run."""
+    with path.open(newline="") as file:
+        return [
+            {key: float(x) if key.startswith("best_") else x for key, x in row.items()}
+            for row in csv.DictReader(file)
+        ]
+
+
 def mean_and_error(
     rows: list[dict[str, Any]], algorithm: str, marks: Iterable[int]
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -83,7 +93,7 @@ def figure(rows: list[dict[str, Any]], algorithms: list[str], title: str, path: 
     axes.set_title(title, loc="left", fontsize=11)
     axes.grid(alpha=0.25, linewidth=0.6)
     axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(frameon=False, loc="lower right", fontsize=9)
+    axes.legend(frameon=False, loc="center right", fontsize=9)
     canvas.savefig(path, dpi=150)
 
 
@@ -98,6 +108,7 @@ def main() -> None:
     )  # fmt: skip
     parser.add_argument("--out", default="reproduce_core.csv")
     parser.add_argument("--figure", type=Path, help="write the mean curves here")
+    parser.add_argument("--redraw", action="store_true", help="run nothing: read the results file")
     options = parser.parse_args()
     algorithms = options.algorithm or [*ao.PRESETS, *BASELINES]
     jobs = [
@@ -105,10 +116,14 @@ def main() -> None:
         for algorithm in algorithms
         for run in range(options.runs)
     ]
-    os.environ["ANYORDER_NUM_THREADS"] = "1"  # one process a core, one thread a process
-    with ProcessPoolExecutor(cores()) as pool:
-        rows = list(tqdm(pool.map(one_run, jobs), total=len(jobs), unit="run", disable=None))
-    path = write(options.out, rows)
+    if options.redraw:
+        path = RESULTS / options.out
+        rows = read(path)
+    else:
+        os.environ["ANYORDER_NUM_THREADS"] = "1"  # one process a core, one thread a process
+        with ProcessPoolExecutor(cores()) as pool:
+            rows = list(tqdm(pool.map(one_run, jobs), total=len(jobs), unit="run", disable=None))
+        path = write(options.out, rows)
 
     print(f"NK {options.n} K {options.k}, {options.runs} runs: mean best value (standard error)")
     print(f"{'after':<24}" + "".join(f"{mark:>16,}" for mark in MARKS))
