@@ -54,12 +54,12 @@ def convergence(
         _draw(axes, label, line, colour)
     _frame(axes, list(curves.values()))
     axes.set_xlabel("evaluations")
-    axes.set_ylabel("value (line: best so far)")
+    axes.set_ylabel("value (dots: each evaluation, line: best so far)")
     if title is not None:
         axes.set_title(title, loc="left", fontsize=11)
     axes.grid(alpha=0.25, linewidth=0.6)
     axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(frameon=False, loc="lower right")
+    axes.legend(framealpha=0.85, edgecolor="none", loc="lower right")
     if path is None:
         return figure
     figure.savefig(path, dpi=150)
@@ -75,7 +75,7 @@ def _draw(axes: Any, label: str, line: Curve, colour: str) -> None:
     if line.detailed:
         axes.plot(
             count, line.values, ".", color=colour, alpha=0.2, markersize=2.0, rasterized=True,
-            markeredgewidth=0, label="its single evaluations",
+            markeredgewidth=0,
         )  # fmt: skip
         for k, told in enumerate(line.restarts):
             name = "policy started afresh" if k == 0 else None
