@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -11,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import settings
 
 from anyorder.config import PRESETS, Config
 from anyorder.policy import reference
@@ -18,6 +20,10 @@ from anyorder.policy.base import Batch, Draw, Engine, Policy
 from anyorder.policy.cpu import CpuEngine
 from anyorder.policy.layout import Layout, make_layout
 from anyorder.policy.reference import ReferenceEngine
+
+# Machines are slow at times, and a landing must not hang on a lucky draw.
+settings.register_profile("anyorder", deadline=None, derandomize="CI" in os.environ)
+settings.load_profile("anyorder")
 
 SEED = 0  # of everything; it was never chosen
 CARDS, ORDERED = (2, 3, 7, 2, 1, 5, 4, 6), (0, 0, 1, 0, 0, 0, 1, 0)
