@@ -10,9 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 
-def integer(what: str, value: object, minimum: int, maximum: int | None = None) -> int:
+def integer(
+    what: str, value: object, minimum: int | None = None, maximum: int | None = None
+) -> int:
     """The value as an int within its bounds; `what` names it in the error."""
-    expected = f"an integer of at least {minimum}"
+    expected = "an integer" if minimum is None else f"an integer of at least {minimum}"
     if maximum is not None:
         expected = f"an integer from {minimum} to {maximum}"
     try:
@@ -21,7 +23,8 @@ def integer(what: str, value: object, minimum: int, maximum: int | None = None) 
         raise TypeError(f"{what} is {value!r}, expected {expected}") from None
     if isinstance(value, bool):
         raise TypeError(f"{what} is {value!r}, expected {expected}")
-    if number < minimum or (maximum is not None and number > maximum):
+    low, high = minimum is not None and number < minimum, maximum is not None and number > maximum
+    if low or high:
         raise ValueError(f"{what} is {number}, expected {expected}")
     return number
 

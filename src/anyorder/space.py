@@ -12,12 +12,12 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from ._checks import integer
 from .variables import (
     INTS,
     Binary,
     Categorical,
     Variable,
-    integer,
     plain,
     read_variable,
     short,
@@ -127,12 +127,12 @@ class Space:
     @classmethod
     def binary(cls, n: int) -> Space:
         """`n` nameless binary variables."""
-        return cls([Binary()] * integer(n, "n", 1))
+        return cls([Binary()] * integer("n", n, 1))
 
     @classmethod
     def categorical(cls, n: int, d: int) -> Space:
         """`n` nameless variables that each take the values 0 to `d` - 1 in no order."""
-        return cls([Categorical(range(integer(d, "d", 1)))] * integer(n, "n", 1))
+        return cls([Categorical(range(integer("d", d, 1)))] * integer("n", n, 1))
 
     @property
     def named(self) -> bool:

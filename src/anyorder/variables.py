@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 import reprlib
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
@@ -11,21 +10,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ._checks import integer
+
 _MOST = 2**31 - 1  # values of one variable: codes are int32
 INTS = (int, np.integer, np.bool_)
 _brief = reprlib.Repr()
 _brief.maxlist = _brief.maxtuple = _brief.maxdict = 6
 _brief.maxstring = _brief.maxother = _brief.maxlong = 60
 short = _brief.repr
-
-
-def integer(value: Any, what: str, least: int | None = None) -> int:
-    """The value as an int; `what` names it in the error."""
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
-        raise TypeError(f"{what} is {short(value)}, expected an int")
-    if least is not None and value < least:
-        raise ValueError(f"{what} is {short(value)}, expected at least {least}")
-    return operator.index(value)
 
 
 def plain(value: Any) -> Any:
@@ -144,7 +136,7 @@ class Integer(_Base):
     _fields = ("low", "high")
 
     def __post_init__(self) -> None:
-        low, high = integer(self.low, "low"), integer(self.high, "high")
+        low, high = integer("low", self.low), integer("high", self.high)
         if not 0 <= high - low < _MOST:
             expected = f"expected low <= high and at most {_MOST} values"
             raise ValueError(f"low is {short(low)} and high is {short(high)}, {expected}")
@@ -168,5 +160,5 @@ def read_variable(entry: Any) -> tuple[str | None, Variable, int]:
         raise TypeError(f"name is {short(name)}, expected a str")
     if not isinstance(kind, str) or kind not in _KINDS:
         raise ValueError(f"type is {short(kind)}, expected one of {', '.join(_KINDS)}")
-    count = integer(fields.pop("repeat", 1), "repeat", 1)
+    count = integer("repeat", fields.pop("repeat", 1), 1)
     return name, _KINDS[kind](**fields), count

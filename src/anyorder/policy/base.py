@@ -40,6 +40,12 @@ class Policy:
     v: Floats
     steps: npt.NDArray[np.int64]
 
+    @staticmethod
+    def start(theta: Floats, adam: str) -> Policy:
+        """A policy that has not trained yet; `adam` is the configuration's."""
+        zeros = np.zeros((len(theta), theta.shape[1] if adam == "kept" else 0), theta.dtype)
+        return Policy(theta, zeros, zeros.copy(), np.zeros(len(theta), np.int64))
+
     def export(self) -> dict[str, npt.NDArray[Any]]:
         """The policy as arrays to store, if it is in NumPy; else its engine does it."""
         return {

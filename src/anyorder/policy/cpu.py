@@ -88,9 +88,7 @@ class CpuEngine:
             kernels.initial_theta(theta[r], i0, i1, self._plan, *key, restarts[r])
 
         self._share(task, len(seeds), self.layout.n, theta.size * 10)
-        size = theta.shape[1] if self.layout.config.adam == "kept" else 0
-        zeros = np.zeros((len(theta), size), np.float32)
-        return Policy(theta, zeros, zeros.copy(), np.zeros(len(theta), np.int64))
+        return Policy.start(theta, self.layout.config.adam)
 
     def export(self, policy: Policy) -> dict[str, npt.NDArray[Any]]:
         """The policy as arrays to store."""

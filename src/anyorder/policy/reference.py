@@ -158,9 +158,7 @@ class ReferenceEngine:
         theta = np.stack(
             [self.layout.initial_theta(s, k) for s, k in zip(seeds, restarts, strict=True)]
         ).astype(self.dtype)
-        size = theta.shape[1] if self.layout.config.adam == "kept" else 0
-        zeros = np.zeros((len(theta), size), self.dtype)
-        return Policy(theta, zeros, zeros.copy(), np.zeros(len(theta), np.int64))
+        return Policy.start(theta, self.layout.config.adam)
 
     def export(self, policy: Policy) -> dict[str, npt.NDArray[Any]]:
         """The policy as arrays to store."""
