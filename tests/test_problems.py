@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+import pickle
+import re
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -180,6 +182,241 @@ def test_bad_points(problem: Problem) -> None:
             problem.evaluate(wrong)
         with pytest.raises(ValueError, match=rf"variable 2 is {value}, expected 0 to"):
             problem(wrong[3])
+
+
+# On torch, and together --------------------------------------------------------------------------
+
+
+def torch_device(name: str) -> Any:
+    torch = pytest.importorskip("torch")
+    if name == "cuda" and not torch.cuda.is_available():
+        pytest.skip("no CUDA device")
+    return torch.empty(0, device=name).device
+
+
+@pytest.fixture(params=["cpu", "cuda"])
+def device(request: pytest.FixtureRequest) -> Any:
+    return torch_device(request.param)
+
+
+@pytest.fixture(params=["numpy", "cpu", "cuda"])
+def place(request: pytest.FixtureRequest) -> Any:
+    """A device of torch, or None for NumPy."""
+    return None if request.param == "numpy" else torch_device(request.param)
+
+
+def put(points: NDArray[Any], place: Any) -> Any:
+    if place is None:
+        return points
+    import torch
+
+    return torch.as_tensor(points, device=place)
+
+
+def assert_values(got: Any, expected: NDArray[np.float64], place: Any) -> None:
+    """Equal, on torch to rounding, and of the kind the points were."""
+    rounding = 0.0
+    if place is not None:
+        import torch
+
+        assert got.dtype == torch.float64
+        assert got.device == place
+        got = got.cpu().numpy()
+        # The order of a sum shows in the last digits; whole numbers have none to lose.
+        rounding = 0.0 if np.array_equal(expected, np.rint(expected)) else 1e-13
+    assert isinstance(got, np.ndarray)
+    assert got.dtype == np.float64
+    assert got.shape == expected.shape
+    assert np.allclose(got, expected, rtol=rounding, atol=0)
+
+
+def other(problem: Problem) -> Problem:
+    """A second instance of the same space, with another seed where there is one."""
+    return problems.get(problem.name.replace("seed=0", "seed=1"))
+
+
+class NoTorch(Problem):
+    """A problem that says nothing of torch."""
+
+    def __init__(self, factor: float = 1.0) -> None:
+        super().__init__(f"no torch {factor}", problems.nkd(14).space)
+        self.factor = factor
+
+    def _values(self, points: NDArray[Any]) -> NDArray[np.float64]:
+        values: NDArray[np.float64] = self.factor * points[:, 0]
+        return values
+
+
+def test_torch_equals_numpy(problem: Problem, device: Any) -> None:
+    for shape in ((), (50,), (3, 7), (2, 0), (2, 3, 4)):
+        x = draw(problem, shape)
+        assert_values(problem.evaluate(put(x, device)), problem.evaluate(x), device)
+    x = np.asfortranarray(draw(problem, (50,)))
+    assert_values(problem.evaluate(put(x, device)), problem.evaluate(x), device)
+
+
+@pytest.mark.parametrize(
+    "kind", ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool"]
+)
+def test_torch_types(problem: Problem, device: Any, kind: str) -> None:
+    import torch
+
+    if kind == "bool" and problem.space.cardinalities.max() > 2:
+        pytest.skip("has more than two values")
+    x = draw(problem, (50,))
+    points = put(x, device).to(getattr(torch, kind))
+    assert_values(problem.evaluate(points), problem.evaluate(x), device)
+    assert np.array_equal(points.cpu().numpy(), x)
+
+
+def test_torch_batch_is_split_without_trace(
+    problem: Problem, device: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x = draw(problem, (3, 101))
+    runs = [problem, other(problem), problem]
+    expected = problems.together(runs)(x)
+    for block in ("_BLOCK", "_DEVICE_BLOCK"):
+        monkeypatch.setattr(f"anyorder.problems.base.{block}", 30 * x.shape[-1] + 1)
+    assert_values(problems.together(runs)(put(x, device)), expected, device)
+
+
+def test_torch_bad_points(problem: Problem, device: Any) -> None:
+    n = len(problem.space)
+    x = put(draw(problem, (5,)), device)
+    with pytest.raises(ValueError, match=rf"shape \(5, {n - 1}\), expected \(\.\.\., {n}\)"):
+        problem.evaluate(x[:, :-1])
+    with pytest.raises(ValueError, match=r"shape \(\)"):
+        problem.evaluate(x[0, 0])
+    for wrong in (x.double(), x.bfloat16()):
+        with pytest.raises(TypeError, match=r"float.*, expected integers"):
+            problem.evaluate(wrong)
+    if x.device.type != "cpu":
+        return
+    for value in (-1, int(problem.space.cardinalities[2])):
+        wrong = x.clone()
+        wrong[3, 2] = value
+        with pytest.raises(ValueError, match=rf"variable 2 is {value}, expected 0 to"):
+            problem.evaluate(wrong)
+
+
+# Run p is of instance pattern[p]: alone, all different, repeated alike and not.
+@pytest.mark.parametrize("pattern", [[0], [0, 1], [0, 0, 0], [0, 1, 0, 1], [1, 0, 0, 0, 1]])
+def test_together_equals_loop(problem: Problem, place: Any, pattern: list[int]) -> None:
+    instances = [problem, other(problem)]
+    runs = [instances[i] for i in pattern]
+    evaluate = problems.together(runs)
+    for shape in ((), (6,), (2, 3), (0,)):
+        x = draw(problem, (len(runs), *shape))
+        expected = np.array([p.evaluate(y) for p, y in zip(runs, x, strict=True)])
+        assert_values(evaluate(put(x, place)), expected, place)
+
+
+@pytest.mark.parametrize(
+    "runs",
+    [
+        [problems.nk(14, 4), problems.nk(14, 2), problems.nk(14, 4, 1)],
+        [problems.qubo(14), problems.onemax(14), problems.qubo(14, seed=1)],
+        [problems.nkd(14), NoTorch(), NoTorch(2.5)],
+    ],
+    ids=["another k", "two classes", "no kernel"],
+)
+def test_together_of_different_kinds(runs: list[Problem], place: Any) -> None:
+    x = draw(runs[0], (3, 6))
+    expected = np.array([p.evaluate(y) for p, y in zip(runs, x, strict=True)])
+    assert_values(problems.together(runs)(put(x, place)), expected, place)
+
+
+def test_together_bad_input(problem: Problem) -> None:
+    n = len(problem.space)
+    alien = problems.onemax(n + 1)
+    names = rf"{re.escape(problem.name)} has .*{alien.name} has .*one space"
+    with pytest.raises(ValueError, match=names):
+        problems.together([problem, problem, alien])
+    with pytest.raises(ValueError, match="problems is empty"):
+        problems.together([])
+    evaluate = problems.together([problem, other(problem)])
+    x = draw(problem, (3, 5))
+    with pytest.raises(ValueError, match=rf"shape \(3, 5, {n}\), expected \(2, \.\.\., {n}\)"):
+        evaluate(x)
+    with pytest.raises(ValueError, match=rf"shape \({n},\), expected \(2, \.\.\., {n}\)"):
+        evaluate(x[0, 0])
+    with pytest.raises(ValueError, match=rf"{n - 1}\), expected \(\.\.\., {n}\)"):
+        evaluate(x[:2, :, 1:])
+
+
+@pytest.mark.parametrize("kind", ["numpy", "cpu"])
+def test_together_names_the_problem_of_a_bad_point(kind: str) -> None:
+    evaluate = problems.together([problems.nk(14), problems.nk(14, seed=1)])
+    x = np.zeros((2, 5, 14), dtype=np.int64)
+    x[1, 3, 2] = 2
+    points = put(x, None if kind == "numpy" else torch_device(kind))
+    with pytest.raises(ValueError, match=r"nk:n=14,k=4,seed=1: variable 2 is 2, expected 0 to 1"):
+        evaluate(points)
+
+
+def test_torch_without_a_kernel(device: Any) -> None:
+    problem = NoTorch(0.3)
+    x = draw(problem, (3, 7))
+    assert_values(problem.evaluate(put(x, device)), problem.evaluate(x), device)
+
+
+def test_a_new_function_does_not_inherit_the_kernel(device: Any) -> None:
+    class Twice(problems.OneMax):
+        def _values(self, points: NDArray[Any]) -> NDArray[np.float64]:
+            return 2 * super()._values(points)
+
+    problem = Twice(14)
+    x = draw(problem, (7,))
+    assert_values(problem.evaluate(put(x, device)), 2.0 * x.sum(axis=-1), device)
+
+
+def test_constants_go_to_a_device_once(
+    problem: Problem, device: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x = draw(problem, (2, 5))
+    evaluate = problems.together([problem, other(problem)])
+    points = put(x, device)
+    first, pair = problem.evaluate(points), evaluate(points)
+
+    def refuse(*args: Any) -> None:
+        raise AssertionError("asked for a kernel again")
+
+    monkeypatch.setattr(type(problem), "_kernel", refuse)
+    assert (problem.evaluate(points) == first).all()
+    assert (evaluate(points) == pair).all()
+
+
+def test_pickle_after_torch(problem: Problem, device: Any) -> None:
+    x = draw(problem, (5,))
+    values = problem.evaluate(put(x, device))
+    again = pickle.loads(pickle.dumps(problem))
+    assert np.array_equal(again.evaluate(x), problem.evaluate(x))
+    assert_values(again.evaluate(put(x, device)), values.cpu().numpy(), device)
+
+
+@pytest.mark.parametrize("name", ["nk", "nkd", "qubo", "onemax"])
+def test_cuda_graph(name: str) -> None:
+    device = torch_device("cuda")
+    import torch
+
+    problem = small(name)
+    runs = [problem, other(problem), problem]
+    evaluate = problems.together(runs)
+    points = put(draw(problem, (3, 10)), device)
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        problem.evaluate(points), evaluate(points)
+    torch.cuda.current_stream().wait_stream(side)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        alone, all_runs = problem.evaluate(points), evaluate(points)
+    for seed in (1, 2):
+        x = draw(problem, (3, 10), seed)
+        points.copy_(put(x, device))
+        graph.replay()
+        assert_values(alone, problem.evaluate(x), device)
+        assert_values(all_runs, problems.together(runs)(x), device)
 
 
 # NK ---------------------------------------------------------------------------------------------

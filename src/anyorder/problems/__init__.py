@@ -3,6 +3,7 @@
     problem = anyorder.problems.nk(n=128, k=4, seed=3)
     problem = anyorder.problems.get("nk:n=128,k=4,seed=3")    # the same
     problem(x), problem.evaluate(X)                           # one point, a batch
+    anyorder.problems.together([a, b])([X, Y])                # several of one space at once
 
 A new problem is a subclass of `Problem` in a file of its own and one line below; the test suite
 covers whatever is registered.
@@ -13,6 +14,7 @@ from anyorder.problems.catalogue import Entry, get, make, register, registry
 from anyorder.problems.nk import NK, nk, nkd
 from anyorder.problems.onemax import OneMax, onemax
 from anyorder.problems.qubo import Qubo, qubo
+from anyorder.problems.together import together
 
 __all__ = [
     "NK",
@@ -28,6 +30,7 @@ __all__ = [
     "qubo",
     "register",
     "registry",
+    "together",
 ]
 
 register("nk", nk, "NK landscape: bits, each with k random neighbours, random tables")

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
+import sys
 from abc import ABC, abstractmethod
-from typing import Any, Literal
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, Self, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,16 +14,21 @@ from numpy.typing import ArrayLike, NDArray
 from anyorder.space import Space
 
 Graph = NDArray[np.bool_]
+Kernel = Callable[[Any], Any]  # of torch tensors: points (P, m, n) to float64 values (P, m)
 
 # Values are computed this many variables at a time: memory stays bounded for any batch, and a
 # block stays in cache.
 _BLOCK = 1 << 17
 
+# The same on an accelerator, which needs more at once to be busy.
+_DEVICE_BLOCK = 1 << 20
+
 
 class Problem(ABC):
     """A function of integer vectors, to be maximised, and what is known about it.
 
-    A subclass writes `_values`, and `interaction_graph` where it has one.
+    A subclass writes `_values`, `interaction_graph` where it has one, and `_kernel` where torch is
+    to compute it.
 
     Attributes
     ----------
@@ -52,6 +60,17 @@ class Problem(ABC):
         self.source = source
         self._limits = np.asarray(space.cardinalities)
         self._lowest_limit = int(self._limits.min())
+        self._kernels: dict[Any, Kernel] = {}
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        # Whoever changes the function alone must not inherit a kernel that computes the old one.
+        if "_values" in vars(cls) and "_kernel" not in vars(cls):
+            cls._kernel = Problem._kernel  # type: ignore[method-assign]
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Kernels belong to this process and its devices; a copy makes its own.
+        return {**self.__dict__, "_kernels": {}}
 
     def __call__(self, point: ArrayLike) -> float:
         """Value of one point, an integer vector."""
@@ -63,8 +82,22 @@ class Problem(ABC):
             )
         return float(self._values(self._checked(x)[None])[0])
 
-    def evaluate(self, points: ArrayLike) -> NDArray[np.float64]:
-        """Values of a batch: integers of shape (..., n) give floats of shape (...)."""
+    @overload
+    def evaluate(self, points: NDArray[Any]) -> NDArray[np.float64]: ...
+    @overload
+    def evaluate(self, points: Any) -> Any: ...
+    def evaluate(self, points: Any) -> Any:
+        """Values of a batch: integers of shape (..., n) give floats of shape (...).
+
+        A torch tensor gives a float64 tensor on its device, computed there; any other points give
+        a NumPy array. Constants go to a device at the first call, later calls copy nothing and
+        wait for nothing, so they can be captured into a CUDA graph. For that, values out of range
+        are not noticed off the CPU: what comes of them is undefined. A problem of your own
+        without a torch kernel is computed by NumPy, through a copy on the host.
+        """
+        if is_tensor(points):
+            self._check_tensor(points)
+            return run_kernel(self._kernels, [self], points[None])[0]
         x = self._checked(np.asarray(points))
         rows = x.reshape(-1, x.shape[-1])
         values = np.empty(len(rows))
@@ -84,15 +117,45 @@ class Problem(ABC):
     def _values(self, points: NDArray[Any]) -> NDArray[np.float64]:
         """Values of checked points of shape (m, n) and any integer type."""
 
-    def _checked(self, points: NDArray[Any]) -> NDArray[Any]:
-        if points.ndim == 0 or points.shape[-1] != len(self.space):
+    @classmethod
+    def _kernel(
+        cls, problems: Sequence[Self], runs: NDArray[np.intp], device: Any
+    ) -> Kernel | None:
+        """What evaluates these instances of one space together on a torch device.
+
+        The kernel gets points (P, m, n) of any integer type or bool, slice p being points of
+        ``problems[runs[p]]``, and returns their values (P, m) as float64. All constants are put on
+        the device here: the kernel must neither copy from the host nor wait for the device. None
+        where these instances do not go together; one instance always does.
+        """
+        if len(problems) > 1:
+            return None
+
+        def through_host(points: Any) -> Any:
+            import torch
+
+            return torch.from_numpy(problems[0].evaluate(points.cpu().numpy())).to(device)
+
+        return through_host
+
+    def _check_form(self, shape: tuple[int, ...], dtype: Any, integers: bool) -> None:
+        if not shape or shape[-1] != len(self.space):
             raise ValueError(
-                f"{self.name}: points of shape {points.shape}, expected (..., {len(self.space)})"
+                f"{self.name}: points of shape {shape}, expected (..., {len(self.space)})"
             )
+        if not integers:
+            raise TypeError(f"{self.name}: points of type {dtype}, expected integers")
+
+    def _check_tensor(self, points: Any) -> None:
+        integers = not (points.is_floating_point() or points.is_complex())
+        self._check_form(tuple(points.shape), points.dtype, integers)
+        if points.device.type == "cpu":
+            self._checked(points.numpy())
+
+    def _checked(self, points: NDArray[Any]) -> NDArray[Any]:
+        self._check_form(points.shape, points.dtype, points.dtype.kind in "biu")
         if points.dtype.kind == "b":
             points = points.astype(np.int8)
-        if points.dtype.kind not in "iu":
-            raise TypeError(f"{self.name}: points of type {points.dtype}, expected integers")
         # Two passes without temporaries; the full comparison only where they leave a doubt.
         if points.size and (points.min() < 0 or points.max() >= self._lowest_limit):
             bad = np.argwhere((points < 0) | (points >= self._limits))
@@ -106,3 +169,50 @@ class Problem(ABC):
 
     def __repr__(self) -> str:
         return f"<problem {self.name}>"
+
+
+def is_tensor(points: Any) -> bool:
+    """Whether these are a torch tensor; there is none where torch was never imported."""
+    return isinstance(points, getattr(sys.modules.get("torch"), "Tensor", ()))
+
+
+def distinct(problems: Sequence[Problem]) -> tuple[list[Problem], NDArray[np.intp]]:
+    """Every instance once, and the position of each problem among them."""
+    instances = {id(problem): problem for problem in problems}
+    position = {key: i for i, key in enumerate(instances)}
+    runs = np.array([position[id(problem)] for problem in problems], dtype=np.intp)
+    return list(instances.values()), runs
+
+
+def run_kernel(kernels: dict[Any, Kernel], problems: Sequence[Problem], points: Any) -> Any:
+    """Values (P, ...) of a checked tensor (P, ..., n), slice p being points of problems[p].
+
+    `kernels` remembers what evaluates these problems on each device.
+    """
+    import torch
+
+    count, *batch, n = points.shape
+    if points.device not in kernels:
+        kernels[points.device] = _choose_kernel(problems, points.device)
+    kernel = kernels[points.device]
+    rows = points.reshape(count, math.prod(batch), n)
+    block = _BLOCK if points.device.type == "cpu" else _DEVICE_BLOCK
+    parts = rows.split(max(1, block // (count * n)), dim=1)
+    return torch.cat([kernel(part) for part in parts], dim=1).reshape(points.shape[:-1])
+
+
+def _choose_kernel(problems: Sequence[Problem], device: Any) -> Kernel:
+    """The kernel of the problems' class, or where there is none one after the other."""
+    instances, runs = distinct(problems)
+    kind = type(instances[0])
+    if all(type(instance) is kind for instance in instances):
+        kernel = kind._kernel(instances, runs, device)
+        if kernel is not None:
+            return kernel
+
+    def one_by_one(points: Any) -> Any:
+        import torch
+
+        return torch.stack([p.evaluate(x) for p, x in zip(problems, points, strict=True)])
+
+    return one_by_one

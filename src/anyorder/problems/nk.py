@@ -11,13 +11,14 @@ so the first variable of a list is the most significant digit of the table's ind
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from anyorder._checks import integer
-from anyorder.problems.base import Graph, Problem
+from anyorder.problems.base import Graph, Kernel, Problem
 from anyorder.space import Space
 
 # One gibibyte of contributions: more is a slip of k, not an instance.
@@ -78,6 +79,33 @@ class NK(Problem):
         contributions = np.ascontiguousarray(self.tables.take(index).T)
         values: NDArray[np.float64] = contributions.sum(axis=-1) / self.n
         return values
+
+    @classmethod
+    def _kernel(
+        cls, problems: Sequence[Self], runs: NDArray[np.intp], device: Any
+    ) -> Kernel | None:
+        import torch
+
+        n, k, d = problems[0].n, problems[0].k, problems[0].d
+        if any(problem.k != k for problem in problems):
+            return None
+        # All tables in a row, each locus of each run knowing where its own begins. Tables are the
+        # bulk, so they are there once an instance; the lists of neighbours once a run.
+        tables = torch.as_tensor(
+            np.concatenate([p.tables.ravel() for p in problems]), device=device
+        )
+        begins = (runs[:, None, None] * n + np.arange(n)) * d ** (k + 1)
+        first_entry = torch.as_tensor(begins, device=device)
+        digits = np.stack([p._digits.ravel() for p in problems])[runs, None]
+        neighbours = torch.as_tensor(digits, device=device)
+        powers = torch.as_tensor(d ** np.arange(k, -1, -1)[:, None], device=device)
+
+        def kernel(points: Any) -> Any:
+            taken = points.long().gather(2, neighbours.expand(-1, points.shape[1], -1))
+            index = (taken.unflatten(2, (k + 1, n)) * powers).sum(2) + first_entry
+            return tables.take(index).sum(-1) / n
+
+        return kernel
 
 
 def nk(n: int = 128, k: int = 4, seed: int = 0) -> NK:

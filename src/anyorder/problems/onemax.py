@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from anyorder._checks import integer
-from anyorder.problems.base import Graph, Problem
+from anyorder.problems.base import Graph, Kernel, Problem
 from anyorder.space import Space
 
 
@@ -28,6 +29,10 @@ class OneMax(Problem):
     def _values(self, points: NDArray[Any]) -> NDArray[np.float64]:
         values: NDArray[np.float64] = points.sum(axis=-1, dtype=np.float64)
         return values
+
+    @classmethod
+    def _kernel(cls, problems: Sequence[Self], runs: NDArray[np.intp], device: Any) -> Kernel:
+        return lambda points: points.double().sum(-1)
 
 
 def onemax(n: int = 128) -> OneMax:

@@ -8,14 +8,15 @@ published instances, term for term: NumPy's legacy generator, in exactly this or
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import comb
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from anyorder._checks import integer
-from anyorder.problems.base import Graph, Problem
+from anyorder.problems.base import Graph, Kernel, Problem
 from anyorder.space import Space
 
 # Energies on the edges of a clause, one function a row, and the least energy of each function.
@@ -101,6 +102,31 @@ class Qubo(Problem):
         energies = np.einsum("mi,mi->m", spins @ self._matrix, spins)
         values: NDArray[np.float64] = -0.5 * energies.astype(np.float64)
         return values
+
+    @classmethod
+    def _kernel(cls, problems: Sequence[Self], runs: NDArray[np.intp], device: Any) -> Kernel:
+        import torch
+
+        # Double precision always: single may be TF32 on an accelerator, which rounds integers.
+        matrices = torch.as_tensor(
+            np.stack([p._matrix.astype(np.float64) for p in problems]), device=device
+        )
+        # The runs of an instance go side by side, so that a matrix is there once and multiplies
+        # all its points at once; instances with fewer runs repeat theirs to as many as the most.
+        count = len(problems)
+        most = int(np.bincount(runs).max())
+        order = np.stack([np.resize(np.flatnonzero(runs == i), most) for i in range(count)]).ravel()
+        sides = torch.as_tensor(order, device=device)
+        back = torch.as_tensor(np.unique(order, return_index=True)[1], device=device)
+
+        def kernel(points: Any) -> Any:
+            spins = (points.double() * 2 - 1).index_select(0, sides)
+            spins = spins.unflatten(0, (count, most)).flatten(1, 2)
+            energies = ((spins @ matrices) * spins).sum(-1)
+            values = -0.5 * energies.unflatten(1, (most, points.shape[1]))
+            return values.flatten(0, 1).index_select(0, back)
+
+        return kernel
 
 
 def qubo(n: int = 128, type: int = 0, seed: int = 0, parameters: str = "files") -> Qubo:
