@@ -13,8 +13,9 @@ from . import baselines, problems
 from ._version import __version__
 from .config import PRESETS, Config
 from .loop import maximize, minimize
+from .many import solve_many
 from .optimizer import Optimizer
-from .result import History, Result
+from .result import History, Result, Run, Runs
 from .space import Space
 from .variables import Binary, Categorical, Integer
 
@@ -27,10 +28,13 @@ __all__ = [
     "Integer",
     "Optimizer",
     "Result",
+    "Run",
+    "Runs",
     "Space",
     "__version__",
     "baselines",
     "maximize",
     "minimize",
     "problems",
+    "solve_many",
 ]

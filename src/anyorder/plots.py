@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .result import Result
+from .result import Result, Runs
 
 # Okabe and Ito's colours, which people with any colour vision can tell apart; ours is the first.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -41,6 +41,55 @@ def convergence(
     title: str | None = None,
 ) -> Any:
     """Best value against evaluations; written to `path`, or returned as a Matplotlib figure."""
+    figure, axes = _canvas()
+    curves = {label: curve(run) for label, run in runs.items()}
+    for colour, (label, line) in zip(_colours(len(curves)), curves.items(), strict=True):
+        _draw(axes, label, line, colour)
+    _frame(axes, list(curves.values()))
+    axes.set_ylabel("value (dots: each evaluation, line: best so far)")
+    return _finished(figure, axes, path, title)
+
+
+@dataclass(frozen=True)
+class Band:
+    """The mean over runs at each point of their grid, and its standard error."""
+
+    grid: npt.NDArray[np.int64]
+    mean: npt.NDArray[np.float64]
+    error: npt.NDArray[np.float64]
+
+
+def band(runs: Runs) -> Band:
+    """Mean and standard error of the curves that are still numbers there; NaN where none is.
+
+    The error of a single run is 0: there is nothing to see it by.
+    """
+    count = (~np.isnan(runs.curves)).sum(axis=0)
+    some = np.where(count > 0, count, np.nan)
+    with np.errstate(invalid="ignore"):  # infinities are values, and have no error
+        mean = np.nansum(runs.curves, axis=0) / some
+        squares = np.nansum((runs.curves - mean) ** 2, axis=0)
+        error = np.sqrt(squares / np.maximum(count - 1, 1) / some)
+    return Band(runs.grid, mean, error)
+
+
+def averages(
+    runs: Mapping[str, Runs],
+    path: str | os.PathLike[str] | None = None,
+    title: str | None = None,
+) -> Any:
+    """Mean best value against evaluations; written to `path`, or returned as a figure."""
+    figure, axes = _canvas()
+    bands = {label: band(batch) for label, batch in runs.items()}
+    for colour, (label, line) in zip(_colours(len(bands)), bands.items(), strict=True):
+        low, high = line.mean - line.error, line.mean + line.error
+        axes.plot(line.grid, line.mean, color=colour, linewidth=2.0, label=label)
+        axes.fill_between(line.grid, low, high, color=colour, alpha=0.2, linewidth=0)
+    axes.set_ylabel("mean best value (band: its standard error)")
+    return _finished(figure, axes, path, title)
+
+
+def _canvas() -> tuple[Any, Any]:
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
@@ -48,13 +97,13 @@ def convergence(
             "figures need Matplotlib: pip install 'anyorder[plot]'", name="matplotlib"
         ) from error
     figure = Figure(figsize=(7.5, 4.5), layout="constrained")
-    axes = figure.subplots()
-    curves = {label: curve(run) for label, run in runs.items()}
-    for colour, (label, line) in zip(_colours(len(curves)), curves.items(), strict=True):
-        _draw(axes, label, line, colour)
-    _frame(axes, list(curves.values()))
+    return figure, figure.subplots()
+
+
+def _finished(
+    figure: Any, axes: Any, path: str | os.PathLike[str] | None, title: str | None
+) -> Any:
     axes.set_xlabel("evaluations")
-    axes.set_ylabel("value (dots: each evaluation, line: best so far)")
     if title is not None:
         axes.set_title(title, loc="left", fontsize=11)
     axes.grid(alpha=0.25, linewidth=0.6)

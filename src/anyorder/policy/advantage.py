@@ -13,21 +13,22 @@ Floats = npt.NDArray[np.float64]
 def ranks(values: Floats, ties: str) -> Floats:
     """rk(x): how many candidates are better; 0 is the best. NaN (a failure) is below -inf.
 
+    Candidates are along the last axis; axes before it are runs.
+
     `ties`: "strict" counts the strictly better ones, so equals share the better rank; "average"
     gives equals their mean rank; "sort" ranks equals by their place, the earlier the better.
     """
     failed = np.isnan(values)
-    # 0 for the worst distinct value, counting up; failures are equal to one another
-    _, level = np.unique(np.where(failed, -np.inf, values), return_inverse=True)
-    level = np.where(failed, 0, level + 1)
+    mine, other = values[..., :, None], values[..., None, :]
+    mine_failed, other_failed = failed[..., :, None], failed[..., None, :]
+    better = (other > mine) | (mine_failed & ~other_failed)
+    result: Floats = better.sum(axis=-1).astype(float)
+    equal = (other == mine) | (mine_failed & other_failed)
     if ties == "sort":
-        result = np.empty(len(values))
-        result[np.argsort(-level, kind="stable")] = np.arange(len(values))
-        return result
-    better: Floats = (level[None, :] > level[:, None]).sum(axis=1).astype(float)
-    if ties == "average":
-        better += ((level[None, :] == level[:, None]).sum(axis=1) - 1) / 2
-    return better
+        result += np.tril(equal, -1).sum(axis=-1)  # the equals that come earlier
+    elif ties == "average":
+        result += (equal.sum(axis=-1) - 1) / 2
+    return result
 
 
 def advantages(values: Floats, utility: Sequence[float], ties: str) -> Floats:
@@ -35,7 +36,8 @@ def advantages(values: Floats, utility: Sequence[float], ties: str) -> Floats:
 
     One candidate alone has nothing to be compared with: its advantage is 0.
     """
-    if len(values) == 1:
-        return np.zeros(1)
-    where = ranks(values, ties) / (len(values) - 1)
-    return np.interp(where, np.linspace(0.0, 1.0, len(utility)), utility)
+    count = values.shape[-1]
+    if count == 1:
+        return np.zeros(values.shape)
+    where = ranks(values, ties) / (count - 1)
+    return np.asarray(np.interp(where, np.linspace(0.0, 1.0, len(utility)), utility))

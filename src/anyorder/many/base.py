@@ -1,0 +1,217 @@
+"""What the drivers of `solve_many` share: the task, the log, and the ledger that fills it.
+
+A driver is a function of an engine, an objective, a task and a progress bar that gives a log. It is
+free to do without the ledger if its log comes out the same. `host.py` is the driver for engines
+whose arrays are NumPy's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from ..config import Config
+from ..policy import Batch, Draw
+from ..policy.advantage import advantages
+from ..space import Space
+from .objective import Answer, Codes, Ints, Values
+
+
+@dataclass(frozen=True)
+class Task:
+    """What the runs have in common, and a seed for each.
+
+    Attributes
+    ----------
+    sign
+        1 to maximise, -1 to minimise: what is ranked is the sign times the value.
+    target
+        In the function's own values; None: none.
+    """
+
+    space: Space
+    config: Config
+    seeds: tuple[int, ...]
+    budget: int
+    sign: float
+    target: float | None
+
+
+@dataclass(frozen=True)
+class Log:
+    """What a driver gives back about R runs; it is filled in place.
+
+    Attributes
+    ----------
+    values
+        `(R, budget)`, in order of evaluation; NaN where a run had stopped.
+    best_codes, best_values
+        `(R, n)` and `(R,)`: each run's first best point, and its value. A run without an evaluation
+        has the worst infinity, and codes of -1.
+    evaluations
+        `(R,)`: how many were finished.
+    restarts
+        After how many evaluations each run's policy was started afresh.
+    stop_reasons
+        "budget", "target", "failed" or "interrupted"; the last until another is known.
+    errors
+        What made a run fail, else None.
+    """
+
+    values: Values
+    best_codes: Codes
+    best_values: Values
+    evaluations: Ints
+    restarts: list[list[int]]
+    stop_reasons: list[str]
+    errors: list[str | None]
+
+    @classmethod
+    def start(cls, task: Task) -> Log:
+        """The log before the first evaluation."""
+        runs = len(task.seeds)
+        return cls(
+            values=np.full((runs, task.budget), np.nan),
+            best_codes=np.full((runs, len(task.space)), -1, np.int32),
+            best_values=np.full(runs, -task.sign * np.inf),
+            evaluations=np.zeros(runs, np.int64),
+            restarts=[[] for _ in range(runs)],
+            stop_reasons=["interrupted"] * runs,
+            errors=[None] * runs,
+        )
+
+
+class Ledger:
+    """The bookkeeping of runs that go in step: `Optimizer`'s, for many runs at once.
+
+    All active runs are in the same generation; ages, restarts and ends are each run's own.
+
+    Attributes
+    ----------
+    active
+        The numbers of the runs that go on, in increasing order; the rows of every array that a
+        driver works on are theirs.
+    told
+        Evaluations of each of them so far.
+    """
+
+    def __init__(self, task: Task) -> None:
+        self.task = task
+        self.log = Log.start(task)
+        runs = len(task.seeds)
+        self.active: Ints = np.arange(runs)
+        self.told = 0
+        self._age = np.zeros(runs, np.int64)  # trainings since a policy was started afresh
+        self._collapsed = np.zeros(runs, np.int64)  # generations in a row of nearly one point
+        self._afresh = np.zeros(runs, np.bool_)  # to be started afresh after this generation
+        self._best = np.full(runs, -np.inf)  # signed
+        self._free = task.space.cardinalities > 1
+
+    @property
+    def seeds(self) -> list[int]:
+        """Of the active runs."""
+        return [self.task.seeds[r] for r in self.active]
+
+    @property
+    def generation(self) -> int:
+        """Trainings of each active run so far: only a last batch is less than a population."""
+        return self.told // self.task.config.population
+
+    def draw(self) -> Draw:
+        """The next batch: a generation, or what the budget leaves of one."""
+        config, runs = self.task.config, len(self.active)
+        return Draw(
+            seeds=self.seeds,
+            generations=[self.generation] * runs,
+            first=[0] * runs,
+            drop=self._drops(config.drop_generation),
+            count=min(config.population, self.task.budget - self.told),
+        )
+
+    def take(self, points: Codes, answer: Answer) -> Ints:
+        """Write down a batch and who stops; gives the rows that go on, to be trained.
+
+        `active` is then the runs of those rows.
+        """
+        log, task, active = self.log, self.task, self.active
+        count = points.shape[1]
+        finished = (~np.isnan(answer.values)).sum(axis=1)
+        whole = finished == count
+        log.values[active, self.told : self.told + count] = answer.values
+        self._note_best(points, answer.values, finished)
+        self._note_collapse(points, answer.values, whole)
+        log.evaluations[active] += finished
+        for row in np.flatnonzero(~whole):
+            error, place = answer.errors[row], self.told + finished[row] + 1
+            if error is not None:  # else it was interrupted
+                log.stop_reasons[active[row]] = "failed"
+                log.errors[active[row]] = f"{error} (at evaluation {place})"
+        self.told += count
+        reached = np.zeros_like(whole)
+        if task.target is not None:
+            reached = self._best[active] >= task.sign * task.target
+        stops = reached | ~whole | (self.told >= task.budget)
+        for row in np.flatnonzero(stops & whole):
+            log.stop_reasons[active[row]] = "target" if reached[row] else "budget"
+        rows = np.flatnonzero(~stops)
+        self.active = active[rows]
+        return rows
+
+    def batch(self, points: Codes, old: npt.NDArray[np.floating], values: Values) -> Batch:
+        """What the active runs train on: the generation that `take` has just written down."""
+        task, shape = self.task, points.shape
+        config, generation = task.config, self.generation - 1
+        advantage = advantages(task.sign * values, config.utility, config.ties)
+        stamps = np.empty((*shape[:2], 2), np.int64)
+        stamps[..., 0], stamps[..., 1] = generation, np.arange(shape[1])
+        return Batch(
+            seeds=self.seeds,
+            generations=[generation] * shape[0],
+            points=points,
+            old=old,
+            advantages=np.broadcast_to(advantage[:, :, None], shape),
+            weights=np.broadcast_to(1.0, shape),
+            drop=self._drops(config.drop_training),
+            stamps=stamps,
+        )
+
+    def trained(self) -> Ints:
+        """Note that the active runs have trained; gives the rows to be started afresh."""
+        self._age[self.active] += 1
+        rows = np.flatnonzero(self._afresh[self.active])
+        self._age[self.active[rows]] = 0
+        return rows
+
+    def _drops(self, probability: float) -> list[float]:
+        decay = self.task.config.drop_decay
+        return [probability * decay ** int(age) for age in self._age[self.active]]
+
+    def _note_best(self, points: Codes, values: Values, finished: Ints) -> None:
+        signed = np.where(np.isnan(values), -np.inf, self.task.sign * values)
+        place = signed.argmax(axis=1)  # the first of equals
+        best = signed[np.arange(len(signed)), place]
+        first = (self.log.evaluations[self.active] == 0) & (finished > 0)  # it may be -inf
+        better = np.flatnonzero(first | (best > self._best[self.active]))
+        runs = self.active[better]
+        self._best[runs] = best[better]
+        self.log.best_values[runs] = self.task.sign * best[better]
+        self.log.best_codes[runs] = points[better, place[better]]
+
+    def _note_collapse(self, points: Codes, values: Values, whole: npt.NDArray[np.bool_]) -> None:
+        """`Optimizer._restart_if_collapsed`, before the training that it comes after there."""
+        config, rows = self.task.config, np.flatnonzero(whole)
+        limit = config.restart_agreement
+        self._afresh[:] = False
+        if limit is None or not self._free.any() or points.shape[1] < config.population:
+            return
+        runs, signed = self.active[rows], self.task.sign * values[rows]
+        best = points[rows, signed.argmax(axis=1)]
+        alike = points[rows][..., self._free] == best[:, None, self._free]
+        agreement = alike.mean(axis=(1, 2))
+        self._collapsed[runs] = np.where(agreement >= limit, self._collapsed[runs] + 1, 0)
+        for r in runs[self._collapsed[runs] >= config.restart_patience]:
+            self.log.restarts[r].append(self.told + points.shape[1])
+            self._afresh[r] = True
+            self._collapsed[r] = 0

@@ -1,0 +1,59 @@
+"""The driver for engines whose arrays are NumPy's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..policy import Engine, Policy
+from .base import Ledger, Log, Task
+from .objective import Ints, Objective
+
+
+def run_host(engine: Engine, objective: Objective, task: Task, bar: Any) -> Log:
+    """All runs, a generation of each at a time; Ctrl-C gives what there is."""
+    ledger = Ledger(task)
+    try:
+        policy = engine.fresh(ledger.seeds, [0] * len(ledger.seeds))
+        while len(ledger.active):
+            points, old = engine.sample(policy, ledger.draw())
+            answer = objective.values(points, ledger.active)
+            rows = ledger.take(points, answer)
+            _show(bar, ledger, int((~np.isnan(answer.values)).sum()))
+            if answer.interrupted or not len(rows):
+                break
+            values = answer.values
+            if len(rows) < len(points):
+                policy = _rows(policy, rows)
+                points, old, values = points[rows], old[rows], values[rows]
+            engine.train(policy, ledger.batch(points, old, values))
+            afresh = ledger.trained()
+            if len(afresh):
+                _start_afresh(engine, policy, ledger, afresh)
+    except KeyboardInterrupt:
+        pass  # the log says which runs have not finished
+    return ledger.log
+
+
+def _rows(policy: Policy, rows: Ints) -> Policy:
+    return Policy(policy.theta[rows], policy.m[rows], policy.v[rows], policy.steps[rows])
+
+
+def _start_afresh(engine: Engine, policy: Policy, ledger: Ledger, rows: Ints) -> None:
+    runs = ledger.active[rows]
+    seeds = [ledger.task.seeds[r] for r in runs]
+    fresh = engine.fresh(seeds, [len(ledger.log.restarts[r]) for r in runs])
+    policy.theta[rows], policy.m[rows], policy.v[rows] = fresh.theta, fresh.m, fresh.v
+    policy.steps[rows] = fresh.steps
+
+
+def _show(bar: Any, ledger: Ledger, finished: int) -> None:
+    log = ledger.log
+    bar.update(finished)
+    best = log.best_values[log.evaluations > 0]
+    mean = f"mean best {best.mean():.6g}, " if np.isfinite(best).all() and len(best) else ""
+    restarts = sum(map(len, log.restarts))
+    bar.set_postfix_str(
+        f"{mean}{len(ledger.active)} runs going on, restarts {restarts}", refresh=False
+    )
