@@ -2,7 +2,8 @@
 
     objective.py  the ways to evaluate a batch: functions, vectorised ones, problems
     base.py       the task and the log of a driver; the bookkeeping of runs in step
-    host.py       the driver for engines that work on NumPy arrays
+    host.py       the driver for any engine and any objective
+    device.py     the driver for objectives on the GPU
 
 This file checks the arguments and picks the parts.
 """
@@ -13,6 +14,7 @@ import importlib.util
 import math
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -22,7 +24,7 @@ from .._checks import graph as checked_graph
 from .._checks import integer, number
 from ..config import Config, resolve
 from ..loop import _bar
-from ..policy import create, make_layout
+from ..policy import Engine, create, make_layout
 from ..problems import Problem
 from ..result import Runs
 from ..space import Space
@@ -72,14 +74,18 @@ def solve_many(
         Where to search; problems know it.
     direction
         "maximize" or "minimize", for a function; problems know it.
-    config, engine, graph, progress
+    config, graph, progress
         As in `maximize`.
+    engine
+        "cuda", "cpu" or "reference"; "auto" takes the fastest that can run here for so many runs.
     vectorized
         For functions of a nameless space. False: a function gets one point. True: it gets the
         candidates of all runs that go on, integers of shape (runs, candidates, n), and returns
         numbers of shape (runs, candidates). "torch": the same as a tensor on the engine's device;
-        it returns a tensor or an array. What a vectorised function raises ends all runs; NaN
-        ends the runs it belongs to.
+        it returns a tensor or an array. On a GPU, runs that have ended stay in the batch (their
+        values are ignored), and where memory asks for it the batch is cut into chunks of runs, one
+        after the other. What a vectorised function raises ends all runs; NaN ends the runs it
+        belongs to.
     target
         A run stops after the batch in which a value is at least this good.
     grid
@@ -110,11 +116,12 @@ def solve_many(
         raise ValueError(f"target is {target!r}, expected a number")
     config = resolve(config)
     known = None if graph is None else checked_graph(graph, len(space))
-    chosen = create(engine, make_layout(space.cardinalities, space.ordered, config, known))
+    layout = make_layout(space.cardinalities, space.ordered, config, known)
+    chosen = create(engine, layout, len(all_seeds))
     sign = 1.0 if direction == "maximize" else -1.0
     task = Task(space, config, all_seeds, budget, sign, None if target is None else float(target))
     with _bar(budget * len(all_seeds), progress) as bar:
-        log = run_host(chosen, objective, task, bar)
+        log = _run(chosen, objective, task, bar)
     return Runs(
         seeds=all_seeds,
         problems=tuple(instance.name for instance in each) or None,
@@ -133,6 +140,27 @@ def solve_many(
         engine=chosen.name,
         seconds=time.perf_counter() - start,
     )
+
+
+def _run(engine: Engine, objective: Objective, task: Task, bar: Any) -> Log:
+    """All runs, as many at a time as a GPU's memory holds."""
+    driver, total = run_host, len(task.seeds)
+    size = total
+    if engine.name == "cuda":  # only then is PyTorch there for certain
+        from .device import run_device, runs_here
+
+        size = engine.runs_that_fit(total, task.budget)  # type: ignore[attr-defined]
+        if runs_here(engine, objective):
+            driver = run_device
+    logs: list[Log] = []
+    for first in range(0, total, size):
+        runs = range(first, min(first + size, total))
+        own = replace(task, seeds=task.seeds[runs.start : runs.stop])
+        if logs and "interrupted" in logs[-1].stop_reasons:
+            logs.append(Log.start(own))
+        else:
+            logs.append(driver(engine, objective.part(runs), own, bar))
+    return Log.joined(logs)
 
 
 def _problems_in(problem: Any, vectorized: Any) -> list[Problem]:

@@ -7,6 +7,7 @@ whose arrays are NumPy's.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -80,6 +81,19 @@ class Log:
             restarts=[[] for _ in range(runs)],
             stop_reasons=["interrupted"] * runs,
             errors=[None] * runs,
+        )
+
+    @classmethod
+    def joined(cls, logs: Sequence[Log]) -> Log:
+        """The logs of runs that did not go in one batch, as one."""
+        return cls(
+            values=np.concatenate([log.values for log in logs]),
+            best_codes=np.concatenate([log.best_codes for log in logs]),
+            best_values=np.concatenate([log.best_values for log in logs]),
+            evaluations=np.concatenate([log.evaluations for log in logs]),
+            restarts=[entry for log in logs for entry in log.restarts],
+            stop_reasons=[entry for log in logs for entry in log.stop_reasons],
+            errors=[entry for log in logs for entry in log.errors],
         )
 
 

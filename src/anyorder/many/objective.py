@@ -59,6 +59,10 @@ class Objective(ABC):
         A failure is part of the answer if it can be laid to one run, else it is raised.
         """
 
+    def part(self, runs: range) -> Objective:
+        """The objective of some of the runs, which are then numbered from 0."""
+        return self
+
     def _decode(self, points: Codes) -> npt.NDArray[np.int64]:
         """The values of a nameless space, in the shape of the codes."""
         matrix = np.asarray(self.space.decode(points.reshape(-1, points.shape[-1])))
@@ -71,7 +75,7 @@ class Objective(ABC):
         for row in np.flatnonzero(failed.any(axis=1)):
             first = int(failed[row].argmax())
             values[row, first:] = np.nan
-            answer.errors[row] = f"ValueError: {_no_number(self.space, points[row, first])}"
+            answer.errors[row] = f"ValueError: {no_number(self.space, points[row, first])}"
         return answer
 
 
@@ -121,6 +125,10 @@ class Problems(Objective):
         self._active: Ints = np.empty(0, np.int64)
         self._together: Callable[[Any], Any] | None = None
 
+    def part(self, runs: range) -> Problems:
+        """Those of some of the runs."""
+        return Problems(self.problems[runs.start : runs.stop], self.space)
+
     def values(self, points: Codes, active: Ints) -> Answer:
         """All at once; if that fails, one by one, so that it fails the right run only."""
         mine = [self.problems[r] for r in active]
@@ -143,7 +151,7 @@ def one_by_one(functions: Sequence[Callable[..., Any]], space: Space, points: Co
                 for k, point in enumerate(space.decode(points[row])):
                     value = number("what f returned", function(point))
                     if math.isnan(value):  # the function may have changed its argument
-                        raise ValueError(_no_number(space, points[row, k]))
+                        raise ValueError(no_number(space, points[row, k]))
                     values[row, k] = value
             except Exception as error:
                 errors[row] = f"{type(error).__name__}: {error}"
@@ -170,5 +178,6 @@ def matrix(result: Any, shape: tuple[int, ...]) -> Values:
     return array.astype(np.float64)
 
 
-def _no_number(space: Space, codes: Codes) -> str:
+def no_number(space: Space, codes: Codes) -> str:
+    """What to say of a point whose value is none."""
     return f"f returned NaN or None for {space.one(codes)!r}, expected a number"

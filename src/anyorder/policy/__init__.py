@@ -7,45 +7,81 @@
     base.py       what an engine is: `fresh`, `sample`, `conditionals`, `train`
     reference.py  engine "reference": NumPy, meant to be read
     cpu.py        engine "cpu": threads over kernels.py, compiled by Numba
+    cuda/         engine "cuda": Triton kernels
 
 `create` below is the only way from a name to an engine. Naming one that cannot serve is an error
-that says why; "auto" takes the best that can.
+that says why; "auto" takes the fastest that can, and `choose` tells which that is, and why.
 """
 
 from __future__ import annotations
 
 import importlib.util
+import logging
 import os
+import re
 import sys
+from importlib import metadata
+from pathlib import Path
 
 from .base import Batch, Draw, Engine, Policy
 from .layout import Layout, make_layout
 
-__all__ = ["ENGINES", "Batch", "Draw", "Engine", "Layout", "Policy", "create", "make_layout",
-           "why_not"]  # fmt: skip
+__all__ = ["ENGINES", "Batch", "Draw", "Engine", "Layout", "Policy", "choose", "create",
+           "make_layout", "why_not"]  # fmt: skip
 
 ENGINES = {
+    "cuda": "Triton kernels on an NVIDIA GPU, many runs at once",
     "cpu": "compiled loops on all cores (Numba)",
     "reference": "plain NumPy: slow, to read and to check against",
 }
+
+_TRITON = (3, 6)  # the oldest that the kernels are tested with
+_CAPABILITY = (8, 0)  # the first GPUs that multiply bfloat16
+# Multiply-adds of a generation (parameters x population x epochs x runs) from which a GPU is faster
+# than the CPU's cores, though every generation waits for it. `cpu` does about 1e10 a second on two
+# cores (results/engines.csv), and a generation takes a GPU about 1 ms however small it is;
+# benchmarks/cuda.py, "auto", measures the two side by side.
+_WORTH_A_GPU = 1e7
+
+_log = logging.getLogger("anyorder")
 
 
 def why_not(name: str) -> str | None:
     """Why the engine cannot run here, or None if it can."""
     if name == "cpu" and importlib.util.find_spec("numba") is None:
         return "Numba is not installed (pip install numba)"
+    if name == "cuda":
+        return _why_no_cuda()
     return None
 
 
-def create(name: str, layout: Layout) -> Engine:
-    """The engine of that name, or the best one for "auto"."""
+def choose(layout: Layout, runs: int = 1) -> tuple[str, str]:
+    """The engine that "auto" takes for so many runs at once, and why."""
+    missing = _why_no_cuda() if _may_have_a_gpu() else "there is no NVIDIA GPU"
+    work = layout.parameters * layout.config.population * layout.config.epochs * runs
+    if missing is None:
+        amount = f"a generation is {work:.2g} multiply-adds and a GPU pays from {_WORTH_A_GPU:.2g}"
+        if work >= _WORTH_A_GPU:
+            return "cuda", amount
+        missing = amount
+    absent = why_not("cpu")
+    return ("cpu", missing) if absent is None else ("reference", f"{missing}; {absent}")
+
+
+def create(name: str, layout: Layout, runs: int = 1) -> Engine:
+    """The engine of that name, or the fastest one for "auto" and so many runs at once."""
     if name == "auto":
-        name = next(engine for engine in ENGINES if why_not(engine) is None)
+        name, reason = choose(layout, runs)
+        _log.info("engine %s: %s", name, reason)
     if not isinstance(name, str) or name not in ENGINES:
         raise ValueError(f"unknown engine {name!r}; there are auto, {', '.join(ENGINES)}")
-    reason = why_not(name)
-    if reason is not None:
-        raise RuntimeError(f"the engine {name!r} cannot run here: {reason}")
+    missing = why_not(name)
+    if missing is not None:
+        raise RuntimeError(f"the engine {name!r} cannot run here: {missing}")
+    if name == "cuda":
+        from .cuda import CudaEngine
+
+        return CudaEngine(layout)
     _check_memory(layout)
     if name == "reference":
         from .reference import ReferenceEngine
@@ -55,6 +91,37 @@ def create(name: str, layout: Layout) -> Engine:
 
     _say_when_compiling()
     return CpuEngine(layout)
+
+
+def _may_have_a_gpu() -> bool:
+    """Whether it is worth the seconds that importing PyTorch takes."""
+    devices = ("/dev/nvidiactl", "/dev/dxg", "/dev/nvhost-ctrl")
+    return sys.platform == "win32" or any(Path(device).exists() for device in devices)
+
+
+def _why_no_cuda() -> str | None:
+    extra = "pip install 'anyorder[cuda]'"
+    for module, title in (("torch", "PyTorch"), ("triton", "Triton")):
+        if importlib.util.find_spec(module) is None:
+            return f"{title} is not installed ({extra})"
+    version = metadata.version("triton")
+    if tuple(map(int, re.findall(r"\d+", version)[:2])) < _TRITON:
+        return f"Triton {version} is too old, expected {'.'.join(map(str, _TRITON))} or later"
+    if os.environ.get("TRITON_INTERPRET") == "1":
+        return None  # its interpreter needs no GPU
+    import torch
+
+    if torch.version.cuda is None:
+        return f"PyTorch {torch.__version__} is a build without CUDA"
+    if not torch.cuda.is_available():
+        return "PyTorch finds no NVIDIA GPU, or none that its CUDA can use"
+    capability = torch.cuda.get_device_capability()
+    if capability < _CAPABILITY:
+        return (
+            f"{torch.cuda.get_device_name()} has compute capability {capability[0]}."
+            f"{capability[1]}, expected {_CAPABILITY[0]}.{_CAPABILITY[1]} or later"
+        )
+    return None
 
 
 def _check_memory(layout: Layout) -> None:

@@ -19,6 +19,7 @@ from .layout import Layout
 
 Floats = npt.NDArray[np.floating]
 Codes = npt.NDArray[np.int32]
+Array = Any  # NumPy's, or a tensor on the engine's device
 
 
 @dataclass
@@ -35,9 +36,9 @@ class Policy:
         `(R,)`: Adam steps taken with these moments.
     """
 
-    theta: Floats
-    m: Floats
-    v: Floats
+    theta: Array
+    m: Array
+    v: Array
     steps: npt.NDArray[np.int64]
 
     @staticmethod

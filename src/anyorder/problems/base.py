@@ -106,6 +106,12 @@ class Problem(ABC):
             values[start : start + step] = self._values(rows[start : start + step])
         return values.reshape(x.shape[:-1])
 
+    @property
+    def on_device(self) -> bool:
+        """Whether a tensor is evaluated where it lies, and not through a copy on the host."""
+        own = getattr(type(self)._kernel, "__func__", None)
+        return own is not getattr(Problem._kernel, "__func__", None)
+
     def interaction_graph(self) -> Graph | None:
         """Which variables interact: a symmetric n x n matrix, or None where it is not known.
 

@@ -1,0 +1,254 @@
+"""The driver for objectives on the GPU: everything stays there until the runs have ended.
+
+A generation is seven kernels and the objective's own. They follow one another without the host
+looking at a number: what each run needs (its generation, age, status) is an array on the device
+that the kernels read and write. For problems, the launches of a generation are recorded once, as a
+CUDA graph, and replayed. A function of yours is called every time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import nullcontext
+from typing import Any
+
+import numpy as np
+import torch
+
+from ..policy import Policy
+from ..policy.cuda import CudaEngine, Orders, common, small
+from ..policy.rng import drop_threshold
+from ..problems import together
+from .base import Log, Task
+from .objective import Objective, Problems, Torch, no_number
+
+_REASONS = {0: "budget", 1: "failed", 2: "target"}  # of a status less ENDED
+_IN_FLIGHT = 16  # generations between two looks at the clock and the keyboard
+
+
+def runs_here(engine: Any, objective: Objective) -> bool:
+    """Whether this driver takes the objective: `host.py` takes any."""
+    if not isinstance(engine, CudaEngine):
+        return False
+    if isinstance(objective, Problems):
+        return all(problem.on_device for problem in objective.problems)
+    return isinstance(objective, Torch)
+
+
+def run_device(engine: Any, objective: Objective, task: Task, bar: Any) -> Log:
+    """All runs, in one batch on the device; Ctrl-C gives what there is."""
+    return _Batch(engine, objective, task).run(bar)
+
+
+class _Batch:
+    """Runs that go in step on the device."""
+
+    def __init__(self, engine: CudaEngine, objective: Objective, task: Task) -> None:
+        self.engine, self.task = engine, task
+        config, layout = task.config, engine.layout
+        self.size, self.count = len(task.seeds), config.population
+        self.generations = task.budget // self.count
+        ages = np.arange(self.generations + 1)
+        drops = [
+            [drop_threshold(p * config.drop_decay ** int(age)) for age in ages]
+            for p in (config.drop_generation, config.drop_training)
+        ]
+        put, device = engine._put, engine.device
+        self.thresholds = put(np.array(drops, np.int64))
+        self.runs = engine.rows(task.seeds)
+        self.runs[:, common.DROPS_G.value] = self.thresholds[0, 0]
+        self.runs[:, common.DROPS_T.value] = self.thresholds[1, 0]
+        self.policy: Policy = engine.fresh(task.seeds, [0] * self.size)
+        self.told = torch.zeros((), dtype=torch.int64, device=device)
+        self.best = torch.full((self.size,), -np.inf, dtype=torch.float64, device=device)
+        self.best_points = torch.full((self.size, layout.n), -1, dtype=torch.int32, device=device)
+        self.collapsed = torch.zeros(self.size, dtype=torch.int32, device=device)
+        self.log = torch.full((self.size, task.budget), np.nan, dtype=torch.float64, device=device)
+        shape = (self.size, max(1, self.generations))
+        self.restarted = torch.zeros(shape, dtype=torch.int8, device=device)
+        self.ends = torch.zeros(self.size, dtype=torch.int64, device=device)
+        self.advantages = torch.zeros((self.size, self.count), device=device)
+        self.free = put((layout.cards > 1).astype(np.int8))
+        self.utility = put(self._utilities())
+        self.weights = torch.ones((1, 1, 1), device=device).expand(self.size, self.count, layout.n)
+        self.patience, self.agreeing = config.restart_patience, self._agreeing()
+        # A run that has ended draws nothing, and its last candidates stay: one batch for whole
+        # populations, one for what the budget leaves at the end.
+        self.batches = {
+            count: (
+                torch.zeros((self.size, count, layout.n), dtype=torch.int32, device=device),
+                torch.ones((self.size, count, layout.values), device=device),
+            )
+            for count in (self.count, task.budget % self.count)
+            if count
+        }
+        self.evaluate = _evaluator(engine, objective)
+        self.orders: Orders = engine.orders(self.runs, self.count, self._stamps(self.count))
+        self.side: Any = torch.cuda.Stream() if device.type == "cuda" else None  # type: ignore[no-untyped-call]
+        self.recorded = isinstance(objective, Problems) and device.type == "cuda"
+
+    def run(self, bar: Any) -> Log:
+        """Run to the end, or to Ctrl-C."""
+        rest = self.task.budget % self.count
+        trained = self.generations - (rest == 0)
+        try:
+            self._trained(trained, bar)
+            if rest or self.generations:
+                self._generation(rest or self.count, trains=False)
+                bar.update(self.size * (rest or self.count))
+        except KeyboardInterrupt:
+            pass  # the log says which runs have not finished
+        return self._log()
+
+    def _trained(self, generations: int, bar: Any) -> None:
+        """The generations that are trained on."""
+        replay: Callable[[], None] | None = None
+        for g in range(generations):
+            if replay is not None:
+                replay()
+            else:
+                self._generation(self.count, trains=True)
+                if self.recorded and g + 1 < generations:
+                    replay = self._record()
+            bar.update(self.size * self.count)
+            if g % _IN_FLIGHT == _IN_FLIGHT - 1:
+                going = int((self.runs[:, common.STATUS.value] < common.ENDED.value).sum())
+                bar.set_postfix_str(f"{going} runs going on", refresh=False)
+                if not going:
+                    return
+
+    def _record(self) -> Callable[[], None]:
+        """A generation as a CUDA graph. One has run before, so every kernel is compiled."""
+        torch.cuda.synchronize()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            self._generation(self.count, trains=True)
+        replay: Callable[[], None] = graph.replay
+        return replay
+
+    def _generation(self, count: int, trains: bool) -> None:
+        engine, task, config = self.engine, self.task, self.task.config
+        layout = engine.layout
+        points, old = self.batches[count]
+        if trains:
+            self._fork()
+        engine.draw(self.policy.theta, self.runs, points, old, config.drop_generation > 0)
+        values = self.evaluate(points)
+        whole = count == config.population
+        small.tell[(self.size,)](
+            self.runs, self.best, self.best_points, self.collapsed, self.log, self.restarted,
+            self.ends, self.advantages, values, points, self.utility, self.free, self.told,
+            layout.n, count, task.budget, self.agreeing, self.patience,
+            0.0 if task.target is None else task.sign * task.target, task.sign, WHOLE=whole,
+            RESTART=config.restart_agreement is not None and bool((layout.cards > 1).any()),
+            TARGET=task.target is not None, TIES=config.ties,
+            CP=max(2, 1 << (count - 1).bit_length()), BLOCK=64,
+        )  # fmt: skip
+        if not trains:
+            return
+        self._join()
+        shape = (self.size, count, layout.n)
+        engine.learn(
+            self.policy, self.runs, points, old, self.advantages[:, :, None].expand(shape),
+            self.weights, self.orders, config.drop_training > 0,
+            most_steps=self.generations * config.epochs,
+        )  # fmt: skip
+        if config.restart_agreement is not None:
+            if config.adam == "kept":
+                afresh = self.runs[:, common.STATUS.value] == common.AFRESH.value
+                self.policy.m.masked_fill_(afresh[:, None], 0.0)
+                self.policy.v.masked_fill_(afresh[:, None], 0.0)
+            engine.start(self.policy.theta, self.runs, only_afresh=True)
+        small.turn[(-(-self.size // 128),)](
+            self.runs, self.told, self.thresholds, self.generations, self.size, count,
+            config.epochs if config.adam == "kept" else 0, BLOCK=128,
+        )  # fmt: skip
+
+    def _fork(self) -> None:
+        """The training orders, beside sampling and evaluation, which leave the device room."""
+        if self.side is not None:
+            self.side.wait_stream(torch.cuda.current_stream())
+        with nullcontext() if self.side is None else torch.cuda.stream(self.side):
+            stamps = self._stamps(self.count)
+            self.orders = self.engine.orders(self.runs, self.count, stamps, self.orders)
+
+    def _join(self) -> None:
+        if self.side is not None:
+            torch.cuda.current_stream().wait_stream(self.side)
+
+    def _stamps(self, count: int) -> Any:
+        if self.task.config.training_order != "generation":
+            return None
+        index = torch.arange(count, device=self.engine.device).expand(self.size, count)
+        generation = self.runs[:, common.GENERATION.value, None].expand(self.size, count)
+        return torch.stack([generation, index], dim=2)
+
+    def _utilities(self) -> Any:
+        """U at ranks 0, 1/2, 1, ...: all that ranks can be."""
+        config, size = self.task.config, self.count
+        table = np.zeros(2 * size - 1)
+        if size > 1:
+            knots = np.linspace(0.0, 1.0, len(config.utility))
+            where = np.arange(2 * size - 1) / 2 / (size - 1)
+            table = np.interp(where, knots, config.utility)
+        return table.astype(np.float32)
+
+    def _agreeing(self) -> int:
+        """How many values of a population must agree with its best candidate's to be collapsed."""
+        limit, free = self.task.config.restart_agreement, int((self.engine.layout.cards > 1).sum())
+        of = self.count * free
+        if limit is None or not of:
+            return of
+        shares = np.arange(of + 1) / of
+        return int(np.searchsorted(shares, limit, "left"))
+
+    def _log(self) -> Log:
+        """What is on the device."""
+        log, ended = Log.start(self.task), common.ENDED.value
+        status = self.runs[:, common.STATUS.value].cpu().numpy()
+        restarted, ends = self.restarted.cpu().numpy(), self.ends.cpu().numpy()
+        log.values[:] = self.log.cpu().numpy()
+        log.best_codes[:] = self.best_points.cpu().numpy()
+        log.best_values[:] = self.task.sign * self.best.cpu().numpy()
+        log.evaluations[:] = (~np.isnan(log.values)).sum(axis=1)
+        for r in range(self.size):
+            log.restarts[r] = [int(g + 1) * self.count for g in np.flatnonzero(restarted[r])]
+            if status[r] < ended:
+                continue
+            log.stop_reasons[r] = _REASONS[int(status[r] - ended)]
+            if log.stop_reasons[r] == "failed":
+                place = int(ends[r])
+                last = place >= self.generations * self.count
+                points, _ = self.batches[self.task.budget % self.count if last else self.count]
+                text = no_number(self.task.space, points[r, place % self.count].cpu().numpy())
+                log.errors[r] = f"ValueError: {text} (at evaluation {place + 1})"
+        return log
+
+
+def _evaluator(engine: CudaEngine, objective: Objective) -> Callable[[Any], Any]:
+    """Values (R, count) of codes (R, count, n), on the device."""
+    if isinstance(objective, Problems):
+        return together(objective.problems)
+    assert isinstance(objective, Torch)
+    function, layout = objective.function, engine.layout
+    # what every code of every variable stands for, as the function sees it
+    codes = np.zeros((int(layout.cards.max()), layout.n), np.int32)
+    for code in range(len(codes)):
+        codes[code] = np.minimum(code, layout.cards - 1)
+    meaning = torch.from_numpy(np.ascontiguousarray(objective.space.decode(codes))).to(
+        engine.device
+    )
+    columns = torch.arange(layout.n, device=engine.device)
+
+    def evaluate(points: Any) -> Any:
+        result = function(meaning[points.long(), columns])
+        if not isinstance(result, torch.Tensor):
+            result = torch.as_tensor(np.asarray(result))
+        if tuple(result.shape) != tuple(points.shape[:2]):
+            expected = f"expected {tuple(points.shape[:2])}: a number for each"
+            raise ValueError(f"f returned shape {tuple(result.shape)}, {expected}")
+        if result.is_complex():
+            raise TypeError(f"f returned {result.dtype}, expected numbers")
+        return result.detach().to(engine.device, torch.float64).contiguous()
+
+    return evaluate
