@@ -15,7 +15,7 @@ import pytest
 from hypothesis import settings
 
 from anyorder.config import PRESETS, Config
-from anyorder.policy import reference
+from anyorder.policy import create, reference, why_not
 from anyorder.policy.base import Batch, Draw, Engine, Policy
 from anyorder.policy.cpu import CpuEngine
 from anyorder.policy.layout import Layout, make_layout
@@ -43,6 +43,20 @@ def remembered_orders() -> Iterator[None]:
     reference.order_keys = order_keys  # type: ignore[assignment]
     yield
     reference.order_keys = plain
+
+
+@pytest.fixture(params=["cpu", "cuda"])
+def fast(request: pytest.FixtureRequest) -> str:
+    """The engines that are compared with the reference, where they can run."""
+    missing = why_not(request.param)
+    if missing is not None:
+        pytest.skip(missing)
+    return str(request.param)
+
+
+def stored(engine: Engine, policy: Policy) -> Policy:
+    """The policy as NumPy arrays, wherever it is."""
+    return Policy.load(engine.export(policy), engine.dtype)
 
 
 @dataclass(frozen=True)
@@ -81,10 +95,14 @@ class Case:
         first = self.first_run
         return [SEED + r + (r << 40) for r in range(first, first + self.runs)]
 
-    def engines(self) -> tuple[ReferenceEngine, ReferenceEngine, CpuEngine]:
+    def engines(self, fast: str = "cpu") -> tuple[ReferenceEngine, ReferenceEngine, Engine]:
         """The exact one, a plain one in float32, and the one under test."""
         plain = ReferenceEngine(self.layout, np.float32)
-        return ReferenceEngine(self.layout), plain, CpuEngine(self.layout, threads=2)
+        return ReferenceEngine(self.layout), plain, self.engine(fast)
+
+    def engine(self, name: str) -> Engine:
+        """The engine of that name; `cpu` with two threads whatever the machine."""
+        return CpuEngine(self.layout, threads=2) if name == "cpu" else create(name, self.layout)
 
     def policy(self, engine: Engine) -> Policy:
         """The policy that every engine starts a comparison with."""

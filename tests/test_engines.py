@@ -1,4 +1,4 @@
-"""The engine `cpu` against the oracle `reference`, and what must not change a result."""
+"""The fast engines against the oracle `reference`, and what must not change a result."""
 
 import os
 import subprocess
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import Case, assert_as_good_as_float32, case, rms
+from conftest import Case, assert_as_good_as_float32, case, rms, stored
 
 from anyorder.policy import kernels
 
@@ -76,10 +76,10 @@ VARIANTS: dict[str, Case] = {
 every_variant = pytest.mark.parametrize("variant", VARIANTS.values(), ids=VARIANTS.keys())
 
 
-def check_step(variant: Case) -> None:
+def check_step(variant: Case, fast: str = "cpu") -> None:
     """Sampling, and one gradient step. Kept moments show the gradient itself: m = (1 - beta1) g."""
     one = variant.replace(epochs=1, adam="kept")
-    engines = one.engines()
+    engines = one.engines(fast)
     policies = [one.policy(engine) for engine in engines]
     drawn = [engine.sample(p, one.draw()) for engine, p in zip(engines, policies, strict=True)]
     np.testing.assert_array_equal(drawn[2][0], drawn[0][0])
@@ -89,42 +89,43 @@ def check_step(variant: Case) -> None:
     batch.stamps[:] = np.random.default_rng(0).integers(0, 99, batch.stamps.shape)  # any will do
     for engine, policy in zip(engines, policies, strict=True):
         engine.train(policy, batch)
-    exact, plain, fast = policies
-    assert_as_good_as_float32(fast.m, exact.m, plain.m)
+    exact, plain, _ = policies
+    got = stored(engines[2], policies[2])
+    assert_as_good_as_float32(got.m, exact.m, plain.m)
     beta1, beta2 = one.config.adam_beta1, one.config.adam_beta2
-    squares = (1.0 - beta2) * (fast.m / (1.0 - beta1)) ** 2
-    np.testing.assert_allclose(fast.v, squares, rtol=1e-6)
-    np.testing.assert_array_equal(fast.steps, exact.steps)
-    assert_same_parameters(one, fast, exact, plain)
+    squares = (1.0 - beta2) * (got.m / (1.0 - beta1)) ** 2
+    np.testing.assert_allclose(got.v, squares, rtol=1e-6)
+    np.testing.assert_array_equal(got.steps, exact.steps)
+    assert_same_parameters(one, got, exact, plain)
 
 
-def assert_same_parameters(variant: Case, fast, exact, plain) -> None:
+def assert_same_parameters(variant: Case, got, exact, plain) -> None:
     # Adam divides a gradient by its own size, so where one is nearly zero its rounding error grows
     # up to a whole step, on either engine: the worst parameter in a thousand does not count, and a
     # ten-thousandth of a step is allowed. (The gradients themselves were compared without either.)
-    errors = np.abs(fast.theta - exact.theta).ravel()
+    errors = np.abs(got.theta - exact.theta).ravel()
     rest = np.argsort(errors)[: errors.size - max(1, errors.size // 1000)]
     allowance = 1e-4 * variant.config.learning_rate
     assert_as_good_as_float32(
-        *(policy.theta.ravel()[rest] for policy in (fast, exact, plain)), allowance
+        *(policy.theta.ravel()[rest] for policy in (got, exact, plain)), allowance
     )
 
 
 @every_variant
-def test_one_step(variant):
-    check_step(variant)
+def test_one_step(variant, fast):
+    check_step(variant, fast)
 
 
 @every_variant
-def test_one_generation(variant):
-    engines = variant.engines()
+def test_one_generation(variant, fast):
+    engines = variant.engines(fast)
     policies = [variant.policy(engine) for engine in engines]
     drawn = engines[0].sample(policies[0], variant.draw(generation=3))
     before = policies[0].theta.copy()
     for engine, policy in zip(engines, policies, strict=True):
         engine.train(policy, variant.answers(*drawn, generation=3))
-    exact, plain, fast = policies
-    assert_same_parameters(variant, fast, exact, plain)
+    exact, plain, _ = policies
+    assert_same_parameters(variant, stored(engines[2], policies[2]), exact, plain)
     assert variant.layout.parameters == 0 or rms(exact.theta - before) > 1e-4  # something happened
 
 
@@ -200,10 +201,11 @@ def whole_run(engine, variant: Case, generations: int = 20):
 
 
 @pytest.mark.parametrize("variant", RUNS.values(), ids=RUNS.keys())
-def test_twenty_generations(variant):
-    exact, _, fast = variant.engines()
+def test_twenty_generations(variant, fast):
+    exact, _, engine = variant.engines(fast)
     expected, oracle = whole_run(exact, variant)
-    found, policy = whole_run(fast, variant)
+    found, policy = whole_run(engine, variant)
+    policy = stored(engine, policy)
     np.testing.assert_array_equal(found, expected)
     moved = rms(oracle.theta - variant.policy(exact).theta)
     assert moved > 0

@@ -1,0 +1,323 @@
+"""What is particular to the engine `cuda`; `test_engines.py` compares it with the reference.
+
+Without a GPU all of this is skipped here, and the smaller part runs under Triton's interpreter:
+`test_interpreter.py`.
+"""
+
+import dataclasses
+import itertools
+import os
+
+import numpy as np
+import pytest
+from conftest import case, refused, rms, stored
+
+import anyorder as ao
+from anyorder import policy
+from anyorder.policy import choose, why_not
+
+missing = why_not("cuda")
+pytestmark = pytest.mark.skipif(missing is not None, reason=str(missing))
+torch = pytest.importorskip("torch")
+
+SMALL = ao.PRESETS["default"].replace(epochs=2)
+
+
+# Which path
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({"cards": (2,), "hidden": (20,)}, ("registers",)),
+        ({"cards": (2,), "hidden": (23,)}, ("registers",)),
+        ({"cards": (2,), "hidden": (24,)}, ("memory",)),
+        ({"cards": (2,), "hidden": (20, 20)}, ("memory",)),
+        ({"cards": (2,), "hidden": ()}, ("memory",)),
+        ({"cards": (2,), "network": "univariate"}, ("memory",)),
+        ({"cards": (2,), "masked_input": -1.0}, ("registers",)),
+        ({"cards": (2,), "masked_input": 0.5}, ("memory",)),
+        ({"cards": (2, 3), "masked_input": -1.0}, ("memory", "memory")),
+        ({"cards": (2,), "learning_rate": 0.1}, ("memory",)),
+        ({"cards": (2,), "batch": 32}, ("registers",)),
+        ({"cards": (2,), "batch": 33}, ("memory",)),
+        ({"cards": (2, 3, 8, 9, 1)}, ("registers", "registers", "registers", "memory")),
+        ({"cards": (2,), "n": 512}, ("registers",)),
+        ({"cards": (2,), "n": 513}, ("memory",)),
+    ],
+)
+def test_which_path(settings, expected):
+    variant = case(**settings)
+    assert variant.engine("cuda").path(variant.batch) == expected
+
+
+INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
+SIZE = {"n": 3, "runs": 2, "epochs": 2} if INTERPRETED else {"n": 33, "runs": 5}
+PATHS = {
+    "registers": case(cards=(2, 3), hidden=(20,), **SIZE),
+    "memory": case(cards=(2, 3), hidden=(5, 4), **SIZE),
+}
+each_path = pytest.mark.parametrize("variant", PATHS.values(), ids=PATHS.keys())
+
+
+# What must not change a result
+
+
+def generations(variant, engine, count=2):
+    history, kept = [], variant.policy(engine)
+    for generation in range(count):
+        points, old = engine.sample(kept, variant.draw(generation))
+        engine.train(kept, variant.answers(points, old, generation=generation))
+        history.append((points, old))
+    return history, stored(engine, kept)
+
+
+@each_path
+def test_a_run_is_the_same_alone_and_in_a_batch(variant):
+    whole, policy_of_all = generations(variant, variant.engine("cuda"))
+    for r in range(variant.runs):
+        alone = dataclasses.replace(variant, runs=1, first_run=r)
+        own, policy_of_one = generations(alone, alone.engine("cuda"))
+        for (points, old), (own_points, own_old) in zip(whole, own, strict=True):
+            np.testing.assert_array_equal(points[r], own_points[0])
+            np.testing.assert_array_equal(old[r], own_old[0])
+        np.testing.assert_array_equal(policy_of_all.theta[r], policy_of_one.theta[0])
+
+
+@each_path
+def test_the_same_twice(variant):
+    """No result depends on which program came first."""
+    first, second = (generations(variant, variant.engine("cuda")) for _ in range(2))
+    for (points, old), (points_again, old_again) in zip(first[0], second[0], strict=True):
+        np.testing.assert_array_equal(points, points_again)
+        np.testing.assert_array_equal(old, old_again)
+    np.testing.assert_array_equal(first[1].theta, second[1].theta)
+
+
+@each_path
+def test_stored_and_loaded(variant):
+    variant = variant.replace(adam="kept")
+    engine, oracle = variant.engine("cuda"), variant.engine("reference")
+    _, kept = generations(variant, engine)
+    arrays = engine.export(engine.load(kept.export()))
+    for name, array in kept.export().items():
+        np.testing.assert_array_equal(arrays[name], array)
+    fresh = engine.export(engine.fresh([5], [2]))["theta"]
+    expected = oracle.fresh([5], [2]).theta.astype(np.float32)
+    np.testing.assert_array_equal(fresh, expected)  # the layout's arrangement, bit for bit
+
+
+@each_path
+@pytest.mark.parametrize("ordered", [True, False])
+def test_conditionals(variant, ordered):
+    exact, _, engine = variant.engines("cuda")
+    points, _ = exact.sample(variant.policy(exact), variant.draw(count=17))
+    keys = np.random.default_rng(0).integers(0, 2**32, points.shape, np.uint32) if ordered else None
+    expected = exact.conditionals(variant.policy(exact), points, keys)
+    found = engine.conditionals(variant.policy(engine), points, keys)
+    assert rms(found - expected) < 1e-6
+
+
+def test_equal_keys_go_by_index():
+    """Ranks of keys with ties: the second, exact count."""
+    from anyorder.policy.cuda import small
+
+    if INTERPRETED:
+        pytest.skip("a kernel of its own is not interpreted")
+    import triton
+    import triton.language as tl
+
+    @triton.jit
+    def kernel(keys, ranks, n, TIES: tl.constexpr):
+        f = tl.arange(0, 16)
+        mine = tl.load(keys + f, mask=f < n, other=0)
+        tl.store(ranks + f, small.count_smaller(mine, f, keys, n, TIES, 16, 4), mask=f < n)
+
+    keys = np.array([7, 3, 7, 2**32 - 1, 0, 3, 2**32 - 1, 0, 7], np.uint32)
+    ranks = torch.zeros(16, dtype=torch.int32, device="cuda")
+    kernel[(1,)](torch.from_numpy(keys).cuda(), ranks, len(keys), True)
+    expected = np.argsort(np.argsort(keys, kind="stable"))
+    np.testing.assert_array_equal(ranks.cpu().numpy()[: len(keys)], expected)
+
+
+# Many runs on the device
+
+
+CONFIGS = {
+    "default": SMALL,
+    "restarts": SMALL.replace(restart_agreement=0.3, restart_patience=1),
+    "ties by average": SMALL.replace(ties="average", utility=(2.0, 0.0, -1.0)),
+    "ties by sort": SMALL.replace(ties="sort", training_order="generation"),
+    "curriculum": SMALL.replace(drop_generation=1.0, drop_training=0.8, drop_decay=0.7),
+    "Adam kept": SMALL.replace(adam="kept", restart_agreement=0.3, restart_patience=1),
+    "deep": SMALL.replace(hidden=(4, 3)),
+}
+
+
+@pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS.keys())
+@pytest.mark.parametrize("problem", [ao.problems.nk(4, 2), ao.problems.nkd(3, 1, 3)], ids=repr)
+def test_solve_many_is_maximize(problem, config):
+    """The driver on the device, whose bookkeeping is a kernel, against the optimiser's own."""
+    budget = 35
+    runs = ao.solve_many(problem, seeds=[3, 2**63 + 9], budget=budget, config=config, engine="cuda")
+    for run in runs:
+        alone = ao.maximize(
+            problem, problem.space, budget, seed=run.seed, config=config, engine="cuda"
+        )
+        np.testing.assert_allclose(run.values, alone.history.values, rtol=1e-12)
+        assert run.restarts == alone.history.restarts
+        np.testing.assert_array_equal(run.best, alone.best)
+        assert run.stop_reason == alone.stop_reason == "budget"
+    assert config is not CONFIGS["restarts"] or any(run.restarts for run in runs)
+
+
+def count_ones(x):
+    return x.sum(dim=-1)
+
+
+SPACE = ao.Space([ao.Binary(), ao.Integer(5, 7), ao.Categorical([2, 9, 4]), ao.Integer(0, 3)])
+
+
+def test_a_torch_function():
+    """It gets values, not codes, on the device, and each run is what it is alone."""
+    seen = []
+
+    def f(x):
+        seen.append((tuple(x.shape), x.device.type))
+        assert x.dtype == torch.int64
+        return x.sum(dim=-1)
+
+    runs = ao.solve_many(
+        f, space=SPACE, runs=2, budget=25, config=SMALL, engine="cuda", vectorized="torch"
+    )
+    device = policy.create("cuda", case().layout).device.type
+    assert set(seen) == {((2, 10, 4), device), ((2, 5, 4), device)}
+    for run in runs:
+        alone = ao.maximize(lambda x: float(x.sum()), SPACE, 25, seed=run.seed, config=SMALL,
+                            engine="cuda")  # fmt: skip
+        np.testing.assert_array_equal(run.values, alone.history.values)
+
+
+def test_target_and_minimize():
+    runs = ao.solve_many(
+        count_ones, space=ao.Space.binary(4), runs=3, budget=200, config=SMALL, engine="cuda",
+        vectorized="torch", direction="minimize", target=1,
+    )  # fmt: skip
+    assert set(runs.stop_reasons) == {"target"}
+    for run in runs:
+        assert run.best_value <= 1
+        assert run.evaluations % 10 == 0
+        assert run.evaluations < 200
+        assert (run.values[:-10] > 1).all()
+        assert len(run.values) == run.evaluations
+
+
+def test_one_failure_does_not_touch_the_others():
+    calls = itertools.count()
+
+    def f(x):
+        values = x.sum(dim=-1).double()
+        if next(calls) == 2:
+            values[1, 4] = float("nan")
+        return values
+
+    arguments = {"space": ao.Space.binary(4), "runs": 3, "budget": 40, "config": SMALL}
+    runs = ao.solve_many(f, **arguments, engine="cuda", vectorized="torch")
+    good = ao.solve_many(count_ones, **arguments, engine="cuda", vectorized="torch")
+    assert runs.stop_reasons == ("budget", "failed", "budget")
+    assert runs[1].evaluations == 24
+    assert "NaN" in runs[1].error
+    assert "(at evaluation 25)" in runs[1].error
+    assert np.isnan(runs.curves[1, -1])
+    for r in (0, 2):
+        np.testing.assert_array_equal(runs[r].values, good[r].values)
+        np.testing.assert_array_equal(runs[r].best, good[r].best)
+    np.testing.assert_array_equal(runs[1].values, good[1].values[:24])
+
+
+def test_bad_torch_functions():
+    arguments = {"space": ao.Space.binary(4), "runs": 2, "budget": 20, "config": SMALL,
+                 "engine": "cuda", "vectorized": "torch"}  # fmt: skip
+    with refused(ValueError, "shape (2,)", "expected (2, 10)"):
+        ao.solve_many(lambda x: x.sum(dim=(1, 2)), **arguments)
+    with refused(TypeError, "complex"):
+        ao.solve_many(lambda x: x.sum(dim=-1) * 1j, **arguments)
+    with refused(ZeroDivisionError, "mine"):
+        ao.solve_many(lambda x: (_ for _ in ()).throw(ZeroDivisionError("mine")), **arguments)
+
+
+@pytest.mark.parametrize("vectorized", [False, True])
+def test_functions_on_the_host(vectorized):
+    def f(x):
+        return np.asarray(x).sum(axis=-1)
+
+    arguments = {"space": ao.Space.binary(3), "runs": 2, "budget": 30, "config": SMALL}
+    runs = ao.solve_many(f, **arguments, engine="cuda", vectorized=vectorized)
+    same = ao.solve_many(count_ones, **arguments, engine="cuda", vectorized="torch")
+    np.testing.assert_array_equal(runs.values, same.values)
+
+
+def test_ctrl_c():
+    calls = itertools.count()
+
+    def f(x):
+        if next(calls) == 2:
+            raise KeyboardInterrupt
+        return x.sum(dim=-1)
+
+    runs = ao.solve_many(f, space=ao.Space.binary(3), runs=2, budget=100, config=SMALL,
+                         engine="cuda", vectorized="torch")  # fmt: skip
+    assert runs.stop_reasons == ("interrupted", "interrupted")
+    assert list(runs.evaluations) == [20, 20]
+
+
+def test_chunks(monkeypatch):
+    problem = ao.problems.onemax(3)
+    arguments = {"runs": 3, "budget": 20, "config": SMALL, "engine": "cuda"}
+    expected = ao.solve_many(problem, **arguments)
+    fit = policy.cuda.CudaEngine.runs_that_fit
+    monkeypatch.setattr(policy.cuda.CudaEngine, "runs_that_fit", lambda *_: 2)
+    found = ao.solve_many(problem, **arguments)
+    np.testing.assert_array_equal(found.values, expected.values)
+    assert found.stop_reasons == expected.stop_reasons
+    monkeypatch.setattr(policy.cuda.CudaEngine, "runs_that_fit", fit)
+
+
+def test_memory_is_counted():
+    if INTERPRETED:
+        pytest.skip("the interpreter has no device memory")
+    variant = case(n=256, cards=(2,), hidden=(20,), epochs=50)
+    engine = variant.engine("cuda")
+    torch.cuda.empty_cache()
+    torch.cuda.reset_peak_memory_stats()
+    runs = 40
+    kept = engine.fresh(range(runs), [0] * runs)
+    wide = dataclasses.replace(variant, runs=runs)
+    points, old = engine.sample(kept, wide.draw())
+    engine.train(kept, wide.answers(points, old))
+    used, counted = torch.cuda.max_memory_allocated(), engine.memory_of(runs, 10_000)
+    assert 0.5 * used < counted < 2 * used + 2**26
+
+
+def test_too_little_memory(monkeypatch):
+    engine = case(n=64, cards=(2,)).engine("cuda")
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (2**20, 2**34))
+    monkeypatch.setattr(torch.cuda, "memory_reserved", lambda: 0)
+    monkeypatch.setattr(torch.cuda, "memory_allocated", lambda: 0)
+    monkeypatch.setattr(engine, "device", torch.device("cuda"))
+    with refused(MemoryError, "one run of 64 variables", "GiB on the GPU", "no run fits"):
+        engine.runs_that_fit(10, 10**9)
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (2**34, 2**34))
+    fitting = engine.runs_that_fit(10**6, 10_000)
+    assert 1 <= fitting < 10**6
+    assert engine.memory_of(fitting, 10_000) <= 0.85 * 2**34
+
+
+def test_auto_takes_it_where_it_pays(monkeypatch):
+    monkeypatch.setattr(policy, "_may_have_a_gpu", lambda: True)
+    name, reason = choose(case(n=64, cards=(2,), epochs=50, hidden=(20,)).layout, runs=100)
+    assert name == "cuda"
+    assert "multiply-adds" in reason
+    name, reason = choose(case(n=3, cards=(2,), epochs=1).layout)
+    assert name == "cpu"
+    assert "pays from" in reason

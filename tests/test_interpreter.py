@@ -1,0 +1,48 @@
+"""The Triton kernels at tiny sizes without a GPU: Triton's interpreter runs them in Python.
+
+They cannot be imported both ways in one process, so this starts another one.
+"""
+
+import importlib.util
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).parent
+# of `test_engines.py`; each is half a second to three
+STEPS = (
+    "(d,p)", "(s,d), an order a population", "dropout, -1", "known graph", "univariate",
+    "4 layers", "frozen output", "Bernoulli KL", "half the weights, dropout",
+    "constants at the ends",
+)  # fmt: skip
+# of `test_cuda.py`: a run of the device's driver takes the interpreter ten seconds
+CHOSEN = "not (is_maximize or twice or host or chunks) or nkd and restarts or nk: and curriculum"
+
+
+def interpreted(*arguments: str) -> None:
+    environment = {**os.environ, "TRITON_INTERPRET": "1"}
+    command = [sys.executable, "-m", "pytest", *arguments]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=1800)
+    assert done.returncode == 0, done.stdout[-4000:]
+    assert "passed" in done.stdout
+
+
+pytestmark = pytest.mark.skipif(
+    importlib.util.find_spec("triton") is None, reason="Triton is not installed"
+)
+
+
+def test_steps():
+    interpreted(*(f"{TESTS}/test_engines.py::test_one_step[cuda-{step}]" for step in STEPS))
+
+
+def test_the_engine():
+    interpreted(f"{TESTS}/test_cuda.py", "-k", CHOSEN)
+
+
+@pytest.mark.slow
+def test_all_of_the_engine():
+    interpreted(f"{TESTS}/test_cuda.py")
