@@ -1,0 +1,212 @@
+"""The engine `cuda`: its times, eager PyTorch in the same run, and the paper's distributions.
+
+    cuda.py speed   10,000 evaluations of 100 runs and of one; eager PyTorch   results/cuda.csv
+    cuda.py paper   the 18 QUBO and 12 NK distributions, 100 runs each   results/cuda_paper.csv
+    cuda.py auto    `maximize` on `cpu` and on `cuda`, by size            results/cuda_auto.csv
+
+Eager PyTorch is timed over a few generations and multiplied up to 1,000. A floor is the time that
+the chip needs for the least of one kind of work: special functions (a square root and a reciprocal
+for every parameter and step), other float32 arithmetic (Adam and splitting a weight, 11 operations)
+and memory (every candidate reads its run's networks once to be drawn).
+"""
+
+from __future__ import annotations
+
+if __name__ == "cuda":  # PyTorch looks for a package of this name, and this is not it
+    raise ImportError("benchmarks/cuda.py is a script")
+
+import argparse
+import subprocess
+import time
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from typing import Any
+
+import numpy as np
+import torch
+from common import write
+from eager_torch import EagerPolicy
+
+import anyorder as ao
+from anyorder._checks import cores
+from anyorder.policy import make_layout
+
+BUDGET, POPULATION, HIDDEN, EPOCHS = 10_000, 10, 20, 50
+CASES = ((64, 2, 100), (128, 2, 100), (256, 2, 100), (128, 3, 100), (128, 2, 1))
+LIMITS = {(64, 2, 100): 2.0, (128, 2, 100): 5.0, (256, 2, 100): 16.0, (128, 3, 100): 12.0,
+          (128, 2, 1): 1.0}  # fmt: skip
+MARKS = (500, 1_000, 2_000, 3_000, 5_000, 10_000)
+
+
+def gpu() -> dict[str, Any]:
+    """What the GPU is, and its highest clock."""
+    query = ["nvidia-smi", "--query-gpu=clocks.max.sm", "--format=csv,noheader,nounits"]
+    clock = int(subprocess.run(query, capture_output=True, text=True, check=True).stdout.split()[0])
+    units = torch.cuda.get_device_properties(0).multi_processor_count
+    return {"gpu": torch.cuda.get_device_name(), "multiprocessors": units, "clock_mhz": clock}
+
+
+def copy_rate() -> float:
+    """Bytes a second of a device-to-device copy, read and written."""
+    a = torch.empty(2**28, device="cuda")
+    b = torch.empty_like(a)
+    seconds = timed(lambda: b.copy_(a), 5)
+    return 2 * 4 * 2**28 / seconds
+
+
+def timed(step: Callable[[], Any], repeats: int) -> float:
+    """Mean seconds of a step, after one that is not counted."""
+    step()
+    torch.cuda.synchronize()
+    start = time.perf_counter()
+    for _ in range(repeats):
+        step()
+    torch.cuda.synchronize()
+    return (time.perf_counter() - start) / repeats
+
+
+def instances(n: int, d: int, runs: int) -> list[ao.problems.Problem]:
+    return [ao.problems.nkd(n, 4, d, seed) for seed in range(min(10, runs))]
+
+
+def eager(n: int, d: int, runs: int, fused: bool) -> float:
+    """Seconds of 10,000 evaluations."""
+    policy = EagerPolicy(n, d, HIDDEN, fused=fused, runs=runs, device="cuda")
+    advantage = torch.linspace(1, -1, POPULATION, device="cuda")
+
+    def generation() -> None:
+        points, old = policy.sample(POPULATION)
+        policy.train(points, old, advantage, EPOCHS)
+
+    return timed(generation, 2 if runs > 1 else 4) * BUDGET / POPULATION
+
+
+def speed(cases: list[tuple[int, ...]], repeats: int) -> None:
+    chip, rate = gpu(), copy_rate()
+    lanes = chip["multiprocessors"] * chip["clock_mhz"] * 1e6
+    rows = []
+    for n, d, runs in cases:
+        problems = instances(n, d, runs)
+
+        def solve(budget: int, problems: Any = problems, runs: int = runs) -> ao.Runs:
+            each = runs // len(problems)
+            return ao.solve_many(
+                problems, runs=each, budget=budget, config="text", engine="cuda", progress=False
+            )
+
+        start = time.perf_counter()
+        solve(3 * POPULATION)
+        first = time.perf_counter() - start
+        ours = [solve(BUDGET).seconds for _ in range(repeats if runs > 1 else 5)]
+        theirs, fused = eager(n, d, runs, False), eager(n, d, runs, True)
+        layout = make_layout([d] * n, [False] * n, ao.PRESETS["text"])
+        steps = layout.parameters * runs * EPOCHS * BUDGET / POPULATION
+        floors = {
+            "floor_special_s": 2 * steps / (16 * lanes),
+            "floor_arithmetic_s": 11 * steps / (128 * lanes),
+            "floor_memory_s": 4 * layout.parameters * runs * BUDGET / rate,
+        }
+        floor = max(floors["floor_special_s"], floors["floor_arithmetic_s"])
+        floor += floors["floor_memory_s"]
+        seconds = float(np.median(ours))
+        row = {
+            "n": n, "d": d, "runs": runs, "evaluations": BUDGET, "seconds": round(seconds, 3),
+            "least": round(min(ours), 3), "most": round(max(ours), 3),
+            "asked_s": LIMITS[n, d, runs], "first_call_s": round(first, 1),
+            "eager_s": round(theirs, 1), "eager_fused_s": round(fused, 1),
+            "times_eager": round(theirs / seconds, 1),
+            "times_eager_fused": round(fused / seconds, 1),
+            **{name: round(value, 4) for name, value in floors.items()},
+            "share_of_floor": round(floor / seconds, 3),
+        }  # fmt: skip
+        print(", ".join(f"{key} {value}" for key, value in row.items()), flush=True)
+        rows.append(row | chip | {"copy_tb_s": round(rate / 1e12, 2)})
+        write("cuda.csv", rows)
+
+
+def make(name: str) -> ao.problems.Problem:
+    return ao.problems.get(name)
+
+
+def paper(runs: int, budget: int, config: str, engine: str) -> None:
+    start = time.perf_counter()
+    kinds = [("qubo", n, t) for n in (64, 128, 256) for t in range(6)]
+    kinds += [("nk", n, k) for n in (64, 128, 256) for k in (1, 2, 4, 8)]
+    key = {"qubo": "type", "nk": "k"}
+    names = [f"{kind}:n={n},{key[kind]}={t},seed={s}" for kind, n, t in kinds for s in range(10)]
+    with ProcessPoolExecutor(cores()) as pool:
+        problems = list(pool.map(make, names))
+    made = time.perf_counter() - start
+    rows, total = [], 0.0
+    for place, (kind, n, t) in enumerate(kinds):
+        result = ao.solve_many(
+            problems[10 * place : 10 * place + 10], runs=runs // 10, budget=budget, config=config,
+            engine=engine, progress=False,
+        )  # fmt: skip
+        total += result.seconds
+        best = result.best_values
+        error = best.std(ddof=1) / len(best) ** 0.5
+        print(f"{kind:>4} n {n:>3} {key[kind]} {t}: best {best.mean():.4f} +- {error:.4f} after "
+              f"{budget} evaluations, {result.seconds:.2f} s", flush=True)  # fmt: skip
+        for r, run in enumerate(result):
+            marks = {f"best_{m}": round(float(np.nanmax(run.values[:m])), 5) for m in MARKS}
+            rows.append(
+                {
+                    "problem": kind, "n": n, "k": t, "instance": r // (runs // 10),
+                    "seed": run.seed, **marks, "restarts": len(run.restarts),
+                    "seconds_of_all": round(result.seconds, 3), "config": config,
+                }
+            )  # fmt: skip
+        write("cuda_paper.csv", rows)
+    whole = time.perf_counter() - start
+    print(f"{len(kinds)} distributions, {runs} runs each: {total:.1f} s of search, {made:.1f} s to "
+          f"make the instances, {whole:.1f} s in all", flush=True)  # fmt: skip
+
+
+def auto() -> None:
+    """One run with a function on the host, as `maximize` has it: seconds of a generation."""
+    rows = []
+    for n in (8, 16, 32, 64, 128):
+        space = ao.Space.binary(n)
+        layout = make_layout([2] * n, [False] * n, ao.PRESETS["default"])
+        row: dict[str, Any] = {
+            "n": n, "work": layout.parameters * POPULATION * EPOCHS, "cores": cores(),
+        }  # fmt: skip
+        for engine in ("cpu", "cuda"):
+
+            def solve(budget: int, space: Any = space, engine: str = engine) -> float:
+                result = ao.maximize(
+                    lambda x: x.sum(axis=1), space, budget, seed=0, engine=engine, vectorized=True,
+                    progress=False,
+                )  # fmt: skip
+                return result.seconds
+
+            solve(50)
+            few, many = (np.median([solve(k) for _ in range(3)]) for k in (100, 600))
+            row[f"{engine}_ms"] = round(1e3 * float(many - few) / 50, 4)
+        print(row, flush=True)
+        rows.append(row)
+    write("cuda_auto.csv", rows)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("what", choices=["speed", "paper", "auto"])
+    parser.add_argument("--runs", type=int, default=100, help="of a distribution, tens")
+    parser.add_argument("--budget", type=int, default=BUDGET)
+    cases = [",".join(map(str, case)) for case in CASES]
+    parser.add_argument("--case", nargs="*", default=cases, metavar="N,D,RUNS", help="of speed")
+    parser.add_argument("--repeats", type=int, default=3, help="of 10,000 evaluations, speed")
+    parser.add_argument("--config", default="default")
+    parser.add_argument("--engine", default="cuda")
+    options = parser.parse_args()
+    if options.what == "paper":
+        paper(options.runs, options.budget, options.config, options.engine)
+    elif options.what == "speed":
+        speed([tuple(map(int, case.split(","))) for case in options.case], options.repeats)
+    else:
+        auto()
+
+
+if __name__ == "__main__":
+    main()
