@@ -12,6 +12,7 @@ from click.testing import CliRunner, Result
 
 import anyorder
 from anyorder.cli import main
+from anyorder.policy import ENGINES, choose, make_layout, why_not
 
 QUICK = ["--budget", "60", "--seed", "0", "--set", "epochs=2", "--set", "hidden=(3,)"]
 
@@ -50,6 +51,24 @@ def test_solve_repeats_itself_on_both_engines() -> None:
     ]
     assert answers[0]["best"] == answers[1]["best"] == answers[2]["best"]
     assert [answer["engine"] for answer in answers] == ["cpu", "reference", "cpu"]
+
+
+def test_solve_on_a_gpu() -> None:
+    if (missing := why_not("cuda")) is not None:
+        pytest.skip(missing)
+    answers = [
+        json.loads(run("solve", "nk", "--n", "12", *QUICK, "--json", "--engine", engine).output)
+        for engine in ("cuda", "reference")
+    ]
+    assert answers[0]["best"] == answers[1]["best"]
+    assert answers[0]["engine"] == "cuda"
+
+
+def test_an_engine_that_cannot_run_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("anyorder.policy._why_no_cuda", lambda: "it is not there")
+    result = run("solve", "nk", "--n", "12", *QUICK, "--engine", "cuda")
+    assert result.exit_code == 1
+    assert result.output == "Error: the engine 'cuda' cannot run here: it is not there\n"
 
 
 def test_every_hundredth_best_value(tmp_path: Path) -> None:
@@ -105,6 +124,20 @@ def test_info_names_the_engines() -> None:
     assert "reference" in text
     facts = json.loads(run("info", "--json").output)
     assert facts["engines"]["cpu"] == {"runs": True, "why_not": None}
+    assert list(facts["engines"]) == list(ENGINES)
+
+
+@pytest.mark.parametrize("missing", [None, "it is not there"])
+def test_info_says_what_auto_takes(missing: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("anyorder.policy._may_have_a_gpu", lambda: True)
+    monkeypatch.setattr("anyorder.policy._why_no_cuda", lambda: missing)
+    text, facts = run("info").output, json.loads(run("info", "--json").output)
+    assert facts["engines"]["cuda"] == {"runs": missing is None, "why_not": missing}
+    assert f"cannot run here: {missing}" in text or missing is None
+    engine, reason = choose(make_layout([2] * 128, [False] * 128, anyorder.Config()))
+    assert facts["auto"] == {"n": 128, "runs": 1, "takes": engine, "reason": reason}
+    assert f"takes {engine} for one run of 128 bits: {reason}" in text
+    assert missing is None or reason == missing
 
 
 def test_info_says_why_an_engine_cannot_run(monkeypatch: pytest.MonkeyPatch) -> None:

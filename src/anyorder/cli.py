@@ -20,8 +20,11 @@ from ._checks import cores
 from ._version import __version__
 from .config import PRESETS, Config, resolve
 from .loop import maximize
-from .policy import ENGINES, why_not
+from .policy import ENGINES, choose, make_layout, why_not
 from .result import Result
+from .space import Space
+
+_INFO_N = 128  # variables for which `info` says what "auto" takes: the problems' default
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -157,7 +160,7 @@ def _as_json(problem: problems.Problem, preset: str, result: Result) -> dict[str
 @main.command()
 @click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
 def info(as_json: bool) -> None:
-    """Version, and which engines can run here."""
+    """Version, which engines can run here, and which one "auto" takes."""
     reasons = {name: why_not(name) for name in ENGINES}
     facts: dict[str, Any] = {
         "anyorder": __version__,
@@ -165,14 +168,17 @@ def info(as_json: bool) -> None:
         "platform": platform.platform(),
         "cores": cores(),
     }
-    for package in ("numpy", "numba", "matplotlib"):
+    for package in ("numpy", "numba", "matplotlib", "torch", "triton"):
         try:
             facts[package] = metadata.version(package)
         except metadata.PackageNotFoundError:
             facts[package] = "not installed"
+    space = Space.binary(_INFO_N)
+    engine, reason = choose(make_layout(space.cardinalities, space.ordered, Config()))
     if as_json:
+        auto = {"n": _INFO_N, "runs": 1, "takes": engine, "reason": reason}
         engines = {name: {"runs": why is None, "why_not": why} for name, why in reasons.items()}
-        click.echo(json.dumps({**facts, "engines": engines}))
+        click.echo(json.dumps({**facts, "engines": engines, "auto": auto}))
         return
     for name, value in facts.items():
         click.echo(f"{name:<12}{value}")
@@ -180,3 +186,4 @@ def info(as_json: bool) -> None:
     for name, why in reasons.items():
         state = "runs here" if why is None else f"cannot run here: {why}"
         click.echo(f"  {name:<12}{state}; {ENGINES[name]}")
+    click.echo(f"  {'auto':<12}takes {engine} for one run of {_INFO_N} bits: {reason}")

@@ -63,7 +63,8 @@ def maximize(
     config
         A preset ("default", "text", "authors") or a `Config`.
     engine
-        "auto", "cpu" or "reference".
+        "cuda", "cpu" or "reference"; "auto" takes the fastest that can run here for one run of
+        this size, and logs why (logger "anyorder", INFO).
     graph
         An n x n boolean matrix, True where variables interact, if that is known.
     target

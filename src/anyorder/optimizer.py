@@ -42,7 +42,8 @@ class Optimizer:
     config
         A preset ("default", "text", "authors") or a `Config`.
     engine
-        "auto", "cpu" or "reference".
+        "cuda", "cpu" or "reference"; "auto" takes the fastest that can run here for one run of
+        this size, and logs why (logger "anyorder", INFO).
     direction
         "maximize" or "minimize".
     graph
