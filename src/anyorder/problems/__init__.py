@@ -11,23 +11,30 @@ covers whatever is registered.
 
 from anyorder.problems.base import Problem
 from anyorder.problems.catalogue import Entry, get, make, register, registry
+from anyorder.problems.maxcut import MaxCut, maxcut, read_maxcut
 from anyorder.problems.nk import NK, nk, nkd
 from anyorder.problems.onemax import OneMax, onemax
-from anyorder.problems.qubo import Qubo, qubo
+from anyorder.problems.quadratic import Qubo, qubo_matrix, read_qubo
+from anyorder.problems.qubo import qubo
 from anyorder.problems.together import together
 
 __all__ = [
     "NK",
     "Entry",
+    "MaxCut",
     "OneMax",
     "Problem",
     "Qubo",
     "get",
     "make",
+    "maxcut",
     "nk",
     "nkd",
     "onemax",
     "qubo",
+    "qubo_matrix",
+    "read_maxcut",
+    "read_qubo",
     "register",
     "registry",
     "together",
@@ -37,3 +44,4 @@ register("nk", nk, "NK landscape: bits, each with k random neighbours, random ta
 register("nkd", nkd, "NK landscape of variables with d values")
 register("qubo", qubo, "PUBOi: sparse quadratic function of bits, types 0 to 5")
 register("onemax", onemax, "number of ones: no interactions, the easiest there is")
+register("maxcut", maxcut, "cut of a random graph, or of a G-set file")

@@ -1,4 +1,4 @@
-"""Quadratic problems in spins, and the PUBOi generator of those the paper measures on.
+"""The PUBOi generator of the quadratic problems that the paper measures on.
 
 Tari, Verel and Omidvar, "PUBOi: a tunable benchmark with variable importance", EvoCOP 2022. An
 instance is a sum of clauses, each one of four functions of four spins, whose variables come from
@@ -8,16 +8,14 @@ published instances, term for term: NumPy's legacy generator, in exactly this or
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from math import comb
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from anyorder._checks import integer
-from anyorder.problems.base import Graph, Kernel, Problem
-from anyorder.space import Space
+from anyorder.problems.quadratic import Qubo
 
 # Energies on the edges of a clause, one function a row, and the least energy of each function.
 _PORTFOLIO = np.array([[-2, -2, 1, -2], [-2, -2, 1, -1], [-1, -1, 1, -2], [-1, -1, 1, -1]])
@@ -52,81 +50,6 @@ class Clauses(NamedTuple):
     functions: NDArray[np.int64]
     variables: NDArray[np.int64]
     coefficients: NDArray[np.int64]
-
-
-class Qubo(Problem):
-    """f(x) = -sum of w_ij s_i s_j over the given pairs, with spins s = 2x - 1 of bits x.
-
-    Parameters
-    ----------
-    n : number of bits.
-    pairs : (t, 2) variables of each term.
-    weights : (t,) energies; those of equal pairs add up.
-    upper_bound : a value no point exceeds, where one is known.
-    """
-
-    def __init__(
-        self,
-        n: int,
-        pairs: ArrayLike,
-        weights: ArrayLike,
-        *,
-        name: str = "qubo(terms)",
-        seed: int | None = None,
-        upper_bound: float | None = None,
-        best_known: float | None = None,
-        source: str | None = None,
-    ) -> None:
-        n = integer("n", n, 1)
-        super().__init__(name, Space.binary(n), seed=seed, best_known=best_known, source=source)
-        self.upper_bound = upper_bound
-        self.pairs, self.weights = _checked_terms(n, np.asarray(pairs), np.asarray(weights))
-        matrix = np.zeros((n, n))
-        np.add.at(matrix, (self.pairs[:, 0], self.pairs[:, 1]), self.weights)
-        matrix += matrix.T
-        self._graph: Graph = matrix != 0
-        # Integers are exact in single precision, at twice the speed, while no sum can pass 2**24.
-        whole = bool((self.weights == np.rint(self.weights)).all())
-        exact = whole and np.abs(self.weights).sum() * 2 < 1 << 24
-        self._matrix = matrix.astype(np.float32 if exact else np.float64)
-
-    def interaction_graph(self) -> Graph:
-        """Pairs of non-zero weight."""
-        return self._graph.copy()
-
-    def _values(self, points: NDArray[Any]) -> NDArray[np.float64]:
-        spins = points.astype(self._matrix.dtype)
-        spins *= 2
-        spins -= 1
-        # The matrix holds every pair twice, hence the half.
-        energies = np.einsum("mi,mi->m", spins @ self._matrix, spins)
-        values: NDArray[np.float64] = -0.5 * energies.astype(np.float64)
-        return values
-
-    @classmethod
-    def _kernel(cls, problems: Sequence[Self], runs: NDArray[np.intp], device: Any) -> Kernel:
-        import torch
-
-        # Double precision always: single may be TF32 on an accelerator, which rounds integers.
-        matrices = torch.as_tensor(
-            np.stack([p._matrix.astype(np.float64) for p in problems]), device=device
-        )
-        # The runs of an instance go side by side, so that a matrix is there once and multiplies
-        # all its points at once; instances with fewer runs repeat theirs to as many as the most.
-        count = len(problems)
-        most = int(np.bincount(runs).max())
-        order = np.stack([np.resize(np.flatnonzero(runs == i), most) for i in range(count)]).ravel()
-        sides = torch.as_tensor(order, device=device)
-        back = torch.as_tensor(np.unique(order, return_index=True)[1], device=device)
-
-        def kernel(points: Any) -> Any:
-            spins = (points.double() * 2 - 1).index_select(0, sides)
-            spins = spins.unflatten(0, (count, most)).flatten(1, 2)
-            energies = ((spins @ matrices) * spins).sum(-1)
-            values = -0.5 * energies.unflatten(1, (most, points.shape[1]))
-            return values.flatten(0, 1).index_select(0, back)
-
-        return kernel
 
 
 def qubo(n: int = 128, type: int = 0, seed: int = 0, parameters: str = "files") -> Qubo:
@@ -204,23 +127,3 @@ def _probabilities(degree: float, factor: float) -> list[float]:
     p = degree / (degree + 1)
     q = factor * p
     return [comb(4, i) * (1 - q) ** i * q ** (3 - i) * p for i in range(4)]
-
-
-def _checked_terms(
-    n: int, pairs: NDArray[Any], weights: NDArray[Any]
-) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    if pairs.ndim != 2 or pairs.shape[1] != 2 or weights.shape != (len(pairs),):
-        raise ValueError(
-            f"pairs of shape {pairs.shape} and weights of shape {weights.shape}, "
-            "expected (t, 2) and (t,)"
-        )
-    if pairs.dtype.kind not in "iu":
-        raise TypeError(f"pairs of type {pairs.dtype}, expected integers")
-    wrong = (pairs < 0).any(1) | (pairs >= n).any(1) | (pairs[:, 0] == pairs[:, 1])
-    if wrong.any():
-        t = int(wrong.argmax())
-        raise ValueError(f"pairs[{t}] is {pairs[t]}, expected two variables of 0 to {n - 1}")
-    weights = weights.astype(np.float64)
-    if not np.isfinite(weights).all():
-        raise ValueError("weights hold a value that is not finite, expected finite numbers")
-    return pairs.astype(np.int64), weights

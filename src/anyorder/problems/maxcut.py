@@ -1,0 +1,83 @@
+"""MaxCut: split the vertices of a graph so that the edges between the parts weigh the most."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from anyorder._checks import integer, number
+from anyorder.problems.lines import Lines
+from anyorder.problems.quadratic import Qubo
+
+
+class MaxCut(Qubo):
+    """f(x) = sum of w_ij over edges whose ends have different bits.
+
+    Parameters
+    ----------
+    n : number of vertices.
+    edges : (t, 2) their ends; weights of equal edges add up.
+    weights : (t,) or None: all 1.
+    """
+
+    def __init__(
+        self,
+        n: int,
+        edges: ArrayLike,
+        weights: ArrayLike | None = None,
+        *,
+        name: str = "maxcut(edges)",
+        seed: int | None = None,
+    ) -> None:
+        pairs = np.asarray(edges)
+        w = np.ones(len(pairs)) if weights is None else np.asarray(weights, dtype=np.float64)
+        # an edge is cut where s_i s_j = -1: w (1 - s_i s_j) / 2
+        super().__init__(
+            n,
+            pairs,
+            w / 2,
+            constant=float(w.sum() / 2),
+            name=name,
+            seed=seed,
+            upper_bound=float(np.maximum(w, 0).sum()),
+        )
+
+
+def maxcut(n: int = 128, density: float = 0.1, seed: int = 0, file: str = "") -> MaxCut:
+    """MaxCut on a random graph (every edge with probability `density`), or of a G-set file."""
+    if file:
+        return read_maxcut(file)
+    n = integer("n", n, 2)
+    seed = integer("seed", seed, 0)
+    p = number("density", density)
+    if not 0 <= p <= 1:
+        raise ValueError(f"density is {density!r}, expected 0 to 1")
+    i, j = np.triu_indices(n, 1)
+    kept = np.random.default_rng(seed).random(len(i)) < p
+    edges = np.stack([i[kept], j[kept]], axis=1)
+    return MaxCut(n, edges, name=f"maxcut:n={n},density={p:g},seed={seed}", seed=seed)
+
+
+def read_maxcut(path: str | os.PathLike[str]) -> MaxCut:
+    """MaxCut of a file in the G-set's format: a line "n m", then m lines "i j w" or "i j".
+
+    Vertices are numbered from 1; a weight that is left out is 1.
+    """
+    lines = Lines(path)
+    header = lines.next("n and m")
+    header.expect(2, "n and m")
+    n, m = header.integer(0, 1, 1_000_000), header.integer(1, 0)
+    edges, weights = np.empty((m, 2), dtype=np.int64), np.ones(m)
+    for k in range(m):
+        line = lines.next(f"one of {m} edges i j w")
+        if len(line) not in (2, 3):
+            line.expect(3, "i j w")
+        edges[k] = line.integer(0, 1, n) - 1, line.integer(1, 1, n) - 1
+        if edges[k, 0] == edges[k, 1]:
+            line.refuse(f"an edge from {edges[k, 0] + 1} to itself, expected two vertices")
+        if len(line) == 3:
+            weights[k] = line.number(2)
+    lines.end()
+    return MaxCut(n, edges, weights, name=f"maxcut:file={os.fspath(path)}")
