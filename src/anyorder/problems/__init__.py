@@ -12,6 +12,7 @@ covers whatever is registered.
 from anyorder.problems.base import Problem
 from anyorder.problems.catalogue import Entry, get, make, register, registry
 from anyorder.problems.maxcut import MaxCut, maxcut, read_maxcut
+from anyorder.problems.maxsat import MaxSat, maxsat, read_maxsat
 from anyorder.problems.nk import NK, nk, nkd
 from anyorder.problems.onemax import OneMax, onemax
 from anyorder.problems.quadratic import Qubo, qubo_matrix, read_qubo
@@ -22,18 +23,21 @@ __all__ = [
     "NK",
     "Entry",
     "MaxCut",
+    "MaxSat",
     "OneMax",
     "Problem",
     "Qubo",
     "get",
     "make",
     "maxcut",
+    "maxsat",
     "nk",
     "nkd",
     "onemax",
     "qubo",
     "qubo_matrix",
     "read_maxcut",
+    "read_maxsat",
     "read_qubo",
     "register",
     "registry",
@@ -45,3 +49,4 @@ register("nkd", nkd, "NK landscape of variables with d values")
 register("qubo", qubo, "PUBOi: sparse quadratic function of bits, types 0 to 5")
 register("onemax", onemax, "number of ones: no interactions, the easiest there is")
 register("maxcut", maxcut, "cut of a random graph, or of a G-set file")
+register("maxsat", maxsat, "satisfied clauses of random k-SAT, or of a DIMACS file")
