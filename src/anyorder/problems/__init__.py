@@ -13,6 +13,7 @@ from anyorder.problems.base import Problem
 from anyorder.problems.catalogue import Entry, get, make, register, registry
 from anyorder.problems.maxcut import MaxCut, maxcut, read_maxcut
 from anyorder.problems.maxsat import MaxSat, maxsat, read_maxsat
+from anyorder.problems.nasbench import NasBench101, nasbench
 from anyorder.problems.nk import NK, nk, nkd
 from anyorder.problems.onemax import OneMax, onemax
 from anyorder.problems.quadratic import Qubo, qubo_matrix, read_qubo
@@ -24,6 +25,7 @@ __all__ = [
     "Entry",
     "MaxCut",
     "MaxSat",
+    "NasBench101",
     "OneMax",
     "Problem",
     "Qubo",
@@ -31,6 +33,7 @@ __all__ = [
     "make",
     "maxcut",
     "maxsat",
+    "nasbench",
     "nk",
     "nkd",
     "onemax",
@@ -50,3 +53,4 @@ register("qubo", qubo, "PUBOi: sparse quadratic function of bits, types 0 to 5")
 register("onemax", onemax, "number of ones: no interactions, the easiest there is")
 register("maxcut", maxcut, "cut of a random graph, or of a G-set file")
 register("maxsat", maxsat, "satisfied clauses of random k-SAT, or of a DIMACS file")
+register("nasbench", nasbench, "NAS-Bench-101: accuracy of a cell, from its table")
