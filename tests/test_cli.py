@@ -167,3 +167,19 @@ def test_silent_when_not_a_terminal() -> None:
         capture_output=True, text=True, check=True,
     )  # fmt: skip
     assert done.stderr == ""
+
+
+def test_problems() -> None:
+    text, listed = run("problems"), json.loads(run("problems", "--json").output)
+    assert [entry["name"] for entry in listed] == sorted(anyorder.problems.registry)
+    for entry in listed:
+        assert entry["name"] in text.output
+        assert entry["description"] in text.output
+    assert "nk:n=128,k=4,seed=0" in text.output
+
+
+def test_a_file_that_is_not_there() -> None:
+    done = run("solve", "maxcut:file=no_such_file.txt", *QUICK)
+    assert done.exit_code == 1
+    assert "no_such_file.txt" in done.output
+    assert "Traceback" not in done.output

@@ -55,7 +55,10 @@ def solve(
     instance: int | None, budget: int, seed: int | None, preset: str, settings: tuple[str, ...],
     engine: str, plot: str | None, as_json: bool,
 ) -> None:  # fmt: skip
-    """Solve a built-in PROBLEM: nk, nkd, qubo or onemax, or a full name like nk:n=64,k=2,seed=1."""
+    """Solve a built-in PROBLEM: a name such as nk, or a full one such as nk:n=64,k=2,seed=1.
+
+    `anyorder problems` lists them.
+    """
     given = {"n": n, "k": k, "d": d, "type": kind, "seed": instance}
     try:
         chosen = _problem(
@@ -70,7 +73,7 @@ def solve(
         )  # fmt: skip
     except (ValueError, TypeError) as error:
         raise click.UsageError(str(error)) from error
-    except (RuntimeError, MemoryError) as error:
+    except (RuntimeError, MemoryError, OSError) as error:
         raise click.ClickException(str(error)) from error
     if as_json:
         click.echo(json.dumps(_as_json(chosen, preset, result), allow_nan=False))
@@ -83,6 +86,24 @@ def solve(
             raise click.ClickException(f"--plot {plot}: {error}") from error
     if result.stop_reason == "interrupted":
         sys.exit(130)
+
+
+@main.command("problems")
+@click.option("--json", "as_json", is_flag=True, help="Print the list as JSON.")
+def list_problems(as_json: bool) -> None:
+    """List the built-in problems with their parameters and defaults."""
+    rows = [
+        {"name": name, "description": entry.description, "parameters": entry.parameters}
+        for name, entry in sorted(problems.registry.items())
+    ]
+    if as_json:
+        click.echo(json.dumps(rows))
+        return
+    width = max(len(row["name"]) for row in rows)
+    for row in rows:
+        settings = ",".join(f"{key}={value}" for key, value in row["parameters"].items())
+        click.echo(f"{row['name']:<{width}}  {row['description']}")
+        click.echo(f"{'':<{width}}  {row['name']}:{settings}")
 
 
 def _problem(name: str, given: dict[str, Any]) -> problems.Problem:
