@@ -779,3 +779,12 @@ def test_register(monkeypatch: pytest.MonkeyPatch) -> None:
     assert problems.get("mine:n=6").optimum == 6
     with pytest.raises(ValueError, match="'nk' is registered already"):
         problems.register("nk", problems.nk, "again")
+
+
+@pytest.mark.parametrize("k", [1, 2, 5])
+def test_trap_by_hand(k: int) -> None:
+    problem = problems.trap(2, k)
+    for x in product((0, 1), repeat=2 * k):
+        value = sum(k if sum(b) == k else k - 1 - sum(b) for b in (x[:k], x[k:]))
+        assert problem(x) == value
+    assert problem.optimum == 2 * k == problem([1] * 2 * k)

@@ -19,6 +19,7 @@ from anyorder.problems.onemax import OneMax, onemax
 from anyorder.problems.quadratic import Qubo, qubo_matrix, read_qubo
 from anyorder.problems.qubo import qubo
 from anyorder.problems.together import together
+from anyorder.problems.trap import Trap, trap
 
 __all__ = [
     "NK",
@@ -29,6 +30,7 @@ __all__ = [
     "OneMax",
     "Problem",
     "Qubo",
+    "Trap",
     "get",
     "make",
     "maxcut",
@@ -45,6 +47,7 @@ __all__ = [
     "register",
     "registry",
     "together",
+    "trap",
 ]
 
 register("nk", nk, "NK landscape: bits, each with k random neighbours, random tables")
@@ -54,3 +57,4 @@ register("onemax", onemax, "number of ones: no interactions, the easiest there i
 register("maxcut", maxcut, "cut of a random graph, or of a G-set file")
 register("maxsat", maxsat, "satisfied clauses of random k-SAT, or of a DIMACS file")
 register("nasbench", nasbench, "NAS-Bench-101: accuracy of a cell, from its table")
+register("trap", trap, "concatenated traps: blocks that lead away from their optimum")
