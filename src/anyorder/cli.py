@@ -92,18 +92,19 @@ def solve(
 @click.option("--json", "as_json", is_flag=True, help="Print the list as JSON.")
 def list_problems(as_json: bool) -> None:
     """List the built-in problems with their parameters and defaults."""
-    rows = [
-        {"name": name, "description": entry.description, "parameters": entry.parameters}
-        for name, entry in sorted(problems.registry.items())
-    ]
+    entries = sorted(problems.registry.items())
     if as_json:
+        rows = [
+            {"name": name, "description": entry.description, "parameters": entry.parameters}
+            for name, entry in entries
+        ]
         click.echo(json.dumps(rows))
         return
-    width = max(len(row["name"]) for row in rows)
-    for row in rows:
-        settings = ",".join(f"{key}={value}" for key, value in row["parameters"].items())
-        click.echo(f"{row['name']:<{width}}  {row['description']}")
-        click.echo(f"{'':<{width}}  {row['name']}:{settings}")
+    width = max(len(name) for name, _ in entries)
+    for name, entry in entries:
+        settings = ",".join(f"{key}={value}" for key, value in entry.parameters.items())
+        click.echo(f"{name:<{width}}  {entry.description}")
+        click.echo(f"{'':<{width}}  {name}:{settings}")
 
 
 def _problem(name: str, given: dict[str, Any]) -> problems.Problem:

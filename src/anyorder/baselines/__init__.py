@@ -6,9 +6,23 @@
 A new one is a subclass of `Baseline` in a file of its own.
 """
 
+from anyorder.baselines.annealing import SimulatedAnnealing
 from anyorder.baselines.base import AskTell, Baseline, run
-from anyorder.baselines.hill_climber import HillClimber
-from anyorder.baselines.one_plus_one import OnePlusOneEA
+from anyorder.baselines.hill_climber import HillClimber, IteratedLocalSearch
+from anyorder.baselines.one_plus_one import RLS, FastOnePlusOneEA, OnePlusOneEA
 from anyorder.baselines.random_search import RandomSearch
+from anyorder.baselines.tabu import TabuSearch
 
-__all__ = ["AskTell", "Baseline", "HillClimber", "OnePlusOneEA", "RandomSearch", "run"]
+__all__ = [
+    "RLS",
+    "AskTell",
+    "Baseline",
+    "FastOnePlusOneEA",
+    "HillClimber",
+    "IteratedLocalSearch",
+    "OnePlusOneEA",
+    "RandomSearch",
+    "SimulatedAnnealing",
+    "TabuSearch",
+    "run",
+]

@@ -15,6 +15,7 @@ from anyorder.problems.base import Problem
 from anyorder.space import Space
 
 Codes = NDArray[np.int32]
+Index = NDArray[np.intp]
 Seed = int | SeedSequence | BitGenerator | Generator | None
 
 
@@ -39,6 +40,7 @@ class Baseline(ABC):
         self._rng = np.random.default_rng(seed)
         # int64: sums of a code and a step must not overflow.
         self._cardinalities = space.cardinalities.astype(np.int64)
+        self._free = np.flatnonzero(self._cardinalities > 1)  # the variables that can change
         self._best: Codes | None = None
         self._best_value = -np.inf
 
@@ -79,6 +81,32 @@ class Baseline(ABC):
     def _uniform(self, n: int) -> Codes:
         shape = (n, len(self._cardinalities))
         return self._rng.integers(self._cardinalities, size=shape, dtype=np.int32)
+
+    def _vary(self, points: Codes, rows: Index, variables: Index) -> Codes:
+        """Change points[rows, variables], in place, to other values, all alike."""
+        values = self._cardinalities[variables]
+        steps = 1 + (self._rng.random(len(values)) * (values - 1)).astype(np.int64)
+        points[rows, variables] = (points[rows, variables] + steps) % values
+        return points
+
+    def _varied(self, point: Codes, n: int, changes: int = 1) -> Codes:
+        """N copies of a point, each with so many variables changed, or all that can."""
+        points = np.tile(point, (n, 1))
+        changes = min(changes, len(self._free))
+        if changes == 1:
+            variables = self._rng.choice(self._free, n)
+        else:
+            drawn = [self._rng.choice(self._free, changes, replace=False) for _ in range(n)]
+            variables = np.concatenate(drawn)
+        return self._vary(points, np.repeat(np.arange(n), changes), variables)
+
+
+def real(what: str, value: object, low: float, high: float = np.inf) -> float:
+    """The value as a float above `low` and at most `high`; `what` names it in the error."""
+    if not isinstance(value, int | float | np.number) or not low < value <= high or value == np.inf:
+        most = f" and at most {high:g}" if high < np.inf else ""
+        raise ValueError(f"{what} is {value!r}, expected a number above {low:g}{most}")
+    return float(value)
 
 
 class AskTell(Protocol):

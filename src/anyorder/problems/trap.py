@@ -39,7 +39,10 @@ class Trap(Problem):
 
     def _values(self, points: NDArray[Any]) -> NDArray[np.float64]:
         ones = points.reshape(len(points), self.blocks, self.k).sum(axis=-1, dtype=np.int64)
-        return np.where(ones == self.k, self.k, self.k - 1 - ones).sum(axis=-1).astype(np.float64)
+        values: NDArray[np.float64] = np.where(
+            ones == self.k, float(self.k), self.k - 1.0 - ones
+        ).sum(axis=-1)
+        return values
 
     @classmethod
     def _kernel(
