@@ -28,6 +28,8 @@ bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/reproduce_core.py --figure docs/reproduce_core.png
 	$(BIN)/python benchmarks/reproduce_core.py --runs 30 --algorithm text \
 	  --algorithm text+input_rate=12.8 --algorithm 'text+layer_rates=(0.2,1.0)' --out input_rate.csv
+	$(BIN)/python benchmarks/reproduce_core.py --algorithm "iterated local search" \
+	  --algorithm "simulated annealing" --algorithm "tabu search" --out local_search.csv
 	$(BIN)/python benchmarks/integer_encoding.py
 
 clean:

@@ -13,7 +13,12 @@ from scipy import stats
 
 from anyorder import Binary, Categorical, Integer, Space, problems
 from anyorder.baselines import (
+    BOA,
+    CGA,
+    MIMIC,
+    PBIL,
     RLS,
+    UMDA,
     Baseline,
     FastOnePlusOneEA,
     HillClimber,
@@ -34,7 +39,13 @@ ALL = [
     IteratedLocalSearch,
     SimulatedAnnealing,
     TabuSearch,
+    UMDA,
+    PBIL,
+    CGA,
+    MIMIC,
+    BOA,
 ]
+POPULATIONS = (UMDA, PBIL, CGA, MIMIC, BOA)
 NAMED = Space(
     {
         "flag": Binary(),
@@ -112,6 +123,9 @@ def test_best_is_the_first_of_the_best(kind: type[Baseline]) -> None:
 def test_ask_gives_as_many_as_asked(kind: type[Baseline]) -> None:
     algorithm = kind(NAMELESS, seed=0)
     default = 10 if kind is RandomSearch else 1
+    if kind in POPULATIONS:  # a generation, or what it lacks: test_edas.py
+        default = len(kind(NAMELESS, seed=0).ask())
+        assert default > 1
     for n, expected in ((None, default), (1, 1), (4, 4), (25, 25)):
         x = algorithm.ask(n)
         assert x.shape == (expected, 4)

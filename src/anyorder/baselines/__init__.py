@@ -8,13 +8,21 @@ A new one is a subclass of `Baseline` in a file of its own.
 
 from anyorder.baselines.annealing import SimulatedAnnealing
 from anyorder.baselines.base import AskTell, Baseline, run
+from anyorder.baselines.boa import BOA
 from anyorder.baselines.hill_climber import HillClimber, IteratedLocalSearch
+from anyorder.baselines.mimic import MIMIC
 from anyorder.baselines.one_plus_one import RLS, FastOnePlusOneEA, OnePlusOneEA
 from anyorder.baselines.random_search import RandomSearch
 from anyorder.baselines.tabu import TabuSearch
+from anyorder.baselines.univariate import CGA, PBIL, UMDA
 
 __all__ = [
+    "BOA",
+    "CGA",
+    "MIMIC",
+    "PBIL",
     "RLS",
+    "UMDA",
     "AskTell",
     "Baseline",
     "FastOnePlusOneEA",
