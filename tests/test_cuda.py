@@ -307,6 +307,7 @@ def test_too_little_memory(monkeypatch):
     monkeypatch.setattr(engine, "device", torch.device("cuda"))
     with refused(MemoryError, "one run of 64 variables", "GiB on the GPU", "no run fits"):
         engine.runs_that_fit(10, 10**9)
+    assert engine.memory_of(1, 0) < engine.memory_of(1, 10**6) < engine.memory_of(2, 10**6)
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (2**34, 2**34))
     fitting = engine.runs_that_fit(10**6, 10_000)
     assert 1 <= fitting < 10**6

@@ -81,7 +81,9 @@ def create(name: str, layout: Layout, runs: int = 1) -> Engine:
     if name == "cuda":
         from .cuda import CudaEngine
 
-        return CudaEngine(layout)
+        engine = CudaEngine(layout)
+        engine.runs_that_fit(1, 0)  # or say how much memory it would take
+        return engine
     _check_memory(layout)
     if name == "reference":
         from .reference import ReferenceEngine
