@@ -6,6 +6,7 @@ import ast
 import json
 import math
 import platform
+import secrets
 import sys
 from collections.abc import Sequence
 from importlib import metadata
@@ -18,6 +19,7 @@ import numpy as np
 from . import problems
 from ._checks import cores
 from ._version import __version__
+from .compare import Comparison, compare, run_named
 from .config import PRESETS, Config, resolve
 from .loop import maximize
 from .policy import ENGINES, choose, make_layout, why_not
@@ -48,12 +50,14 @@ def main() -> None:
               help="Change one setting, for example beta=2; may be repeated.")  # fmt: skip
 @click.option("--engine", default="auto", show_default=True,
               type=click.Choice(["auto", *ENGINES]), help="What computes the policy.")  # fmt: skip
+@click.option("--algorithm", default="anyorder", show_default=True, metavar="NAME",
+              help="Another one: baseline:NAME, such as baseline:tabu.")  # fmt: skip
 @click.option("--plot", type=click.Path(dir_okay=False), help="Write a convergence figure here.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def solve(
     problem: str, n: int | None, k: int | None, d: int | None, kind: int | None,
     instance: int | None, budget: int, seed: int | None, preset: str, settings: tuple[str, ...],
-    engine: str, plot: str | None, as_json: bool,
+    engine: str, algorithm: str, plot: str | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Solve a built-in PROBLEM: a name such as nk, or a full one such as nk:n=64,k=2,seed=1.
 
@@ -65,6 +69,9 @@ def solve(
             problem, {key: value for key, value in given.items() if value is not None}
         )
         config = parse_config(preset, settings)
+        if algorithm != "anyorder":
+            _solve_otherwise(chosen, algorithm, budget, seed, plot, as_json)
+            return
         if plot is not None and not Path(plot).absolute().parent.is_dir():
             raise ValueError(f"--plot {plot}: there is no such folder")
         result = maximize(
@@ -86,6 +93,89 @@ def solve(
             raise click.ClickException(f"--plot {plot}: {error}") from error
     if result.stop_reason == "interrupted":
         sys.exit(130)
+
+
+def _solve_otherwise(
+    problem: problems.Problem, name: str, budget: int, seed: int | None, plot: str | None,
+    as_json: bool,
+) -> None:  # fmt: skip
+    """`solve` by a baseline."""
+    if not name.startswith("baseline:"):
+        raise ValueError(
+            f"--algorithm {name}, expected anyorder (--config has its presets) or baseline:NAME"
+        )
+    seed = secrets.randbits(32) if seed is None else seed
+    trace = run_named(name, problem, budget, seed)
+    best = np.maximum.accumulate(trace.values)
+    rows: dict[str, Any] = {
+        "problem": problem.name,
+        "best value": trace.best_value,
+        "evaluations": budget,
+        "algorithm": name,
+        "seed": seed,
+        "seconds": round(trace.seconds, 3),
+        "best": np.asarray(trace.best).tolist(),
+    }
+    if as_json:
+        every = [float(value) for value in best[99::100]]
+        keyed = {key.replace(" ", "_"): value for key, value in rows.items()}
+        click.echo(json.dumps({**keyed, "best_every_100": every, "version": __version__}))
+    else:
+        width = max(map(len, rows))
+        for key, value in rows.items():
+            shown = f"{value:.6g}" if key == "best value" else value
+            shown = _digits(problem.space, value) if key == "best" else shown
+            click.echo(f"{key:<{width}}  {shown}")
+    if plot is not None:
+        Comparison(problem.name, (name,), best[None, None], (trace.seconds,)).plot(plot)
+
+
+@main.command("compare")
+@click.argument("problem")
+@click.option("--algorithms", required=True, metavar="A,B,...",
+              help="anyorder, anyorder:PRESET or baseline:NAME, separated by commas.")  # fmt: skip
+@click.option("--runs", type=int, default=10, show_default=True, help="Runs of each.")
+@click.option("--budget", type=int, default=1_000, show_default=True, help="Evaluations of a run.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the first run.")
+@click.option("--engine", default="auto", show_default=True,
+              type=click.Choice(["auto", *ENGINES]), help="What computes our policy.")  # fmt: skip
+@click.option("--plot", type=click.Path(dir_okay=False), help="Write a convergence figure here.")
+@click.option("--json", "as_json", is_flag=True, help="Print the table as JSON.")
+def compare_command(
+    problem: str, algorithms: str, runs: int, budget: int, seed: int, engine: str,
+    plot: str | None, as_json: bool,
+) -> None:  # fmt: skip
+    """Run several algorithms on a built-in PROBLEM, with the same seeds and budget."""
+    from tqdm import tqdm
+
+    chosen = [name.strip() for name in algorithms.split(",")]
+    try:
+        if plot is not None and not Path(plot).absolute().parent.is_dir():
+            raise ValueError(f"--plot {plot}: there is no such folder")
+        instance = _problem(problem, {})
+        with tqdm(total=len(chosen) * runs, unit="run", disable=None, delay=2.0) as bar:
+            result = compare(instance, chosen, runs, budget, seed, engine, bar.update)
+    except (ValueError, TypeError) as error:
+        raise click.UsageError(str(error)) from error
+    except (RuntimeError, MemoryError, OSError) as error:
+        raise click.ClickException(str(error)) from error
+    rows = result.rows()
+    if as_json:
+        click.echo(json.dumps({"problem": result.problem, "runs": runs, "budget": budget,
+                               "seed": seed, "table": rows}))  # fmt: skip
+    else:
+        click.echo(f"{result.problem}, {runs} runs of {budget} evaluations, seeds from {seed}")
+        click.echo(f"{'algorithm':<32}{'mean':>12}{'sd':>12}{'rank':>6}{'p':>10}{'s a run':>9}")
+        for row in rows:
+            p = "" if row["p"] is None else f"{row['p']:.2g}"
+            click.echo(f"{row['algorithm']:<32}{row['mean']:>12.6g}{row['sd']:>12.3g}"
+                       f"{row['rank']:>6}{p:>10}{row['seconds']:>9.2f}")  # fmt: skip
+        click.echo("p: Mann-Whitney, two-sided, against rank 1")
+    if plot is not None:
+        try:
+            result.plot(plot)
+        except (ValueError, ImportError, OSError) as error:
+            raise click.ClickException(f"--plot {plot}: {error}") from error
 
 
 @main.command("problems")
@@ -151,11 +241,15 @@ def _as_text(problem: problems.Problem, preset: str, result: Result) -> str:
     return "\n".join(f"{name:<{width}}  {value}" for name, value in rows.items())
 
 
-def _short(result: Result, limit: int = 256) -> str:
+def _short(result: Result) -> str:
     if result.best is None:
         return "none"
-    single = np.max(result.history.space.cardinalities) <= 10  # a digit a variable
-    text = ("" if single else " ").join(map(str, result.best))
+    return _digits(result.history.space, result.best)
+
+
+def _digits(space: Space, point: Any, limit: int = 256) -> str:
+    single = np.max(space.cardinalities) <= 10  # a digit a variable
+    text = ("" if single else " ").join(map(str, point))
     return text if len(text) <= limit else f"{text[:limit]}... (--json has all of it)"
 
 

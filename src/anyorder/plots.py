@@ -74,13 +74,15 @@ def band(runs: Runs) -> Band:
 
 
 def averages(
-    runs: Mapping[str, Runs],
+    runs: Mapping[str, Runs | Band],
     path: str | os.PathLike[str] | None = None,
     title: str | None = None,
 ) -> Any:
     """Mean best value against evaluations; written to `path`, or returned as a figure."""
     figure, axes = _canvas()
-    bands = {label: band(batch) for label, batch in runs.items()}
+    bands = {
+        label: batch if isinstance(batch, Band) else band(batch) for label, batch in runs.items()
+    }
     for colour, (label, line) in zip(_colours(len(bands)), bands.items(), strict=True):
         low, high = line.mean - line.error, line.mean + line.error
         axes.plot(line.grid, line.mean, color=colour, linewidth=2.0, label=label)

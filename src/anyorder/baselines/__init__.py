@@ -32,5 +32,23 @@ __all__ = [
     "RandomSearch",
     "SimulatedAnnealing",
     "TabuSearch",
+    "registry",
     "run",
 ]
+
+# What the command line calls them.
+registry: dict[str, type[Baseline]] = {
+    "random": RandomSearch,
+    "rls": RLS,
+    "one-plus-one": OnePlusOneEA,
+    "fast-one-plus-one": FastOnePlusOneEA,
+    "hill-climber": HillClimber,
+    "iterated-local-search": IteratedLocalSearch,
+    "annealing": SimulatedAnnealing,
+    "tabu": TabuSearch,
+    "umda": UMDA,
+    "pbil": PBIL,
+    "cga": CGA,
+    "mimic": MIMIC,
+    "boa": BOA,
+}
