@@ -23,6 +23,7 @@ with_shared = pytest.mark.skipif(
 )
 
 
+NEEDS = {"pbo": "ioh", "features": "sklearn"}
 NASBENCH = SHARED.parent / "data" / "nasbench101.npz"
 if NASBENCH.is_file():
     os.environ.setdefault("ANYORDER_NASBENCH101", str(NASBENCH))
@@ -32,6 +33,10 @@ def small(name: str, n: int = 14) -> Problem:
     """The registered problem at a size that can be enumerated (14 is the least n of qubo)."""
     if name == "nasbench" and "ANYORDER_NASBENCH101" not in os.environ:
         pytest.skip("the table of NAS-Bench-101 is not there")
+    if name in NEEDS:
+        pytest.importorskip(NEEDS[name])
+    if name == "features":  # four of them, so that every subset is scored once
+        return problems.make(name, data="iris")
     return problems.make(name, **({"n": n} if "n" in problems.registry[name].parameters else {}))
 
 

@@ -1,0 +1,119 @@
+"""PBO: the 25 pseudo-Boolean problems of IOHprofiler, computed by its package `ioh`.
+
+Doerr, Ye, Horesh, Wang, Shir, Bäck, "Benchmarking discrete optimization heuristics with
+IOHprofiler", Applied Soft Computing 88 (2020).
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anyorder._checks import integer
+from anyorder.problems.base import Problem
+from anyorder.space import Space
+
+_MOST_BITS = 20_000  # NKLandscapes takes a second to make, and time grows with the square
+_MOST_INSTANCE = 2**31 - 1
+_SQUARE = {20, 21, 23}  # IsingTorus would silently leave out bits, the others raise
+# All but LABS, MIS, NQueens, ConcatenatedTrap and NKLandscapes.
+_OPTIMUM_IS_TRUE = {*range(1, 18), 19, 20, 21}
+
+
+class Pbo(Problem):
+    """A problem of PBO; see `pbo`, which makes it.
+
+    Attributes
+    ----------
+    function : its number, 1 to 25.
+    instance : which of its instances.
+    """
+
+    def __init__(self, function: str | int, n: int, instance: int) -> None:
+        ioh = _package()
+        self.function, label = _found(function, ioh.ProblemClass.PBO.problems)
+        # LABS divides by the autocorrelations of its bits, and one bit has none
+        n = integer("n", n, 2 if self.function == 18 else 1, _MOST_BITS)
+        self.instance = integer("instance", instance, 1, _MOST_INSTANCE)
+        if self.function in _SQUARE and math.isqrt(n) ** 2 != n:
+            raise ValueError(f"n is {n}, expected a square number for {label}")
+        self._n, self._ioh = n, None
+        optimum = float(self._built().optimum.y) if self._knows_optimum() else None
+        super().__init__(
+            f"pbo:function={label},n={n},instance={self.instance}",
+            Space.binary(n),
+            optimum=optimum,
+            source=None if optimum is None else "the optimum that IOHprofiler states",
+        )
+
+    def __getstate__(self) -> dict[str, Any]:
+        # ioh's objects do not pickle; a copy makes its own.
+        return {**super().__getstate__(), "_ioh": None}
+
+    def _values(self, points: NDArray[Any]) -> NDArray[np.float64]:
+        # ioh reads lists faster than arrays
+        return np.array(self._built()(points.tolist()), dtype=np.float64)
+
+    def _built(self) -> Any:
+        if self._ioh is None:
+            ioh = _package()
+            self._ioh = ioh.get_problem(self.function, self.instance, self._n, ioh.ProblemClass.PBO)
+        return self._ioh
+
+    def _knows_optimum(self) -> bool:
+        """Whether what ioh states is the maximum: for some problems and sizes it is not."""
+        if self.function == 22:  # transformed as if it were a point's value
+            return self.instance == 1
+        if self.function == 23:  # on boards of 2 x 2 and 3 x 3 so many queens do not fit
+            return self._n not in (4, 9)
+        if self.function == 24:  # the value of all ones, which is not the best with a rest
+            return self._n % 5 == 0 or self._n < 5
+        return self.function in _OPTIMUM_IS_TRUE
+
+
+def pbo(function: str | int = "LABS", n: int = 64, instance: int = 1) -> Pbo:
+    """A problem of PBO by its name or number, on n bits; needs ``pip install 'anyorder[pbo]'``.
+
+    1 OneMax, 2 LeadingOnes, 3 Linear, 4 to 10 and 11 to 17 the W-model on OneMax and LeadingOnes
+    (Dummy1, Dummy2, Neutrality, Epistasis, Ruggedness1 to 3), 18 LABS, 19 IsingRing, 20 IsingTorus,
+    21 IsingTriangular, 22 MIS, 23 NQueens, 24 ConcatenatedTrap, 25 NKLandscapes. 20, 21 and 23
+    want a square number of bits.
+
+    Instance 1 is the function itself. In others the values are scaled and shifted, and bits flipped
+    (2 to 50) or reordered (51 to 100). The optimum is what ioh states where that is true, else
+    None: always for LABS and NKLandscapes, for MIS beyond instance 1, for NQueens of 4 and 9 bits,
+    and for ConcatenatedTrap where 5 does not divide n: there ioh's last block overlaps others.
+    """
+    return Pbo(function, n, instance)
+
+
+def _package() -> Any:
+    try:
+        import ioh
+    except ImportError as error:
+        raise ImportError(
+            "PBO problems need IOHprofiler: pip install 'anyorder[pbo]'", name="ioh"
+        ) from error
+    return ioh
+
+
+def _found(function: str | int, known: dict[int, str]) -> tuple[int, str]:
+    """Number and name of a function that is given by either."""
+    if not isinstance(function, str):
+        number = integer("function", function, 1, len(known))
+        return number, known[number]
+    text = function.strip().lower()
+    numbers = {name.lower(): number for number, name in known.items()}
+    number = int(text) if text.isdecimal() and len(text) < 4 else numbers.get(text, 0)
+    if number not in known:
+        nearest = difflib.get_close_matches(text, numbers, n=1, cutoff=0.5)
+        hint = f"; did you mean {known[numbers[nearest[0]]]!r}?" if nearest else ""
+        raise ValueError(
+            f"function is {function!r}, expected 1 to {len(known)} or one of "
+            f"{', '.join(known.values())}{hint}"
+        )
+    return number, known[number]
