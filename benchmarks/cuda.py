@@ -177,7 +177,7 @@ def auto() -> None:
             def solve(budget: int, space: Any = space, engine: str = engine) -> float:
                 result = ao.maximize(
                     lambda x: x.sum(axis=1), space, budget, seed=0, engine=engine, vectorized=True,
-                    progress=False,
+                    progress=False, cache=False,
                 )  # fmt: skip
                 return result.seconds
 

@@ -59,7 +59,7 @@ def one_run(job: tuple[str, str, int]) -> dict[str, Any]:
     space = ao.Space([ao.Integer(0, TOP)] * N)
     config = ao.Config(integer_encoding=encoding)
     result = ao.maximize(
-        f, space, MARKS[-1], seed=seed, config=config, vectorized=True, progress=False
+        f, space, MARKS[-1], seed=seed, config=config, vectorized=True, progress=False, cache=False
     )
     best = result.history.best
     row: dict[str, Any] = {"problem": name, "encoding": encoding, "seed": seed}

@@ -51,7 +51,7 @@ def one_run(job: tuple[str, int, int, int, int]) -> dict[str, Any]:
         result = ao.maximize(
             problem.evaluate, problem.space, BUDGET, seed=seed,
             config=parse_config(preset, settings),
-            vectorized=True, progress=False,
+            vectorized=True, progress=False, cache=False,
         )  # fmt: skip
         best, restarts = result.history.best, len(result.history.restarts)
     row: dict[str, Any] = {

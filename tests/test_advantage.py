@@ -25,8 +25,9 @@ NAN, INF = np.nan, np.inf
         ([5, 5, 5], "sort", [0, 1, 2]),
         ([-INF, 0, INF], "strict", [2, 1, 0]),
         ([-INF, NAN, 0], "strict", [1, 2, 0]),  # a failure is below every success
-        ([NAN, NAN, 0], "strict", [1, 1, 0]),
-        ([NAN, NAN, NAN], "average", [1, 1, 1]),
+        ([NAN, NAN, 0], "strict", [2, 2, 0]),  # and all failures are last: none is reinforced
+        ([NAN, NAN, 0], "sort", [2, 2, 0]),
+        ([NAN, NAN, NAN], "average", [2, 2, 2]),
     ],
 )
 def test_ranks(values: list[float], ties: str, expected: list[float]) -> None:

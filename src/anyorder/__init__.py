@@ -12,7 +12,8 @@ What is named here is the public interface; nothing else is.
 from . import baselines, problems
 from ._version import __version__
 from .config import PRESETS, Config
-from .loop import maximize, minimize
+from .failures import STATUSES, Infeasible, StudyError
+from .loop import maximize, minimize, resume
 from .many import solve_many
 from .optimizer import Optimizer
 from .result import History, Result, Run, Runs
@@ -21,20 +22,24 @@ from .variables import Binary, Categorical, Integer
 
 __all__ = [
     "PRESETS",
+    "STATUSES",
     "Binary",
     "Categorical",
     "Config",
     "History",
+    "Infeasible",
     "Integer",
     "Optimizer",
     "Result",
     "Run",
     "Runs",
     "Space",
+    "StudyError",
     "__version__",
     "baselines",
     "maximize",
     "minimize",
     "problems",
+    "resume",
     "solve_many",
 ]

@@ -53,6 +53,13 @@ class Waiting:
             del self._pending[key]
         return candidate
 
+    def forget(self, first: int) -> None:
+        """Drop the pending candidates from this number on."""
+        for key, queue in list(self._pending.items()):
+            queue[:] = [candidate for candidate in queue if candidate.number < first]
+            if not queue:
+                del self._pending[key]
+
     def take(self, size: int) -> list[Candidate]:
         """The `size` oldest of those answered: the order in which they came does not matter."""
         self.answered.sort(key=lambda candidate: candidate.number)

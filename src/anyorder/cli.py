@@ -76,11 +76,11 @@ def solve(
             raise ValueError(f"--plot {plot}: there is no such folder")
         result = maximize(
             chosen.evaluate, chosen.space, budget, seed=seed, config=config, engine=engine,
-            vectorized=True,
+            vectorized=True, cache=False,
         )  # fmt: skip
     except (ValueError, TypeError) as error:
         raise click.UsageError(str(error)) from error
-    except (RuntimeError, MemoryError, OSError) as error:
+    except (RuntimeError, MemoryError, OSError, ImportError) as error:
         raise click.ClickException(str(error)) from error
     if as_json:
         click.echo(json.dumps(_as_json(chosen, preset, result), allow_nan=False))
@@ -157,7 +157,7 @@ def compare_command(
             result = compare(instance, chosen, runs, budget, seed, engine, bar.update)
     except (ValueError, TypeError) as error:
         raise click.UsageError(str(error)) from error
-    except (RuntimeError, MemoryError, OSError) as error:
+    except (RuntimeError, MemoryError, OSError, ImportError) as error:
         raise click.ClickException(str(error)) from error
     rows = result.rows()
     if as_json:

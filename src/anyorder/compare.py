@@ -58,7 +58,7 @@ def run_named(name: str, problem: Problem, budget: int, seed: int, engine: str =
     if kind == "anyorder":
         result = maximize(
             problem.evaluate, problem.space, budget, seed=seed, config=detail or "default",
-            engine=engine, vectorized=True, progress=False,
+            engine=engine, vectorized=True, progress=False, cache=False,
         )  # fmt: skip
         if result.stop_reason == "interrupted":
             raise KeyboardInterrupt

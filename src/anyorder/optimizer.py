@@ -87,6 +87,7 @@ class Optimizer:
         self._waiting = Waiting()
         self._best: Codes | None = None
         self._best_value = -np.inf
+        self._last_probs: npt.NDArray[np.floating] | None = None
 
     # --- what can be seen -----------------------------------------------------------------------
 
@@ -124,6 +125,18 @@ class Optimizer:
     def diversity(self) -> float:
         """Share of the last generation's values that differ from its best candidate's."""
         return self._diversity
+
+    @property
+    def entropy(self) -> float:
+        """How undecided the policy is, from 1 (all values alike) to 0 (one point).
+
+        The mean entropy of the distributions that the last candidates were drawn from.
+        """
+        most = float(np.log(self.space.cardinalities).sum())
+        if self._last_probs is None or most == 0:
+            return 1.0
+        p = self._last_probs.astype(np.float64)
+        return float(-(p * np.log(np.maximum(p, 1e-300))).sum() / (len(p) * most))
 
     # --- ask and tell ---------------------------------------------------------------------------
 
@@ -167,9 +180,19 @@ class Optimizer:
                 Candidate(self._asked + k, self._generation, self._drawn + k, codes[k], probs[k])
             )
         del self._suggested[:count]
+        self._last_probs = probs
         self._drawn += count
         self._asked += count
         return codes
+
+    def _redraw(self, codes: Codes) -> None:
+        """Put other points in the place of the last ones drawn, as if they had been suggested."""
+        count = len(codes)
+        self._drawn -= count
+        self._asked -= count
+        self._waiting.forget(self._asked)
+        self._suggested[:0] = list(codes)
+        self._draw(count)
 
     def suggest(self, candidate: Any) -> None:
         """Put a point of your own into what `ask` gives next, ahead of what the policy draws.

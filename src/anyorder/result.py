@@ -7,6 +7,8 @@ import math
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
 from typing import Any, overload
 
 import numpy as np
@@ -18,19 +20,27 @@ from .space import Space
 
 @dataclass(frozen=True, eq=False)
 class History:
-    """Every evaluation of a run, in order.
+    """Every candidate of a run that was answered, in the order the optimiser was told.
 
     Attributes
     ----------
     values
-        What the function gave, `(evaluations,)`.
+        What the function gave; NaN where it failed.
     codes
-        The points as indices of their values, `(evaluations, n)`; `points` gives them as the
-        function saw them.
+        The points as indices of their values, `(entries, n)`; `points` gives them as the function
+        saw them.
     generations
         How often the policy had trained when each was asked for.
     restarts
-        The numbers of evaluations after which the policy was started afresh.
+        The numbers of entries after which the policy was started afresh.
+    statuses
+        How each ended, as an index of `anyorder.STATUSES`; 0 is "ok".
+    cached
+        Where the value was known already, or the constraint refused the point: nothing was paid.
+    seconds
+        How long each took; 0 where nothing was paid.
+    errors
+        What went wrong, by position.
     """
 
     space: Space = field(repr=False)
@@ -39,6 +49,10 @@ class History:
     codes: npt.NDArray[np.int32]
     generations: npt.NDArray[np.int64]
     restarts: tuple[int, ...]
+    statuses: npt.NDArray[np.uint8]
+    cached: npt.NDArray[np.bool_]
+    seconds: npt.NDArray[np.float64]
+    errors: dict[int, str]
 
     def __len__(self) -> int:
         return len(self.values)
@@ -50,8 +64,8 @@ class History:
 
     @property
     def best(self) -> npt.NDArray[np.float64]:
-        """The best value so far, after each evaluation."""
-        best = np.maximum if self.maximized else np.minimum
+        """The best value so far, after each; NaN before the first that has one."""
+        best = np.fmax if self.maximized else np.fmin
         return np.asarray(best.accumulate(self.values))
 
 
@@ -64,28 +78,46 @@ class Result:
     best, best_value
         The best point found, as the function saw it, and its value.
     history
-        Every evaluation.
+        Every candidate that was answered; read from the study where there is one.
+    evaluations, failures
+        How many evaluations were paid for, and how many of those gave no value.
     stop_reason
-        "budget", "target", "callback" or "interrupted".
+        "budget", "target", "callback", "time", "patience", "collapsed", "interrupted", or
+        "exhausted": nothing drawn for long was new (see `maximize`).
     seed, config, engine
         What it takes to run it again.
     seconds
-        Wall time, the function's included.
+        Wall time of this call, the function's included.
+    study
+        The file it is kept in, or None.
     """
 
     best: Any
     best_value: float
-    history: History
+    evaluations: int
+    failures: int
     stop_reason: str
     seed: int
     config: Config
     engine: str
     seconds: float
+    study: Path | None = None
+    _history: History | None = field(default=None, repr=False)
+
+    @cached_property
+    def history(self) -> History:
+        """Every candidate that was answered."""
+        if self._history is not None:
+            return self._history
+        from .study import load
+
+        return load(self.study)  # type: ignore[arg-type]  # there is one or the other
 
     def __repr__(self) -> str:
+        failed = f", {self.failures} failed" if self.failures else ""
         return (
-            f"<Result: best value {self.best_value:.6g} after {len(self.history)} evaluations, "
-            f"{len(self.history.restarts)} restarts, stopped by {self.stop_reason}>"
+            f"<Result: best value {self.best_value:.6g} after {self.evaluations} evaluations"
+            f"{failed}, stopped by {self.stop_reason}>"
         )
 
     def plot(self, path: str | os.PathLike[str] | None = None) -> Any:

@@ -11,7 +11,10 @@ Floats = npt.NDArray[np.float64]
 
 
 def ranks(values: Floats, ties: str) -> Floats:
-    """rk(x): how many candidates are better; 0 is the best. NaN (a failure) is below -inf.
+    """rk(x): how many candidates are better; 0 is the best.
+
+    NaN is a failure: all of them share the last rank, however many there are, so that none is
+    ever reinforced.
 
     Candidates are along the last axis; axes before it are runs.
 
@@ -28,7 +31,7 @@ def ranks(values: Floats, ties: str) -> Floats:
         result += np.tril(equal, -1).sum(axis=-1)  # the equals that come earlier
     elif ties == "average":
         result += (equal.sum(axis=-1) - 1) / 2
-    return result
+    return np.where(failed, values.shape[-1] - 1.0, result)
 
 
 def advantages(values: Floats, utility: Sequence[float], ties: str) -> Floats:

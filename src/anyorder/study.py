@@ -1,0 +1,510 @@
+"""The durable record of a run: one SQLite file, from which the run goes on bit for bit.
+
+A candidate is written before it is sent out, an answer before it is told. The optimiser draws the
+same candidates from the same state, so a run is continued by drawing again from the last state kept
+and taking the answers that are there; a state is kept now and then, only to make that short.
+
+    settings     what the run was begun with, as JSON
+    candidates   in the order they were drawn:
+                   number      of all the run's candidates
+                   after       how many answers had been told when it was drawn
+                   generation  whose policy it was drawn from
+                   point       its codes, packed
+                   place       of its answer among all answers, in the order they are told
+                   status      how it ended, an index of failures.STATUSES; NULL: not yet
+                   value       NULL where it failed
+                   paid        1 where it was evaluated; 0: known already, or rejected
+                   tries, seconds, error
+    state        the optimiser's state after so many candidates and answers
+
+Nothing in it is code, and nothing in it is run. Without a path it all stays in memory.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import logging
+import os
+import sqlite3
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from ._version import __version__
+from .failures import OK, StudyError
+from .result import History
+from .space import Space
+
+FORMAT, VERSION = "anyorder-study", 1
+_APPLICATION = 0x616E796F  # "anyo", in the file's header
+_SYNC_EVERY = 1.0  # seconds: what a power cut may cost
+_MAY_DIFFER = ("engine", "budget")
+_LARGEST_STATE = 900_000_000  # bytes: SQLite's limit is 1e9
+
+_TABLES = """
+CREATE TABLE settings (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE candidates (
+    number INTEGER PRIMARY KEY, after INTEGER NOT NULL, generation INTEGER NOT NULL,
+    point BLOB NOT NULL, place INTEGER, status INTEGER, value REAL, paid INTEGER,
+    tries INTEGER, seconds REAL, error TEXT);
+CREATE INDEX known ON candidates (point) WHERE paid;
+CREATE TABLE state (
+    id INTEGER PRIMARY KEY, drawn INTEGER NOT NULL, told INTEGER NOT NULL, arrays BLOB NOT NULL);
+"""
+
+logger = logging.getLogger("anyorder")
+
+
+class Row(NamedTuple):
+    """A candidate as it was recorded."""
+
+    number: int
+    after: int
+    point: bytes
+    place: int | None
+    status: int | None
+    value: float | None
+    paid: int | None
+
+    def answer(self) -> Answer:
+        """Its answer, where it has one."""
+        status = OK if self.status is None else self.status
+        return Answer(status, np.nan if self.value is None else self.value, bool(self.paid))
+
+
+class Answer(NamedTuple):
+    """What became of a candidate."""
+
+    status: int
+    value: float  # NaN where it failed
+    paid: bool
+    tries: int = 1
+    seconds: float = 0.0
+    error: str | None = None
+
+
+class Packing:
+    """Points as bytes: bits where all variables are binary, else the smallest integers that do."""
+
+    def __init__(self, space: Space) -> None:
+        most = int(space.cardinalities.max())
+        self._n, self._bits = len(space), most <= 2
+        self._type = np.dtype(np.uint8 if most <= 256 else "<u2" if most <= 65536 else "<u4")
+
+    def pack(self, codes: npt.NDArray[Any]) -> list[bytes]:
+        """One entry for each row."""
+        if self._bits:
+            return [row.tobytes() for row in np.packbits(codes.astype(np.uint8), axis=1)]
+        return [row.tobytes() for row in codes.astype(self._type)]
+
+    def unpack(self, points: Iterable[bytes]) -> npt.NDArray[np.int32]:
+        """The codes, a row for each."""
+        joined = b"".join(points)
+        if self._bits:
+            rows = np.frombuffer(joined, np.uint8).reshape(-1, (self._n + 7) // 8)
+            return np.unpackbits(rows, axis=1, count=self._n).astype(np.int32)
+        return np.frombuffer(joined, self._type).reshape(-1, self._n).astype(np.int32)
+
+
+class Study:
+    """A study that is being written. One process writes, any number read.
+
+    Parameters
+    ----------
+    path
+        A file, made if there is none; None for memory.
+    space
+        That of its points.
+    settings
+        What the run is begun with, JSON-able. A study that exists must have been begun with the
+        same, but for those of `_MAY_DIFFER`.
+    seed_given
+        Whether the seed was asked for, and so must be the same as well.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str] | None,
+        space: Space,
+        settings: Mapping[str, Any],
+        seed_given: bool = True,
+    ) -> None:
+        self.space, self.packing = space, Packing(space)
+        self.path = None if path is None else Path(path).absolute()
+        self._owner: sqlite3.Connection | None = None
+        self._synced = time.monotonic()
+        self.fresh = True
+        if self.path is None:
+            self._database = sqlite3.connect(":memory:", isolation_level=None)
+        else:
+            if not self.path.parent.is_dir():
+                raise StudyError(f"study {self.path}: there is no such folder")
+            _is_study(self.path)  # refuse before anything is written beside it
+            self._owner = _claim(self.path)
+            try:
+                with _clear(self.path):
+                    self._database = _connect(self.path)
+                    self.fresh = _is_empty(self._database)
+            except BaseException:
+                self._release()
+                raise
+        try:
+            with _clear(self.path):
+                self._begin(settings, seed_given)
+        except BaseException:
+            self.close()
+            raise
+
+    def _begin(self, settings: Mapping[str, Any], seed_given: bool) -> None:
+        database = self._database
+        if self.path is not None:
+            database.execute("PRAGMA journal_mode=WAL")
+        settings = json.loads(json.dumps(dict(settings)))  # as they will be read
+        database.execute("BEGIN IMMEDIATE")
+        if self.fresh:
+            for statement in _TABLES.split(";"):
+                database.execute(statement)
+            database.execute(f"PRAGMA application_id={_APPLICATION}")
+            database.execute(f"PRAGMA user_version={VERSION}")
+            self.settings = {"library": __version__, **settings}
+        else:
+            self.settings = read_settings(database)
+            self._compare(settings, seed_given)
+        rows = [(name, json.dumps(value)) for name, value in self.settings.items()]
+        database.executemany("INSERT OR REPLACE INTO settings VALUES (?, ?)", rows)
+        database.execute("COMMIT")
+
+    def _compare(self, settings: Mapping[str, Any], seed_given: bool) -> None:
+        for name, value in settings.items():
+            had = self.settings.get(name)
+            if value == had or name in _MAY_DIFFER or (name == "seed" and not seed_given):
+                continue
+            raise ValueError(
+                f"study {self.path} was begun with {name} {_short(had)}, this call has "
+                f"{_short(value)}: give the same, or another file"
+            )
+        self.settings["budget"] = settings["budget"]
+
+    # --- writing --------------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def writing(self) -> Iterator[None]:
+        """A transaction: on the disk, or at least in the system's hands, when it ends."""
+        with _clear(self.path):
+            due = self.path is not None and time.monotonic() - self._synced > _SYNC_EVERY
+            if due:
+                self._database.execute("PRAGMA synchronous=FULL")
+            self._database.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+            except BaseException:
+                with contextlib.suppress(sqlite3.Error):
+                    self._database.execute("ROLLBACK")
+                raise
+            self._database.execute("COMMIT")
+            if due:
+                self._database.execute("PRAGMA synchronous=NORMAL")
+                self._synced = time.monotonic()
+
+    def add(self, first: int, after: int, generation: int, points: list[bytes]) -> None:
+        """Record candidates that are about to be sent out; within `writing`."""
+        self._database.executemany(
+            "INSERT INTO candidates (number, after, generation, point) VALUES (?, ?, ?, ?)",
+            [(first + k, after, generation, point) for k, point in enumerate(points)],
+        )
+
+    def answer(self, number: int, place: int, answer: Answer) -> None:
+        """Record an answer that is about to be told; within `writing`."""
+        value = None if np.isnan(answer.value) else answer.value
+        self._database.execute(
+            "UPDATE candidates SET place=?, status=?, value=?, paid=?, tries=?, seconds=?, error=? "
+            "WHERE number=?",
+            (place, answer.status, value, answer.paid, answer.tries, answer.seconds, answer.error,
+             number),
+        )  # fmt: skip
+
+    def keep_state(self, state: Mapping[str, npt.NDArray[Any]], drawn: int, told: int) -> None:
+        """Keep the optimiser's state, in the place of the last."""
+        buffer = io.BytesIO()
+        np.savez(buffer, **state)  # type: ignore[arg-type]
+        if buffer.tell() > _LARGEST_STATE:
+            logger.warning("the policy is too large to be kept in the study: resuming will replay")
+            return
+        with self.writing():
+            self._database.execute(
+                "INSERT OR REPLACE INTO state VALUES (0, ?, ?, ?)",
+                (drawn, told, buffer.getbuffer()),
+            )
+
+    # --- reading --------------------------------------------------------------------------------
+
+    def find(self, point: bytes) -> tuple[int, float] | None:
+        """Status and value of a point that has been evaluated: the mean, if more than once."""
+        rows = self._database.execute(
+            "SELECT status, value FROM candidates WHERE point=? AND paid", (point,)
+        ).fetchall()
+        if not rows:
+            return None
+        values = [value for _, value in rows if value is not None]
+        return (OK, sum(values) / len(values)) if values else (rows[0][0], np.nan)
+
+    def mean(self, point: bytes, place: int) -> float:
+        """The mean of a point's values that are told up to a place."""
+        query = "SELECT avg(value) FROM candidates WHERE point=? AND paid AND place<=?"
+        (mean,) = self._database.execute(query, (point, place)).fetchone()
+        return float(mean)
+
+    def best_mean(self, sign: float) -> tuple[bytes, float] | None:
+        """The point whose values have the best mean, and that mean."""
+        order = "DESC" if sign > 0 else "ASC"
+        query = "SELECT point, avg(value) AS mean FROM candidates WHERE paid AND value IS NOT NULL "
+        row = self._database.execute(f"{query} GROUP BY point ORDER BY mean {order}").fetchone()
+        return None if row is None else (row[0], row[1])
+
+    def recorded(self, first: int, told: int) -> list[Row]:
+        """The candidates from number `first` on, and older ones answered from place `told` on."""
+        rows = self._database.execute(
+            "SELECT number, after, point, place, status, value, paid FROM candidates "
+            "WHERE number >= ? OR place >= ? OR place IS NULL ORDER BY number",
+            (first, told),
+        )
+        return [Row(*row) for row in rows]
+
+    def counts(self) -> tuple[int, int, int]:
+        """How many evaluations were paid for, how many of those failed, how many points known."""
+        (paid, failed), (distinct,) = (
+            self._database.execute(query).fetchone()
+            for query in (
+                "SELECT count(*), coalesce(sum(status != 0), 0) FROM candidates WHERE paid",
+                "SELECT count(DISTINCT point) FROM candidates WHERE paid",
+            )
+        )
+        return paid, failed, distinct
+
+    def last_improvement(self, sign: float) -> int:
+        """After how many paid evaluations the best value was last improved."""
+        best, improved = -np.inf, 0
+        rows = self._database.execute("SELECT value FROM candidates WHERE paid ORDER BY place")
+        for paid, (value,) in enumerate(rows, 1):
+            if value is not None and sign * value > best:
+                best, improved = sign * value, paid
+        return improved
+
+    def state(self) -> tuple[dict[str, npt.NDArray[Any]], int, int] | None:
+        """The last state kept, after how many candidates and how many answers."""
+        return read_state(self._database, self.path)
+
+    def history(self, restarts: tuple[int, ...]) -> History:
+        """All answers so far."""
+        return read_history(self._database, self.space, self.settings["direction"], restarts)
+
+    def close(self) -> None:
+        """Let others have it."""
+        with contextlib.suppress(sqlite3.Error):
+            self._database.close()
+        self._release()
+
+    def _release(self) -> None:
+        if self._owner is None or self.path is None:
+            return
+        _owner_file(self.path).unlink(missing_ok=True)  # while it is ours
+        self._owner.close()
+        self._owner = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+
+# --- reading only -------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def opened(path: str | os.PathLike[str]) -> Iterator[sqlite3.Connection]:
+    """A study to read, while it is being written or not; nothing in it is changed."""
+    file = Path(path).absolute()
+    if not _is_study(file):
+        raise StudyError(f"there is no study {file}")
+    with _clear(file):
+        # Only who may write can clear away what sharing with a writer leaves beside the file; where
+        # nobody can, there is no writer.
+        writable = os.access(file.parent, os.W_OK) and os.access(file, os.W_OK)
+        mode = "mode=rw" if writable else "immutable=1"
+        database = sqlite3.connect(f"{file.as_uri()}?{mode}", uri=True, isolation_level=None)
+        try:
+            database.execute("PRAGMA query_only=ON")
+            _check_version(database, file)
+            yield database
+        finally:
+            database.close()
+
+
+def load(path: str | os.PathLike[str]) -> History:
+    """The history of a study."""
+    with opened(path) as database:
+        settings = read_settings(database)
+        space = Space.from_dict(settings["space"])
+        return read_history(database, space, settings["direction"], read_restarts(database))
+
+
+def read_restarts(database: sqlite3.Connection) -> tuple[int, ...]:
+    """After how many answers the policy was started afresh, as far as the last state knows."""
+    kept = read_state(database, None)
+    return () if kept is None else tuple(json.loads(str(kept[0]["header"]))["restarts"])
+
+
+def read_settings(database: sqlite3.Connection) -> dict[str, Any]:
+    """What a study was begun with."""
+    return {
+        name: json.loads(value)
+        for name, value in database.execute("SELECT name, value FROM settings")
+    }
+
+
+def read_state(
+    database: sqlite3.Connection, path: Path | None
+) -> tuple[dict[str, npt.NDArray[Any]], int, int] | None:
+    """The last state kept, after how many candidates and how many answers."""
+    row = database.execute("SELECT arrays, drawn, told FROM state").fetchone()
+    if row is None:
+        return None
+    try:
+        with np.load(io.BytesIO(row[0]), allow_pickle=False) as arrays:
+            return dict(arrays), row[1], row[2]
+    except (ValueError, OSError, EOFError) as error:
+        raise StudyError(f"study {path}: its state is damaged: {error}") from error
+
+
+def read_history(
+    database: sqlite3.Connection, space: Space, direction: str, restarts: tuple[int, ...]
+) -> History:
+    """All answers of a study, in the order they were told."""
+    packing = Packing(space)
+    rows = database.execute(
+        "SELECT point, value, generation, status, paid, seconds, error FROM candidates "
+        "WHERE status IS NOT NULL ORDER BY place"
+    )
+    kept: list[tuple[Any, ...]] = rows.fetchall()
+    points, values, generations, statuses, paid, seconds, errors = (
+        zip(*kept, strict=True) if kept else ((),) * 7
+    )
+    return History(
+        space=space,
+        maximized=direction == "maximize",
+        values=np.array(values, np.float64),  # None becomes NaN
+        codes=packing.unpack(points),
+        generations=np.array(generations, np.int64),
+        restarts=restarts,
+        statuses=np.array(statuses, np.uint8),
+        cached=~np.array(paid, np.bool_),
+        seconds=np.array(seconds, np.float64),
+        errors={k: text for k, text in enumerate(errors) if text is not None},
+    )
+
+
+def _short(value: Any) -> str:
+    text = json.dumps(value)
+    return text if len(text) <= 200 else f"{text[:200]}..."
+
+
+# --- the file -----------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def _clear(path: Path | None) -> Iterator[None]:
+    """Turns what SQLite says into what the user needs to know."""
+    try:
+        yield
+    except (sqlite3.Error, json.JSONDecodeError) as error:
+        text = str(error)
+        hint = ""
+        if "full" in text or "disk I/O" in text:
+            hint = "; what was written before is safe: make room, and the same call goes on"
+        elif "readonly" in text or "read-only" in text:
+            hint = "; the file or its folder cannot be written"
+        elif "malformed" in text or "not a database" in text or "no such" in text:
+            hint = "; the file is damaged: `anyorder show --csv` saves what can still be read"
+        raise StudyError(f"study {path}: {text}{hint}") from error
+
+
+def _is_study(path: Path) -> bool:
+    """Whether there is a study; a file of another kind is refused."""
+    try:
+        with path.open("rb") as file:
+            head = file.read(100)
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        raise StudyError(f"study {path}: {error.strerror}") from error
+    if not head:  # made, and nothing written yet
+        return False
+    if not head.startswith(b"SQLite format 3\0"):
+        raise StudyError(f"{path} is not a study of anyorder, and is left as it is")
+    return True
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    database = sqlite3.connect(path, isolation_level=None, timeout=60.0)
+    try:
+        database.execute("PRAGMA synchronous=NORMAL")
+        if not _is_empty(database):
+            _check_version(database, path)
+    except BaseException:
+        database.close()
+        raise
+    return database
+
+
+def _is_empty(database: sqlite3.Connection) -> bool:
+    """Whether nothing has been written: whoever began it was stopped before the first line."""
+    (application,) = database.execute("PRAGMA application_id").fetchone()
+    (tables,) = database.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    return not application and not tables
+
+
+def _check_version(database: sqlite3.Connection, path: Path) -> None:
+    (application,) = database.execute("PRAGMA application_id").fetchone()
+    (version,) = database.execute("PRAGMA user_version").fetchone()
+    if application != _APPLICATION:
+        raise StudyError(f"{path} is not a study of anyorder, and is left as it is")
+    if version != VERSION:
+        raise StudyError(
+            f"study {path} has format {version}; this is anyorder {__version__}, which reads "
+            f"format {VERSION}"
+        )
+
+
+def _owner_file(path: Path) -> Path:
+    return path.with_name(path.name + "-owner")
+
+
+def _claim(path: Path) -> sqlite3.Connection:
+    """Be the one who writes: a lock that the system takes back when this process ends."""
+    file = _owner_file(path)
+    while True:
+        try:
+            file.touch()
+            before = file.stat().st_ino
+            owner = sqlite3.connect(file, isolation_level=None, timeout=0.0)
+        except (OSError, sqlite3.Error) as error:
+            raise StudyError(f"study {path}: its folder cannot be written: {error}") from error
+        try:
+            owner.execute("BEGIN EXCLUSIVE")
+        except sqlite3.Error as error:
+            owner.close()
+            if "locked" in str(error):
+                raise StudyError(f"study {path} is being written by another process") from None
+            raise StudyError(f"study {path}: {error}") from error
+        # Its last owner may have taken the file away between the two.
+        with contextlib.suppress(FileNotFoundError):
+            if file.stat().st_ino == before:
+                return owner
+        owner.close()
