@@ -33,6 +33,7 @@ ALGORITHMS: dict[str, tuple[Any, dict[str, Any]]] = {
     "MIMIC": (ao.baselines.MIMIC, {}),
     "BOA": (ao.baselines.BOA, {}),
     "BOA, population 500": (ao.baselines.BOA, {"population": 500}),
+    "P3": (ao.baselines.P3, {}),
     "UMDA": (ao.baselines.UMDA, {}),
     "cGA": (ao.baselines.CGA, {}),
     "RLS": (ao.baselines.RLS, {}),

@@ -16,6 +16,7 @@ from anyorder.baselines import (
     BOA,
     CGA,
     MIMIC,
+    P3,
     PBIL,
     RLS,
     UMDA,
@@ -44,6 +45,7 @@ ALL = [
     CGA,
     MIMIC,
     BOA,
+    P3,
 ]
 POPULATIONS = (UMDA, PBIL, CGA, MIMIC, BOA)
 NAMED = Space(

@@ -12,6 +12,7 @@ from anyorder.baselines.boa import BOA
 from anyorder.baselines.hill_climber import HillClimber, IteratedLocalSearch
 from anyorder.baselines.mimic import MIMIC
 from anyorder.baselines.one_plus_one import RLS, FastOnePlusOneEA, OnePlusOneEA
+from anyorder.baselines.p3 import P3
 from anyorder.baselines.random_search import RandomSearch
 from anyorder.baselines.tabu import TabuSearch
 from anyorder.baselines.univariate import CGA, PBIL, UMDA
@@ -20,6 +21,7 @@ __all__ = [
     "BOA",
     "CGA",
     "MIMIC",
+    "P3",
     "PBIL",
     "RLS",
     "UMDA",
@@ -51,4 +53,5 @@ registry: dict[str, type[Baseline]] = {
     "cga": CGA,
     "mimic": MIMIC,
     "boa": BOA,
+    "p3": P3,
 }
