@@ -8,7 +8,8 @@ import math
 import platform
 import secrets
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -17,13 +18,16 @@ import click
 import numpy as np
 
 from . import problems
-from ._checks import cores
+from ._checks import cores, integer
 from ._version import __version__
 from .compare import Comparison, compare, run_named
 from .config import PRESETS, Config, resolve
-from .loop import maximize
+from .loop import maximize, minimize
 from .policy import ENGINES, choose, make_layout, why_not
+from .problem_file import Job, read
 from .result import Result
+from .show import plot as plot_command
+from .show import show as show_command
 from .space import Space
 
 _INFO_N = 128  # variables for which `info` says what "auto" takes: the problems' default
@@ -83,7 +87,7 @@ def solve(
     except (RuntimeError, MemoryError, OSError, ImportError) as error:
         raise click.ClickException(str(error)) from error
     if as_json:
-        click.echo(json.dumps(_as_json(chosen, preset, result), allow_nan=False))
+        click.echo(json.dumps(_as_json(chosen.name, preset, result), allow_nan=False))
     else:
         click.echo(_as_text(chosen, preset, result))
     if plot is not None:  # after the result is out: a figure that fails must not cost it
@@ -128,6 +132,92 @@ def _solve_otherwise(
             click.echo(f"{key:<{width}}  {shown}")
     if plot is not None:
         Comparison(problem.name, (name,), best[None, None], (trace.seconds,)).plot(plot)
+
+
+@main.command("run")
+@click.argument("file", type=click.Path(exists=True, dir_okay=False))
+@click.option("--budget", type=int, help="Evaluations to spend, instead of the file's.")
+@click.option("--workers", type=int, help="Evaluations at a time, instead of the file's.")
+@click.option("--study", type=click.Path(dir_okay=False), help="Keep the run here, or continue it.")
+@click.option("--plot", type=click.Path(dir_okay=False), help="Write a convergence figure here.")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+def run_file(
+    file: str, budget: int | None, workers: int | None, study: str | None, plot: str | None,
+    as_json: bool,
+) -> None:  # fmt: skip
+    """Optimise what a program prints.
+
+    FILE is TOML: the variables, the command line with a {placeholder} for each, and where in the
+    output the value is. examples/gcc/problem.toml shows one.
+    """
+    try:
+        job = read(file)
+        if plot is not None and not Path(plot).absolute().parent.is_dir():
+            raise ValueError(f"--plot {plot}: there is no such folder")
+        slots = integer("--workers", job.workers if workers is None else workers, 1)
+        search = maximize if job.direction == "maximize" else minimize
+        options = job.options if study is None else {**job.options, "study": study}
+        # Threads will do: each evaluation is a process anyway, and keeps its own time.
+        with ThreadPoolExecutor(slots) as executor:
+            try:
+                result = search(
+                    job.command, job.space, job.budget if budget is None else budget,
+                    executor=executor, **options,
+                )  # fmt: skip
+            finally:  # after Ctrl-C twice, or a failure, nobody wants what still runs
+                job.command.stop()
+    except KeyboardInterrupt:
+        click.echo("interrupted twice: left without a result", err=True)
+        sys.exit(130)
+    except (ValueError, TypeError) as error:
+        raise click.UsageError(str(error)) from error
+    except (RuntimeError, MemoryError, OSError, ImportError) as error:
+        raise click.ClickException(str(error)) from error
+    if as_json:
+        click.echo(json.dumps(_run_as_json(file, job, result), allow_nan=False))
+    else:
+        click.echo(_run_as_text(file, job, result))
+    if plot is not None:
+        try:
+            result.plot(plot)
+        except (ValueError, ImportError, OSError) as error:
+            raise click.ClickException(f"--plot {plot}: {error}") from error
+    if result.stop_reason == "interrupted":
+        sys.exit(130)
+
+
+def _run_as_text(file: str, job: Job, result: Result) -> str:
+    failed = f", {result.failures} of them failed" if result.failures else ""
+    rows = {
+        "problem": f"{job.direction} {file}",
+        "best value": "none" if result.best is None else f"{result.best_value:.10g}",
+        "evaluations": f"{result.evaluations}{failed}, stopped by {result.stop_reason}",
+        "settings": f"{job.preset}, seed {result.seed}, engine {result.engine}",
+        "time": f"{result.seconds:.1f} s",
+    }
+    if result.study is not None:
+        rows["study"] = str(result.study)
+    if errors := result.history.errors:
+        rows["last failure"] = " ".join(errors[max(errors)].split())
+    if result.best is not None:
+        rows["best point"] = json.dumps(result.best)
+        rows["command"] = job.command.line(result.best)
+    return _aligned(rows)
+
+
+def _run_as_json(file: str, job: Job, result: Result) -> dict[str, Any]:
+    shown = _as_json(file, job.preset, result)
+    every = [best if math.isfinite(best) else None for best in shown["best_every_100"]]
+    return {
+        **shown,
+        "best_every_100": every,  # NaN, as long as all have failed, is no JSON
+        "direction": job.direction,
+        "best": result.best,
+        "command": None if result.best is None else job.command.line(result.best),
+        "evaluations": result.evaluations,
+        "failures": result.failures,
+        "study": None if result.study is None else str(result.study),
+    }
 
 
 @main.command("compare")
@@ -237,6 +327,10 @@ def _as_text(problem: problems.Problem, preset: str, result: Result) -> str:
         "time": f"{result.seconds:.1f} s",
         "best point": _short(result),
     }
+    return _aligned(rows)
+
+
+def _aligned(rows: Mapping[str, str]) -> str:
     width = max(map(len, rows))
     return "\n".join(f"{name:<{width}}  {value}" for name, value in rows.items())
 
@@ -253,11 +347,11 @@ def _digits(space: Space, point: Any, limit: int = 256) -> str:
     return text if len(text) <= limit else f"{text[:limit]}... (--json has all of it)"
 
 
-def _as_json(problem: problems.Problem, preset: str, result: Result) -> dict[str, Any]:
+def _as_json(problem: str, preset: str, result: Result) -> dict[str, Any]:
     best = result.history.best
     every = list(range(99, len(best), 100))
     return {
-        "problem": problem.name,
+        "problem": problem,
         "best_value": result.best_value if math.isfinite(result.best_value) else None,
         "best": None if result.best is None else np.asarray(result.best).tolist(),
         "evaluations": len(result.history),
@@ -271,6 +365,10 @@ def _as_json(problem: problems.Problem, preset: str, result: Result) -> dict[str
         "seconds": round(result.seconds, 3),
         "version": __version__,
     }
+
+
+main.add_command(show_command)
+main.add_command(plot_command)
 
 
 @main.command()

@@ -27,18 +27,21 @@ from queue import Empty, SimpleQueue
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from .candidates import Codes
 from .config import Config
 from .failures import FAILED, INFEASIBLE, OK, REJECTED, STATUSES, TIMEOUT
 from .optimizer import Optimizer
 from .study import Answer, Row, Study
-from .workers import Done, Evaluator, Inline, OnExecutor, Outcome, Processes
+from .workers import Done, Evaluator, Inline, Measured, OnExecutor, Outcome, Processes
 
 logger = logging.getLogger("anyorder")
 
 # After so many generations in a row of which nothing was new, nothing will be.
 _IDLE_GENERATIONS = 1_000
+# After so many generations in a row that only wait for points that are out, wait with them.
+_TWIN_GENERATIONS = 3
 _LONGEST_REASON = 500  # characters that are kept of what went wrong
 # A state is kept every so many seconds, and so seldom that it costs at most a twentieth.
 _KEEP_EVERY, _KEEP_SHARE = 2.0, 0.05
@@ -97,21 +100,26 @@ class Driver:
         self._deadlines: dict[int, float] = {}  # of jobs on an executor that keeps no time
         self._twins: dict[bytes, list[int]] = {}  # point that is out: others that wait for it
         self._recorded: dict[int, Row] = {}  # what a study that goes on already holds
-        self._idle = 0  # candidates told in a row that cost nothing
-        self._collapsed = 0
+        self._catching_up = False
+        # Counted in the order of telling, which is the same however a run is interrupted.
+        counters = {} if study.fresh else study.counters()
+        self._idle = counters.get("idle", 0)  # candidates told in a row that cost nothing
+        self._collapsed = counters.get("collapsed", 0)
+        self._paid_told = counters.get("paid", 0)
+        self._improved = counters.get("improved", 0)  # after so many of those
         self._kept, self._keep_cost = time.monotonic(), 0.0
         self._generation = optimizer.generation
         self._interrupts = 0
+        self._error: Exception | None = None
         self.paid, self.failed, self._distinct = study.counts()
         self._sign = 1.0 if optimizer.direction == "maximize" else -1.0
-        watch = rules.patience is not None and not study.fresh
-        self._improved = study.last_improvement(self._sign) if watch else 0
         self._evaluator = _evaluator(f, self._done, rules)
 
     # --- the run --------------------------------------------------------------------------------
 
     def run(self) -> str:
         """Go on until something stops it; returns what did."""
+        whole = True  # nothing is half done: drawn and not written, or told in part
         try:
             with self._interruptible():
                 if not self.study.fresh:
@@ -124,13 +132,13 @@ class Driver:
                     if reason is None and self._running:
                         self._collect()
                         reason = self._reason()
-        except KeyboardInterrupt:
-            if self._interrupts > 1:  # asked twice: leave at once
+        except KeyboardInterrupt:  # not by way of `_interruptible`, or asked twice
+            if self._interrupts > 1:
                 raise
-            reason = "interrupted"
+            reason, whole = "interrupted", False
         finally:
             self._evaluator.close()
-        self._finish(reason)
+        self._finish(reason, whole)
         return reason
 
     def _reason(self) -> str | None:
@@ -145,7 +153,7 @@ class Driver:
             return "target"
         if self._stopped_by_callback:
             return "callback"
-        if rules.patience is not None and self.paid - self._improved >= rules.patience:
+        if rules.patience is not None and self._paid_told - self._improved >= rules.patience:
             return "patience"
         if rules.max_seconds is not None and self._elapsed() >= rules.max_seconds:
             return "time"
@@ -153,7 +161,7 @@ class Driver:
             return "budget"
         if rules.stop_collapsed and self._has_collapsed():
             return "collapsed"
-        if not self._running and not self._ready and self._is_exhausted():
+        if not self._ready and not self._running and self._is_exhausted():
             return "exhausted"
         return None
 
@@ -172,11 +180,12 @@ class Driver:
             return True
         return self._idle >= _IDLE_GENERATIONS * self.optimizer.config.population
 
-    def _finish(self, reason: str) -> None:
+    def _finish(self, reason: str, whole: bool) -> None:
         """Tell what of an unfinished generation is answered: it counts for the incumbent."""
-        if not self._batch:
+        if whole and not self._batch:
             self._keep_state(at_once=True)
         # No state is kept after this: whoever goes on tells the generation as a whole.
+        self.optimizer._waiting.forget(min(self._batch, default=self._drawn))
         for number, answer in self._batch.items():
             if answer is not None:
                 self.optimizer._take(self._codes[number][None], np.array([answer.value]))
@@ -193,7 +202,7 @@ class Driver:
 
     def _replaying(self) -> bool:
         """Whether the study holds candidates that have not been drawn again."""
-        return self._drawn in self._recorded
+        return self._catching_up or self._drawn in self._recorded
 
     def _room(self) -> int:
         """How many candidates may be sent out within the budget."""
@@ -202,13 +211,18 @@ class Driver:
 
     def _draw_more(self) -> None:
         if self.rules.asynchronous:
+            twins, most = 0, _TWIN_GENERATIONS * self.optimizer.config.population
             while (
-                not self._interrupts
+                self._reason() is None
+                and not self._interrupts
                 and len(self._ready) + len(self._running) < self._evaluator.slots
                 and len(self._ready) < self._room()
                 and not self._is_exhausted()
+                and twins < most
             ):
+                before = len(self._ready), self._told
                 self._draw(1)
+                twins = twins + 1 if before == (len(self._ready), self._told) else 0
         elif not self._batch and (self._replaying() or not self._interrupts):
             self._draw(self.optimizer.config.population)
 
@@ -262,7 +276,10 @@ class Driver:
         """The answer of a new candidate if nothing need be paid for it; else it is ready."""
         candidate, rules = self._open[number], self.rules
         if rules.deterministic:
-            known = self.study.find(candidate.point)
+            # In batch mode what the rest of the generation gave is not known yet, so that a run
+            # that goes on settles what the first one did.
+            before = self._drawn if rules.asynchronous else next(iter(self._batch))
+            known = self.study.find(candidate.point, before)
             if known is not None and (rules.cache or known[0] != OK):
                 return Answer(known[0], known[1], paid=False, tries=0)
             if candidate.point in self._twins and rules.cache:
@@ -296,7 +313,8 @@ class Driver:
             self._evaluator.start(job, points if rules.vectorized else points[0])
             if isinstance(self._evaluator, Inline):
                 return  # it is done: take it before the next
-        if self._ready and not self._running and self._evaluator.slots < 1:
+        stuck = not self._running and self._evaluator.slots < 1
+        if stuck and (self._ready or rules.asynchronous):
             raise RuntimeError(
                 f"every worker of the executor is past its timeout of {rules.timeout:g} s and "
                 "cannot be stopped; workers=N replaces workers that hang"
@@ -320,16 +338,21 @@ class Driver:
             self._evaluator.abandon(job)
             reason = f"no answer in {self.rules.timeout:g} s"
             self._end(job, Outcome(TIMEOUT, None, reason, None, self.rules.timeout or 0.0))
+        if self._error is not None:
+            raise self._error
 
     def _end(self, job: int, outcome: Outcome) -> None:
         """What became of a job: the answers of its candidates, or another try."""
         if outcome.status is None:
             if outcome.reason is None:
                 return  # only to wake us
-            raise RuntimeError(
+            gone = RuntimeError(
                 f"evaluations are not possible any more: {outcome.reason}; every answer so far is "
                 "kept in the study, if there is one"
-            ) from outcome.error
+            )
+            gone.__cause__ = outcome.error
+            self._error = self._error or gone  # once what else has come is written down
+            return
         numbers = self._running.pop(job, None)
         if numbers is None:
             return  # given up before
@@ -347,8 +370,10 @@ class Driver:
                 if candidate.tries <= self.rules.retries:
                     self._ready.appendleft(number)
                     continue
-                if self.rules.on_failure == "raise":
-                    raise error or RuntimeError(f"an evaluation {STATUSES[status]}: {reason}")
+                if self.rules.on_failure == "raise":  # once what else has come is written down
+                    ended = f"an evaluation ended with {STATUSES[status]!r}: {reason}"
+                    self._error = self._error or error or RuntimeError(ended)
+                    continue
             seconds = outcome.seconds / len(numbers)
             told = None if reason is None else reason[:_LONGEST_REASON]
             answers[number] = Answer(status, value, True, candidate.tries, seconds, told)
@@ -374,8 +399,6 @@ class Driver:
             self.failed += 1
             level = logging.WARNING if self.failed == 1 else logging.INFO
             logger.log(level, "candidate %d: %s: %s", number, STATUSES[answer.status], answer.error)
-        elif self._sign * (answer.value - self.optimizer.best_value) > 0:
-            self._improved = self.paid
 
     def _write(self, answers: dict[int, Answer]) -> None:
         # In batch mode candidates are told in the order of their numbers, so that is their place.
@@ -388,7 +411,6 @@ class Driver:
     def _take(self, number: int, answer: Answer) -> None:
         """An answer that is written down."""
         candidate = self._open.pop(number)
-        self._idle = 0 if answer.paid else self._idle + 1
         if self.rules.asynchronous:
             self._told += 1
             self._tell_optimizer(candidate.codes[None], [answer])
@@ -412,7 +434,11 @@ class Driver:
             for k, point in enumerate(self.study.packing.pack(codes)):
                 if not math.isnan(values[k]):
                     values[k] = self.study.mean(point, self._told - len(answers) + k)
+        self._follow(answers, values)
+        restarts = len(optimizer.restarts)
         optimizer._take(codes, values, skip=self.rules.on_failure == "skip")
+        if len(optimizer.restarts) > restarts:
+            self.study.add_restart(optimizer.restarts[-1])
         if self.rules.asynchronous and optimizer.generation == self._generation:
             return
         if optimizer.generation != self._generation:
@@ -424,6 +450,15 @@ class Driver:
         if callback is not None and not self._replaying() and callback(optimizer):
             self._stopped_by_callback = True
 
+    def _follow(self, answers: list[Answer], values: npt.NDArray[np.float64]) -> None:
+        """Keep count of what is about to be told: what was paid for, what was better."""
+        best = self._sign * self.optimizer.best_value
+        for answer, value in zip(answers, self._sign * values, strict=True):
+            self._idle = 0 if answer.paid else self._idle + 1
+            self._paid_told += answer.paid
+            if value > best:
+                best, self._improved = value, self._paid_told
+
     # --- the study ------------------------------------------------------------------------------
 
     def _keep_state(self, at_once: bool = False) -> None:
@@ -432,15 +467,19 @@ class Driver:
         since = time.monotonic() - self._kept
         if at_once or since >= max(_KEEP_EVERY, self._keep_cost / _KEEP_SHARE):
             start = time.monotonic()
-            self.study.keep_state(self.optimizer.state_dict(), self._drawn, self._told)
+            counters = {"idle": self._idle, "collapsed": self._collapsed,
+                        "paid": self._paid_told, "improved": self._improved}  # fmt: skip
+            self.study.keep_state(self.optimizer.state_dict(), self._drawn, self._told, counters)
             self._kept = time.monotonic()
             self._keep_cost = self._kept - start
 
     def _restore(self) -> None:
         """Take up a study: from its last state, draw and tell again what came after."""
         rows = self.study.recorded(self._drawn, self._told)
+        self.study.forget_restarts(self._told)
         self._recorded = {row.number: row for row in rows if row.number >= self._drawn}
         if self.rules.asynchronous:
+            self._catching_up = True
             self._replay(rows)
         logger.info("study %s: %d evaluations so far", self.study.path, self.paid)
 
@@ -476,7 +515,7 @@ class Driver:
             if told is None or told.number not in self._open or told.status is None:
                 break
             self._take(told.number, told.answer())
-        self._recorded = {}
+        self._recorded, self._catching_up = {}, False
         for number in sorted(self._open):
             if number in self._open:
                 self._evaluate_again(number)
@@ -514,7 +553,8 @@ class Driver:
             if self._interrupts > 1:
                 raise KeyboardInterrupt
             if self._running:
-                logger.warning("finishing what is being evaluated; Ctrl-C again leaves at once")
+                with contextlib.suppress(RuntimeError):  # in the middle of another message
+                    logger.warning("finishing what is being evaluated; Ctrl-C again leaves at once")
 
         signal.signal(signal.SIGINT, interrupt)
         try:
@@ -524,8 +564,9 @@ class Driver:
 
 
 def _evaluator(f: Callable[..., Any], done: Done, rules: Rules) -> Evaluator:
+    measured = Measured(f, rules.vectorized)
     if rules.executor is not None:
-        return OnExecutor(f, done, rules.executor, rules.workers)
+        return OnExecutor(measured, done, rules.executor, rules.workers)
     if rules.workers is not None or rules.timeout is not None:
-        return Processes(f, done, rules.workers or 1, rules.timeout)
-    return Inline(f, done, rules.vectorized)
+        return Processes(measured, done, rules.workers or 1, rules.timeout)
+    return Inline(measured, done)

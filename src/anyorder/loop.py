@@ -268,6 +268,7 @@ def _run(
             seconds=time.perf_counter() - start,
             study=study.path,
             _history=None if study.path is not None else study.history(optimizer.restarts),
+            _optimizer=None if study.path is not None else optimizer,
         )
 
 

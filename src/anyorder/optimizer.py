@@ -138,6 +138,42 @@ class Optimizer:
         p = self._last_probs.astype(np.float64)
         return float(-(p * np.log(np.maximum(p, 1e-300))).sum() / (len(p) * most))
 
+    def influence(self, points: int = 10) -> npt.NDArray[np.float64]:
+        """How much the distribution of variable i moves when variable j changes, an n x n array.
+
+        Entry [i, j] is a mean over `points` candidates of the policy: the total variation, 0 to 1,
+        between i's distributions before and after j takes another value, the others keeping theirs.
+        j is drawn first, so that all may see it; in a fixed order it keeps its place. It is 0 where
+        i = j, where i never sees j, and where either has one value only. Changes nothing.
+        """
+        count, layout = integer("points", points, 1), self._layout
+        (codes,), _ = self._engine.sample(
+            self._policy, Draw([self.seed], [self._generation], [0], [0.0], count)
+        )
+        rows = range(count)
+        keys = [order_keys(layout, self.seed, ORDER_G, self._generation, row) for row in rows]
+        ranks = 1 + np.argsort(np.argsort(keys, axis=1, kind="stable"), axis=1).astype(np.uint32)
+        free = np.flatnonzero(layout.cards > 1)
+        moves = np.zeros((layout.n, layout.n))
+        for some in np.array_split(free, -(-len(free) // 16)) if len(free) else ():
+            # axes: which variable changes, before and after, candidate, variable
+            points_of = np.tile(codes, (len(some), 2, 1, 1))
+            orders = np.tile(ranks, (len(some), 2, 1, 1))
+            for k, j in enumerate(some):
+                step = 1 + np.arange(count) % (layout.cards[j] - 1)  # all other values in turn
+                points_of[k, 1, :, j] = (codes[:, j] + step) % layout.cards[j]
+                if self.config.generation_order != "fixed":
+                    orders[k, :, :, j] = 0
+            probs = self._engine.conditionals(
+                self._policy, points_of.reshape(1, -1, layout.n), orders.reshape(1, -1, layout.n)
+            ).reshape(len(some), 2, count, -1)
+            distance = np.abs(np.diff(probs.astype(np.float64), axis=1)).mean(axis=(1, 2)) / 2
+            moves[:, some] = np.add.reduceat(distance, layout.value_start[:-1], axis=1).T
+        if layout.graph is not None:
+            moves *= layout.graph
+        np.fill_diagonal(moves, 0.0)
+        return moves
+
     # --- ask and tell ---------------------------------------------------------------------------
 
     def ask(self, n: int | None = None) -> Any:

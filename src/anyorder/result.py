@@ -5,17 +5,42 @@ from __future__ import annotations
 import csv
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 import numpy.typing as npt
 
 from .config import Config
+from .failures import STATUSES
 from .space import Space
+
+if TYPE_CHECKING:
+    from .optimizer import Optimizer
+
+KINDS = ("convergence", "diversity", "probabilities", "influence", "all")  # of pictures
+# What a table of a history has beside the variables.
+RECORD = ("value", "generation", "status", "cached", "seconds", "error")
+
+
+def columns(space: Space) -> list[str]:
+    """What the variables are called in a table: their names, or x0, x1, ...
+
+    A name that is one of `RECORD` gets underscores until it is like no other.
+    """
+    names = space.names or tuple(f"x{k}" for k in range(len(space)))
+    taken = {*RECORD, *names}
+    result = []
+    for name in names:
+        if name in RECORD:
+            while name in taken:
+                name += "_"
+            taken.add(name)
+        result.append(name)
+    return result
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,6 +128,8 @@ class Result:
     seconds: float
     study: Path | None = None
     _history: History | None = field(default=None, repr=False)
+    # for pictures of the policy; as its state where this Result has been pickled
+    _optimizer: Optimizer | Mapping[str, Any] | None = field(default=None, repr=False)
 
     @cached_property
     def history(self) -> History:
@@ -120,14 +147,85 @@ class Result:
             f"{failed}, stopped by {self.stop_reason}>"
         )
 
-    def plot(self, path: str | os.PathLike[str] | None = None) -> Any:
-        """Draw the convergence; write it to `path` (PNG, PDF, SVG) or return the figure."""
-        from .plots import convergence
+    def plot(self, path: str | os.PathLike[str] | None = None, kind: str = "convergence") -> Any:
+        """Draw a picture; write it to `path` (PNG, PDF, SVG) or return the Matplotlib figure.
 
-        return convergence({self._label(): self}, path)
+        Parameters
+        ----------
+        path
+            Where to write it; None returns it.
+        kind
+            "convergence": the best value against evaluations. "diversity": how much candidates
+            differ from their generation's best. "probabilities": how often candidates have the
+            best point's value, for each variable over time. "influence": how much each variable
+            moves when another changes, as the policy has learned it (`Optimizer.influence`).
+            "all": these four.
+        """
+        from .plots import overview
 
-    def _label(self) -> str:
-        return f"anyorder, seed {self.seed}"
+        return overview(self.history, self._policy, kind, path, f"anyorder, seed {self.seed}")
+
+    def _policy(self) -> Optimizer | None:
+        kept = self._optimizer
+        if kept is None:
+            return None if self.study is None else kept_policy(self.study)
+        return _revived(kept) if isinstance(kept, Mapping) else kept
+
+    def to_pandas(self) -> Any:
+        """A DataFrame with a row for each entry of the history.
+
+        Columns are the variables (x0, x1, ... where they have no names), then value, generation,
+        status, cached, seconds and error. A variable that is called like one of those has an
+        underscore after its name.
+        """
+        try:
+            import pandas
+        except ImportError as error:
+            raise ImportError(
+                "tables need pandas: pip install 'anyorder[pandas]'", name="pandas"
+            ) from error
+        history = self.history
+        space, codes = history.space, history.codes
+        table: dict[str, Any] = {}
+        if space.named:
+            for k, (name, variable) in enumerate(zip(columns(space), space.variables, strict=True)):
+                table[name] = [variable.values[code] for code in codes[:, k].tolist()]
+        else:
+            table = dict(zip(columns(space), np.asarray(history.points).T, strict=True))
+        table["value"] = history.values
+        table["generation"] = history.generations
+        table["status"] = [STATUSES[status] for status in history.statuses]
+        table["cached"] = history.cached
+        table["seconds"] = history.seconds
+        table["error"] = [history.errors.get(k) for k in range(len(history))]
+        return pandas.DataFrame(table)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # The optimiser goes as its state: it may be read where its engine cannot run. A space whose
+        # values JSON cannot hold has none, and then the policy stays behind.
+        state = dict(self.__dict__)
+        optimizer = self._optimizer
+        if optimizer is not None and not isinstance(optimizer, Mapping):
+            try:
+                state["_optimizer"] = optimizer.state_dict()
+            except TypeError:
+                state["_optimizer"] = None
+        return state
+
+
+def kept_policy(study: str | os.PathLike[str]) -> Optimizer | None:
+    """The optimiser as a study last kept it; None if it has not yet."""
+    from .study import opened, read_state
+
+    with opened(study) as database:
+        kept = read_state(database, Path(study))
+    return None if kept is None else _revived(kept[0])
+
+
+def _revived(state: Mapping[str, Any]) -> Optimizer:
+    from .optimizer import Optimizer
+
+    return Optimizer.from_state(state, "auto")
 
 
 @dataclass(frozen=True, eq=False)

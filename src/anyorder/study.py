@@ -15,7 +15,8 @@ and taking the answers that are there; a state is kept now and then, only to mak
                    value       NULL where it failed
                    paid        1 where it was evaluated; 0: known already, or rejected
                    tries, seconds, error
-    state        the optimiser's state after so many candidates and answers
+    restarts     after how many answers the policy was started afresh
+    state        the optimiser's state after so many candidates and answers, and the loop's counters
 
 Nothing in it is code, and nothing in it is run. Without a path it all stays in memory.
 """
@@ -54,8 +55,10 @@ CREATE TABLE candidates (
     point BLOB NOT NULL, place INTEGER, status INTEGER, value REAL, paid INTEGER,
     tries INTEGER, seconds REAL, error TEXT);
 CREATE INDEX known ON candidates (point) WHERE paid;
+CREATE TABLE restarts (told INTEGER PRIMARY KEY);
 CREATE TABLE state (
-    id INTEGER PRIMARY KEY, drawn INTEGER NOT NULL, told INTEGER NOT NULL, arrays BLOB NOT NULL);
+    id INTEGER PRIMARY KEY, drawn INTEGER NOT NULL, told INTEGER NOT NULL, arrays BLOB NOT NULL,
+    counters TEXT NOT NULL);
 """
 
 logger = logging.getLogger("anyorder")
@@ -229,8 +232,24 @@ class Study:
              number),
         )  # fmt: skip
 
-    def keep_state(self, state: Mapping[str, npt.NDArray[Any]], drawn: int, told: int) -> None:
-        """Keep the optimiser's state, in the place of the last."""
+    def add_restart(self, told: int) -> None:
+        """Record that the policy was started afresh; again does no harm."""
+        with self.writing():
+            self._database.execute("INSERT OR IGNORE INTO restarts VALUES (?)", (told,))
+
+    def forget_restarts(self, told: int) -> None:
+        """Drop the restarts after so many answers: they are about to happen again."""
+        with self.writing():
+            self._database.execute("DELETE FROM restarts WHERE told > ?", (told,))
+
+    def keep_state(
+        self,
+        state: Mapping[str, npt.NDArray[Any]],
+        drawn: int,
+        told: int,
+        counters: Mapping[str, int],
+    ) -> None:
+        """Keep the optimiser's state and the loop's counters, in the place of the last."""
         buffer = io.BytesIO()
         np.savez(buffer, **state)  # type: ignore[arg-type]
         if buffer.tell() > _LARGEST_STATE:
@@ -238,17 +257,25 @@ class Study:
             return
         with self.writing():
             self._database.execute(
-                "INSERT OR REPLACE INTO state VALUES (0, ?, ?, ?)",
-                (drawn, told, buffer.getbuffer()),
+                "INSERT OR REPLACE INTO state VALUES (0, ?, ?, ?, ?)",
+                (drawn, told, buffer.getbuffer(), json.dumps(dict(counters))),
             )
 
     # --- reading --------------------------------------------------------------------------------
 
-    def find(self, point: bytes) -> tuple[int, float] | None:
-        """Status and value of a point that has been evaluated: the mean, if more than once."""
-        rows = self._database.execute(
-            "SELECT status, value FROM candidates WHERE point=? AND paid", (point,)
-        ).fetchall()
+    def _read(self, query: str, parameters: tuple[Any, ...] = ()) -> list[Any]:
+        with _clear(self.path):
+            return self._database.execute(query, parameters).fetchall()
+
+    def find(self, point: bytes, before: int) -> tuple[int, float] | None:
+        """Status and value of a point evaluated by a candidate before that number.
+
+        The value is the mean, if there is more than one.
+        """
+        rows = self._read(
+            "SELECT status, value FROM candidates WHERE point=? AND paid AND number<?",
+            (point, before),
+        )
         if not rows:
             return None
         values = [value for _, value in rows if value is not None]
@@ -257,19 +284,21 @@ class Study:
     def mean(self, point: bytes, place: int) -> float:
         """The mean of a point's values that are told up to a place."""
         query = "SELECT avg(value) FROM candidates WHERE point=? AND paid AND place<=?"
-        (mean,) = self._database.execute(query, (point, place)).fetchone()
-        return float(mean)
+        ((mean,),) = self._read(query, (point, place))
+        return np.nan if mean is None else float(mean)  # None: infinities of both signs
 
     def best_mean(self, sign: float) -> tuple[bytes, float] | None:
         """The point whose values have the best mean, and that mean."""
         order = "DESC" if sign > 0 else "ASC"
         query = "SELECT point, avg(value) AS mean FROM candidates WHERE paid AND value IS NOT NULL "
-        row = self._database.execute(f"{query} GROUP BY point ORDER BY mean {order}").fetchone()
-        return None if row is None else (row[0], row[1])
+        rows = self._read(
+            f"{query} GROUP BY point HAVING mean IS NOT NULL ORDER BY mean {order} LIMIT 1"
+        )
+        return rows[0] if rows else None
 
     def recorded(self, first: int, told: int) -> list[Row]:
         """The candidates from number `first` on, and older ones answered from place `told` on."""
-        rows = self._database.execute(
+        rows = self._read(
             "SELECT number, after, point, place, status, value, paid FROM candidates "
             "WHERE number >= ? OR place >= ? OR place IS NULL ORDER BY number",
             (first, told),
@@ -278,31 +307,27 @@ class Study:
 
     def counts(self) -> tuple[int, int, int]:
         """How many evaluations were paid for, how many of those failed, how many points known."""
-        (paid, failed), (distinct,) = (
-            self._database.execute(query).fetchone()
-            for query in (
-                "SELECT count(*), coalesce(sum(status != 0), 0) FROM candidates WHERE paid",
-                "SELECT count(DISTINCT point) FROM candidates WHERE paid",
-            )
+        ((paid, failed, distinct),) = self._read(
+            "SELECT count(*), coalesce(sum(status != 0), 0), count(DISTINCT point) "
+            "FROM candidates WHERE paid"
         )
         return paid, failed, distinct
 
-    def last_improvement(self, sign: float) -> int:
-        """After how many paid evaluations the best value was last improved."""
-        best, improved = -np.inf, 0
-        rows = self._database.execute("SELECT value FROM candidates WHERE paid ORDER BY place")
-        for paid, (value,) in enumerate(rows, 1):
-            if value is not None and sign * value > best:
-                best, improved = sign * value, paid
-        return improved
+    def counters(self) -> dict[str, int]:
+        """The loop's counters as they were with the last state kept; empty before any."""
+        with _clear(self.path):
+            rows = self._read("SELECT counters FROM state")
+            return dict(json.loads(rows[0][0])) if rows else {}
 
     def state(self) -> tuple[dict[str, npt.NDArray[Any]], int, int] | None:
         """The last state kept, after how many candidates and how many answers."""
-        return read_state(self._database, self.path)
+        with _clear(self.path):
+            return read_state(self._database, self.path)
 
     def history(self, restarts: tuple[int, ...]) -> History:
         """All answers so far."""
-        return read_history(self._database, self.space, self.settings["direction"], restarts)
+        with _clear(self.path):
+            return read_history(self._database, self.space, self.settings["direction"], restarts)
 
     def close(self) -> None:
         """Let others have it."""
@@ -356,9 +381,8 @@ def load(path: str | os.PathLike[str]) -> History:
 
 
 def read_restarts(database: sqlite3.Connection) -> tuple[int, ...]:
-    """After how many answers the policy was started afresh, as far as the last state knows."""
-    kept = read_state(database, None)
-    return () if kept is None else tuple(json.loads(str(kept[0]["header"]))["restarts"])
+    """After how many answers the policy was started afresh, each time."""
+    return tuple(told for (told,) in database.execute("SELECT told FROM restarts ORDER BY told"))
 
 
 def read_settings(database: sqlite3.Connection) -> dict[str, Any]:
@@ -379,7 +403,7 @@ def read_state(
     try:
         with np.load(io.BytesIO(row[0]), allow_pickle=False) as arrays:
             return dict(arrays), row[1], row[2]
-    except (ValueError, OSError, EOFError) as error:
+    except Exception as error:  # zipfile, zlib and NumPy each have their own
         raise StudyError(f"study {path}: its state is damaged: {error}") from error
 
 
@@ -423,14 +447,14 @@ def _clear(path: Path | None) -> Iterator[None]:
     """Turns what SQLite says into what the user needs to know."""
     try:
         yield
-    except (sqlite3.Error, json.JSONDecodeError) as error:
+    except (sqlite3.Error, json.JSONDecodeError, UnicodeDecodeError) as error:
         text = str(error)
         hint = ""
         if "full" in text or "disk I/O" in text:
             hint = "; what was written before is safe: make room, and the same call goes on"
         elif "readonly" in text or "read-only" in text:
             hint = "; the file or its folder cannot be written"
-        elif "malformed" in text or "not a database" in text or "no such" in text:
+        elif any(word in text for word in ("malformed", "not a database", "no such", "decode")):
             hint = "; the file is damaged: `anyorder show --csv` saves what can still be read"
         raise StudyError(f"study {path}: {text}{hint}") from error
 

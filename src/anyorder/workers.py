@@ -10,11 +10,13 @@ All three take jobs and deliver outcomes to one queue, on which the loop sleeps;
 from __future__ import annotations
 
 import contextlib
+import math
 import multiprocessing
 import multiprocessing.connection as connection
 import os
 import pickle
 import signal
+import sys
 import threading
 import time
 import traceback
@@ -35,7 +37,7 @@ class Outcome(NamedTuple):
     """What became of a job: a status of `failures`, or None where no evaluation is possible."""
 
     status: int | None
-    value: Any = None  # a number, or an array of them for a vectorised job
+    value: Any = None
     reason: str | None = None
     error: Exception | None = None
     seconds: float = 0.0
@@ -59,27 +61,47 @@ class Evaluator(Protocol):
         """End everything that still runs."""
 
 
-def call(f: Callable[..., Any], points: Any, vectorized: bool = False) -> Outcome:
+class Measured:
+    """The user's function as a measurement: a number for a point, or an exception."""
+
+    def __init__(self, f: Callable[..., Any], vectorized: bool = False) -> None:
+        self.f, self.vectorized = f, vectorized
+
+    def __call__(self, points: Any) -> Any:
+        """A number; for points of a vectorised function as many, NaN where one failed."""
+        if self.vectorized:
+            size = len(points)  # before f can change it
+            return numbers(self.f(points), size, nan=True)
+        shown = points.copy()
+        value = number("what f returned", self.f(points))
+        if math.isnan(value):
+            raise ValueError(f"f returned NaN or None for {shown!r}, expected a number")
+        return value
+
+
+def call(f: Callable[[Any], Any], points: Any) -> Outcome:
     """Evaluate here; what goes wrong becomes an outcome."""
-    size = len(points) if vectorized else 1  # before f can change it
-    shown = None if vectorized else points.copy()
     start = time.perf_counter()
     try:
         value = f(points)
-        seconds = time.perf_counter() - start
-        if vectorized:
-            return Outcome(OK, numbers(value, size, nan=True), seconds=seconds)
-        value = number("what f returned", value)
     except Infeasible as error:
-        reason = str(error) or "infeasible"
+        reason = _text(error) or "infeasible"
         return Outcome(INFEASIBLE, None, reason, seconds=time.perf_counter() - start)
     except Exception as error:
-        reason = f"{type(error).__name__}: {error}"
-        return Outcome(FAILED, None, reason, error, time.perf_counter() - start)
-    if value != value:
-        reason = f"f returned NaN or None for {shown!r}, expected a number"
-        return Outcome(FAILED, None, reason, ValueError(reason), seconds)
-    return Outcome(OK, value, seconds=seconds)
+        status = TIMEOUT if isinstance(error, TimeoutError) else FAILED
+        return Outcome(status, None, _told(error), error, time.perf_counter() - start)
+    return Outcome(OK, value, seconds=time.perf_counter() - start)
+
+
+def _text(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception:  # an error in the error
+        return "(its message cannot be shown)"
+
+
+def _told(error: BaseException) -> str:
+    return f"{type(error).__name__}: {_text(error)}"
 
 
 def call_remotely(f: Callable[..., Any], points: Any) -> Outcome:
@@ -103,12 +125,12 @@ class Inline:
 
     slots = 1
 
-    def __init__(self, f: Callable[..., Any], done: Done, vectorized: bool) -> None:
-        self._f, self._done, self._vectorized = f, done, vectorized
+    def __init__(self, f: Callable[..., Any], done: Done) -> None:
+        self._f, self._done = f, done
 
     def start(self, job: int, points: Any) -> None:
         """Evaluate now."""
-        self._done.put((job, call(self._f, points, self._vectorized)))
+        self._done.put((job, call(self._f, points)))
 
     def abandon(self, job: int) -> None:
         """Nothing runs behind our back."""
@@ -135,44 +157,54 @@ class OnExecutor:
                 f"executor {executor!r} does not tell how many workers it has: give workers="
             )
         self.slots = integer("workers", found if slots is None else slots, 1)
-        self._lost = 0  # slots of jobs given up
         self._futures: dict[int, Future[Outcome]] = {}
+        self._lock = threading.Lock()  # futures end in threads of their own
 
     def start(self, job: int, points: Any) -> None:
         """Hand it to the executor."""
         try:
             future: Future[Outcome] = self._executor.submit(call_remotely, self._f, points)
         except Exception as error:  # broken, or shut down
-            self._done.put((job, Outcome(None, None, f"{type(error).__name__}: {error}", error)))
+            self._done.put((job, Outcome(None, None, _told(error), error)))
             return
-        self._futures[job] = future
+        with self._lock:
+            self._futures[job] = future
         future.add_done_callback(lambda ended: self._ended(job, ended))
 
     def _ended(self, job: int, future: Future[Outcome]) -> None:
-        if self._futures.pop(job, None) is None:  # given up before
-            self.slots += 1
+        with self._lock:
+            given_up = self._futures.get(job) is not future  # it may be out again by now
+            if given_up:
+                self.slots += 1
+            else:
+                del self._futures[job]
+        if given_up:
             self._done.put((-1, Outcome(None)))  # wake the loop: there is room again
             return
         try:
             outcome = future.result()
         except (BrokenExecutor, CancelledError) as error:
             # Not this candidate's failure: the executor has gone, and everything on it.
-            outcome = Outcome(None, None, f"{type(error).__name__}: {error}", error)
+            outcome = Outcome(None, None, _told(error), error)
         except Exception as error:
             status = DIED if type(error).__name__ in _DEATHS else FAILED
-            outcome = Outcome(status, None, f"{type(error).__name__}: {error}", error)
+            outcome = Outcome(status, None, _told(error), error)
+        except BaseException as error:  # SystemExit, KeyboardInterrupt: a dead worker elsewhere
+            outcome = Outcome(DIED, None, _told(error))
         self._done.put((job, outcome))
 
     def abandon(self, job: int) -> None:
         """Cancel it where it has not begun; else its slot comes back when it ends."""
-        future = self._futures.pop(job, None)
-        if future is not None and not future.done():
-            self.slots -= 1
+        with self._lock:
+            future = self._futures.pop(job, None)
+            self.slots -= future is not None
+        if future is not None:
             future.cancel()
 
     def close(self) -> None:
         """Cancel what has not begun; the executor itself is the user's."""
-        futures, self._futures = list(self._futures.values()), {}
+        with self._lock:
+            futures, self._futures = list(self._futures.values()), {}
         for future in futures:
             future.cancel()
 
@@ -249,9 +281,10 @@ class Processes:
         self._done, self._timeout = done, timeout
         methods = multiprocessing.get_all_start_methods()
         # A fork of a process with threads (ours has) may hang; a fork of a clean one does not.
-        self._context: Any = multiprocessing.get_context(
-            "forkserver" if "forkserver" in methods else "spawn"
-        )
+        forks = "forkserver" in methods
+        self._context: Any = multiprocessing.get_context("forkserver" if forks else "spawn")
+        if forks:  # a worker that takes another's place is there at once
+            self._context.set_forkserver_preload(["__main__", __name__])
         self._jobs: SimpleQueue[tuple[int, Any] | None] = SimpleQueue()
         self._wake_out, self._wake = multiprocessing.Pipe(duplex=False)
         self._workers: list[_Worker] = []
@@ -303,7 +336,8 @@ class Processes:
             )
         finally:
             for worker in self._workers:
-                self._dismiss(worker)
+                with contextlib.suppress(ValueError):  # it has gone, and could not be replaced
+                    self._dismiss(worker)
             self._workers.clear()
 
     def _turn(self) -> bool:
@@ -337,9 +371,14 @@ class Processes:
     def _heard(self, worker: _Worker) -> bool:
         """Read what a worker has to say; False if its end of the pipe is closed."""
         try:
-            message = worker.pipe.recv()
+            sent = worker.pipe.recv_bytes()
         except (EOFError, OSError):
             return False
+        try:
+            message = pickle.loads(sent)
+        except Exception as error:  # an exception of a class that only the worker knows
+            reason = f"what the worker sent cannot be read here: {_told(error)}"
+            message = Outcome(FAILED, None, reason, RuntimeError(reason))
         if message is None:
             worker.ready, self._false_starts = True, 0
         elif worker.job is None:  # the function could not be read
@@ -375,14 +414,19 @@ class Processes:
 
 
 def _pickled(f: Callable[..., Any]) -> bytes:
+    """The function as bytes; one of an interactive session can only go by value."""
+    main, theirs = sys.modules.get("__main__"), getattr(f, "f", f)
+    interactive = getattr(theirs, "__module__", "") == "__main__" and not hasattr(main, "__file__")
     try:
+        if interactive:
+            raise TypeError("it is defined in an interactive session")
         return pickle.dumps(f)
     except Exception as error:
         try:
             import cloudpickle
         except ImportError:
             raise TypeError(
-                f"f is {f!r}, which cannot be sent to worker processes ({error}): define it at the "
+                f"f is {theirs!r}, which cannot be sent to worker processes ({error}): define it at the "
                 "top level of a module, install cloudpickle, or use executor=ThreadPoolExecutor(n)"
             ) from error
         return bytes(cloudpickle.dumps(f))

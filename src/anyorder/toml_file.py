@@ -1,0 +1,134 @@
+"""TOML files that users write: every key checked, every error with its line."""
+
+from __future__ import annotations
+
+import difflib
+import math
+import re
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from ._checks import integer
+from .variables import short
+
+Check = Callable[[str, Any], Any]  # name and value in, the value as it is used out
+Key = tuple[str | int, ...]  # the names that lead to a value; integers count [[sections]]
+
+
+class TomlFile:
+    """A TOML file; errors name it and the line."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            text = path.read_text("utf-8")
+            self._values = tomllib.loads(text)
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise ValueError(f"{path}: {error}") from None
+        self._lines = _lines(text)
+        self._top: Mapping[str, Check] = {}
+
+    @contextmanager
+    def at(self, *keys: str | int) -> Iterator[None]:
+        """What goes wrong within is the fault of this key."""
+        try:
+            yield
+        except (TypeError, ValueError) as error:
+            known = [keys[:k] for k in range(len(keys), 0, -1) if keys[:k] in self._lines]
+            line = f", line {self._lines[known[0]]}" if known else ""
+            raise ValueError(f"{self.path}{line}: {error}") from None
+
+    def one(self, keys: Key, check: Check) -> Any:
+        """The value at a key, checked."""
+        value: Any = self._values
+        for key in keys:
+            value = value[key]
+        with self.at(*keys):
+            return check(str(keys[-1]), value)
+
+    def table(
+        self, keys: Key, checks: Mapping[str, Check], required: Iterable[str] = ()
+    ) -> dict[str, Any]:
+        """A section, checked; empty where there is none. No keys: the top."""
+        if not keys:
+            self._top = checks
+        values: Any = self._values
+        for key in keys:
+            values = values.get(key, {}) if isinstance(values, dict) else values[key]
+        names = [str(key) for key in keys if isinstance(key, str)]
+        section = f" in [{'.'.join(names)}]" if names else ""
+        for key in values:
+            with self.at(*keys, key):
+                if key not in checks:
+                    top = " (it belongs above the first [section])" if key in self._top else ""
+                    hint = top or nearest(key, checks) or f", expected one of {', '.join(checks)}"
+                    raise ValueError(f"unknown key {key!r}{section}{hint}")
+        with self.at(*keys):
+            for key in required:
+                if key not in values:
+                    raise ValueError(f"there is no {key!r}{section}, which is needed")
+        return {key: self.one((*keys, key), checks[key]) for key in values}
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """The end of an error message about a name: which known one it may have meant."""
+    near = difflib.get_close_matches(name, list(known), 1)
+    return f" (did you mean {near[0]!r}?)" if near else ""
+
+
+def _lines(text: str) -> dict[Key, int]:
+    """The line of each key that begins one: tomllib does not tell."""
+    found: dict[Key, int] = {}
+    section: Key = ()
+    counts: dict[Key, int] = {}
+    name = r"""(?:[\w-]+|"[^"]*"|'[^']*')"""
+    names = rf"({name}(?:\s*\.\s*{name})*)"
+    for number, line in enumerate(text.splitlines(), 1):
+        many = re.match(rf"\s*\[\[\s*{names}\s*\]\]\s*(?:#.*)?$", line)
+        header = many or re.match(rf"\s*\[\s*{names}\s*\]\s*(?:#.*)?$", line)
+        key = header or re.match(rf"\s*{names}\s*=", line)
+        if key is None:
+            continue
+        keys: Key = tuple(part.strip("\"'") for part in re.findall(name, key[1]))
+        if many:
+            found.setdefault(keys, number)
+            counts[keys] = counts.get(keys, -1) + 1
+            keys = (*keys, counts[keys])
+        section, keys = (keys, keys) if header else (section, section + keys)
+        found.setdefault(keys, number)
+    return found
+
+
+# --- what values may be -------------------------------------------------------------------------
+
+
+def a(kind: Any, expected: str, test: Callable[[Any], bool] = lambda value: True) -> Check:
+    """A value of a type that passes a test."""
+
+    def check(what: str, value: Any) -> Any:
+        # True is an int to Python, and never meant as one here
+        right = isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
+        if not right or not test(value):
+            raise ValueError(f"{what} is {short(value)}, expected {expected}")
+        return value
+
+    return check
+
+
+def one_of(*allowed: str) -> Check:
+    """One of these words."""
+    return a(str, " or ".join(map(repr, allowed)), lambda value: value in allowed)
+
+
+def whole(low: int, high: int | None = None) -> Check:
+    """An integer within bounds."""
+    return lambda what, value: integer(what, value, low, high)
+
+
+text = a(str, "text that is not empty", bool)
+table = a(dict, "a [section]")
+tables = a(list, "[[sections]]", lambda value: all(isinstance(entry, dict) for entry in value))
+positive = a(int | float, "a number above 0", lambda value: 0 < value < math.inf)

@@ -1,0 +1,531 @@
+"""A program as the function: the problem file, the command line, the value, how it ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+import anyorder as ao
+from anyorder.cli import main
+from anyorder.command import Command
+from anyorder.failures import Infeasible
+from anyorder.problem_file import read
+
+GOOD = """\
+direction = "minimize"
+budget = 30
+seed = 0
+
+[space]
+optimise = ["-O1", "-O2", "-Os"]
+unroll = { flag = "-funroll-loops" }
+level = { low = 1, high = 8 }
+debug = "binary"
+
+[command]
+arguments = ["echo", "{optimise}", "{unroll}", "--level={level}", "{debug}"]
+"""
+POINT = {"optimise": "-Os", "unroll": True, "level": 3, "debug": False}
+
+
+def python(code: str, *arguments: str, **options: Any) -> Command:
+    return Command((sys.executable, "-c", code, *arguments), **options)
+
+
+def shell(script: str, **options: Any) -> Command:
+    return Command(script, **options)
+
+
+def write(folder: Path, text: str) -> Path:
+    path = folder / "problem.toml"
+    path.write_text(text)
+    return path
+
+
+def gone(pid: int) -> bool:
+    """Whether a process has ended; one that nobody has waited for yet has, too."""
+    for _ in range(100):
+        try:
+            os.kill(pid, 0)
+            if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z":
+                return True
+        except (ProcessLookupError, FileNotFoundError):
+            return True
+        time.sleep(0.05)
+    return False
+
+
+# --- the file -----------------------------------------------------------------------------------
+
+
+def test_a_file_says_everything(tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    text = GOOD.replace(
+        "seed = 0",
+        'seed = 7\nconfig = "text"\nworkers = 2\ntimeout = 2.5\nretries = 1\non_failure = "worst"\n'
+        'study = "runs.db"\ntarget = 3\nmax_seconds = 60\npatience = 20\n'
+        "asynchronous = true\ndeterministic = false",
+    )
+    text += 'directory = "sub"\nenvironment = { CC = "gcc", N = 2 }\ninfeasible_status = 3\n'
+    text += '[value]\nregex = "size: (\\\\d+)"\n[settings]\nbeta = 2\nhidden = [5]\n'
+    job = read(write(tmp_path, text))
+    assert job.space == ao.Space(
+        {
+            "optimise": ao.Categorical(["-O1", "-O2", "-Os"]),
+            "unroll": ao.Binary(),
+            "level": ao.Integer(1, 8),
+            "debug": ao.Binary(),
+        }
+    )
+    assert (job.direction, job.budget, job.workers, job.preset) == ("minimize", 30, 2, "text")
+    assert job.options == {
+        "seed": 7,
+        "config": ao.PRESETS["text"].replace(beta=2.0, hidden=(5,)),
+        "retries": 1,
+        "on_failure": "worst",
+        "study": tmp_path / "runs.db",
+        "target": 3,
+        "max_seconds": 60,
+        "patience": 20,
+        "asynchronous": True,
+        "deterministic": False,
+    }
+    command = job.command
+    assert command.flags == {"unroll": "-funroll-loops"}
+    assert command.directory == tmp_path / "sub"
+    assert command.environment == {"CC": "gcc", "N": "2"}
+    assert (command.regex, command.timeout, command.infeasible_status) == (r"size: (\d+)", 2.5, 3)
+
+
+def test_what_a_file_does_not_say_is_left_to_the_loop(tmp_path: Path) -> None:
+    job = read(write(tmp_path, GOOD.replace("seed = 0\n", "")))
+    assert job.options == {"config": ao.Config()}
+    assert (job.workers, job.command.timeout, job.command.directory) == (1, None, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("budget = 30", "budgte = 30", "line 2: unknown key 'budgte' (did you mean 'budget'?)"),
+        ("budget = 30", "", ": there is no 'budget', which is needed"),
+        ("budget = 30", "budget = 0", "line 2: budget is 0, expected an integer of at least 1"),
+        ("budget = 30", "budget = true", "line 2: budget is True, expected an integer"),
+        ("budget = 30", "budget = 3O", "at line 2"),
+        ('"minimize"', '"min"', "line 1: direction is 'min', expected 'minimize' or 'maximize'"),
+        ("seed = 0", 'config = "autors"', "line 3: config is 'autors', expected 'default'"),
+        ("seed = 0", "timeout = 0", "line 3: timeout is 0, expected a number above 0"),
+        ("seed = 0", "target = nan", "line 3: target is nan, expected a number"),
+        ("seed = 0", 'on_failure = "ignore"', "line 3: on_failure is 'ignore', expected 'raise'"),
+        ("seed = 0", "workers = 1.5", "line 3: workers is 1.5, expected an integer"),
+        ("seed = 0", "settings = 3", "line 3: settings is 3, expected a [section]"),
+        ("seed = 0", "settings = { betta = 2 }", "line 3: unknown setting 'betta'"),
+        ("seed = 0", "settings = { beta = -1 }", "line 3: beta must be at least 0"),
+        ("[command]", "[comand]", "line 11: unknown key 'comand' (did you mean 'command'?)"),
+        ('["-O1", "-O2", "-Os"]', "[]", "line 6: values is empty"),
+        ('["-O1", "-O2", "-Os"]', "[[1]]", "line 6: optimise has [1], expected text"),
+        ('["-O1", "-O2", "-Os"]', '"-O1"', "line 6: optimise is '-O1', expected a list"),
+        ("flag =", "flagg =", "line 7: unroll is {'flagg': '-funroll-loops'}, expected a list"),
+        ('"-funroll-loops"', "3", "line 7: flag is 3, expected text"),
+        ("high = 8", "high = 0", "line 8: low is 1 and high is 0"),
+        ("high = 8", "high = 8.5", "line 8: high is 8.5, expected an integer"),
+        ("level = {", "point = {", "line 8: a variable cannot be called 'point'"),
+        ("{unroll}", "{unrol}", "line 12: unknown {unrol} (did you mean 'unroll'?)"),
+        ("{unroll}", "{unroll", "line 12: lone { in '{unroll', a brace is written twice"),
+        ("--level={level}", "x", "line 12: {level} is in no argument"),
+        ('"echo"', '"no_such_program"', "line 12: there is no program 'no_such_program' on this"),
+        ('"echo"', '"./no.sh"', "line 12: there is no program './no.sh' in "),
+        ('"echo"', "3", "line 12: arguments[0] is 3, expected text"),
+        ("arguments = [", "arguments = 3 #", "line 12: arguments is 3, expected a list"),
+        ("arguments = [", "arguments = [] #", "line 12: arguments is [], expected a list"),
+        ("arguments = [", 'arguments = "echo" #', "expected a list without shell = true"),
+        ("[command]", "[command]\nshell = true", "line 13: arguments is ('echo'"),
+        ("[command]", "[command]\nshell = 1", "line 12: shell is 1, expected true or false"),
+        ("[command]", '[command]\ndirectory = "no"', "line 12: directory is '"),
+        ("[command]", "[command]\nworkers = 2", "(it belongs above the first [section])"),
+        ("[command]", '[command]\nenvironment = { A = "{x}" }', "line 12: unknown {x}"),
+        ("[command]", "[command]\nenvironment = { A = [] }", "line 12: A is [], expected a string"),
+        ("[command]", "[command]\ninfeasible_status = 0", "line 12: infeasible_status is 0"),
+        ("[command]", "[value]\nregex = '('\n[command]", "line 12: regex is '(', no regular"),
+        ("[command]", "[value]\nregex = 'a'\n[command]", "line 12: regex is 'a', expected a group"),
+        ("[command]", "[value]\njson='a'\nregex='(a)'\n[command]", "line 11: json and regex given"),
+        ("[command]", "[value]\nfrom = 'stderr'\n[command]", "line 12: from is 'stderr', expected"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_with_a_file(old: str, new: str, message: str, tmp_path: Path) -> None:
+    assert old in GOOD
+    path = write(tmp_path, GOOD.replace(old, new))
+    with pytest.raises(ValueError, match=re.escape(message)) as error:
+        read(path)
+    assert str(error.value).startswith(str(path))
+
+
+def test_lines_of_keys_in_other_places(tmp_path: Path) -> None:
+    text = GOOD.replace("level = { low = 1, high = 8 }\n", "")
+    path = write(tmp_path, text + '[space."level"]\nlow = 1\nhigh = "x"\n')
+    with pytest.raises(ValueError, match=r"line 12: high is 'x', expected an integer"):
+        read(path)
+    path.write_bytes(b"\xff")
+    with pytest.raises(ValueError, match=r"problem.toml: 'utf-8' codec"):
+        read(path)
+    with pytest.raises(FileNotFoundError):
+        read(tmp_path / "no.toml")
+
+
+# --- the command line ---------------------------------------------------------------------------
+
+
+def test_placeholders() -> None:
+    command = Command(
+        ("run", "{o}", "{flag}", "-l={n}", "[{flag}]", "{{n}}{{{n}}}", "{on}", "{x}", "{point}"),
+        flags={"flag": "-f a"},
+    )
+    point = {"o": "a b", "flag": True, "n": 3, "on": False, "x": 0.5}
+    there = ["run", "a b", "-f a", "-l=3", "[-f a]", "{n}{3}", "false", "0.5", json.dumps(point)]
+    assert command._fill(point, "")[0] == there
+    absent = command._fill(point | {"flag": False, "on": True}, "")[0]
+    assert absent[:7] == ["run", "a b", "-l=3", "[]", "{n}{3}", "true", "0.5"]
+    assert command.line(point).startswith("run 'a b' '-f a' -l=3")
+    with pytest.raises(ValueError, match=r"unknown \{m\}"):
+        Command(("run", "{m}"))(point)
+
+
+NASTY = """it's "$(touch hacked)" `touch hacked`; touch hacked & {n} \\ * $HOME\n!"""
+
+
+@pytest.mark.parametrize("through_a_shell", [False, True])
+def test_values_arrive_as_they_are(through_a_shell: bool, tmp_path: Path) -> None:
+    check = f"import sys, os; ok = sys.argv[1] == os.environ['X'] == {NASTY!r}; print(int(ok))"
+    arguments: Any = (sys.executable, "-c", "{code}", "{x}")
+    if through_a_shell:
+        arguments = f"{sys.executable} -c {{code}} {{x}} | cat"
+    command = Command(arguments, directory=tmp_path, environment={"X": "{x}"})
+    assert command({"x": NASTY, "code": check}) == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_absent_flag_is_nothing_to_a_shell() -> None:
+    command = shell("set -- {f} b; echo $#", flags={"f": "-x y"})
+    assert command({"f": True}) == 2
+    assert command({"f": False}) == 1
+
+
+@pytest.mark.parametrize(
+    ("script", "fine"),
+    [
+        ("echo {x}", True),
+        ("echo 'a' {x} \"b\"", True),
+        ("awk '{{print $1}}' {x}", True),
+        ("echo \\' {x}", True),
+        ("echo \"{x}\"", False),
+        ("echo 'a {x}'", False),
+        ("echo \"it's {x}\"", False),
+    ],
+)  # fmt: skip
+def test_quotes_around_a_placeholder_are_refused(script: str, fine: bool, tmp_path: Path) -> None:
+    path = write(
+        tmp_path,
+        'direction = "minimize"\nbudget = 1\n[space]\nx = [1]\n[command]\nshell = true\n'
+        f"arguments = '''{script} '''\n",
+    )
+    if fine:
+        assert read(path).command.line({"x": 1})
+    else:
+        with pytest.raises(ValueError, match=r"line 7: \{x\} is between quotes"):
+            read(path)
+
+
+def test_each_evaluation_has_its_own_scratch_folder_which_is_removed() -> None:
+    command = shell("echo {x} > {scratch}/a && ls -A {scratch} | wc -l; echo {scratch} >&2; exit 1")
+    with pytest.raises(RuntimeError) as error:
+        command({"x": 1})
+    folder = Path(str(error.value).splitlines()[-1].rpartition(": ")[2])
+    assert folder.name.startswith("anyorder-")
+    assert not folder.exists()
+    alone = shell("ls -A {scratch} | wc -l; touch {scratch}/a; sleep 0.1")
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(alone, [{}] * 8)) == [0] * 8
+
+
+def test_where_it_runs(tmp_path: Path) -> None:
+    (tmp_path / "seven.sh").write_text("#!/bin/sh\necho $X\n")
+    (tmp_path / "seven.sh").chmod(0o755)
+    command = Command(("./seven.sh",), directory=tmp_path, environment={"X": "{x}.5"})
+    assert command({"x": 7}) == 7.5
+
+
+def test_it_travels_to_other_processes() -> None:
+    command = pickle.loads(pickle.dumps(python("print({x})")))
+    assert command({"x": 4}) == 4
+
+
+# --- the value ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("printed", "where", "value"),
+    [
+        ("1\n2.5e3\n\n", {}, 2500),
+        ("  -inf ", {}, -float("inf")),
+        ("size: 3\nsize: 4 kB\n", {"regex": r"size: (\d+)"}, 4),
+        ("a 1\nb 2\n", {"regex": r"^a (\d)$"}, 1),
+        ('{"metrics": {"size": [1, 7]}}', {"json": "metrics.size.1"}, 7),
+        ('a log\n{"size": 2}\n', {"json": "size"}, 2),
+        ('{\n"size": 2.5\n}', {"json": "size"}, 2.5),
+    ],
+)
+def test_values(printed: str, where: dict[str, str], value: float) -> None:
+    assert Command(("printf", "%s", "{x}"), **where)({"x": printed}) == value
+
+
+@pytest.mark.parametrize(
+    ("printed", "where", "message"),
+    [
+        ("", {}, "nothing on stdout, expected a number"),
+        ("12 bytes", {}, "the value is '12 bytes', expected a number: printf %s '12 bytes'"),
+        ("nan", {}, "the value is 'nan'"),
+        ("sizes", {"regex": r"size: (\d+)"}, r"no match of 'size: (\\d+)' in stdout"),
+        ("size: x", {"regex": r"size: (\d+)?"}, "the value is None"),
+        ("size", {"json": "size"}, "neither stdout nor its last line is JSON"),
+        ('{"a": 1}', {"json": "b"}, "no 'b', of 'b', in the JSON {'a': 1}"),
+        ('{"a": [1]}', {"json": "a.1"}, "no '1', of 'a.1', in the JSON [1]"),
+        ('{"a": true}', {"json": "a"}, "the value is True"),
+        ('{"a": "1"}', {"json": "a"}, "the value is '1'"),
+        ('{"a": null}', {"json": "a"}, "the value is None"),
+        ("1" + "0" * 400, {"json": "a"}, "no 'a', of 'a', in the JSON 1000"),
+    ],
+)
+def test_no_value(printed: str, where: dict[str, str], message: str) -> None:
+    with pytest.raises(RuntimeError) as error:
+        Command(("printf", "%s", "{x}"), **where)({"x": printed})
+    assert message in str(error.value)
+
+
+# --- how it ends --------------------------------------------------------------------------------
+
+
+def test_a_failure_shows_the_command_the_status_and_the_end_of_stderr() -> None:
+    command = python("import sys; print(5); sys.exit('x' * 2000 + ' no such option {x}')", "{x}")
+    with pytest.raises(RuntimeError) as error:
+        command({"x": "-q"})
+    text = str(error.value)
+    assert text.startswith(f"exit status 1: {sys.executable} -c ")
+    assert text.endswith("xxx no such option -q")
+    assert len(text) < 1_500
+    with pytest.raises(RuntimeError, match=r"exit status 2: .*: it printed nothing"):
+        shell("exit 2")({})
+    with pytest.raises(RuntimeError, match="killed by signal 9"):
+        shell("kill -9 $$")({})
+    with pytest.raises(RuntimeError, match=r"cannot run no_such_program: .*No such file"):
+        Command(("no_such_program",))({})
+
+
+def test_a_status_may_say_infeasible() -> None:
+    with pytest.raises(Infeasible, match=r"exit status 3: .*: too big"):
+        shell("echo too big >&2; exit 3", infeasible_status=3)({})
+    with pytest.raises(RuntimeError, match="exit status 4"):
+        shell("exit 4", infeasible_status=3)({})
+
+
+def test_a_timeout_kills_the_children_too(tmp_path: Path) -> None:
+    script = f"sleep 60 & echo $! > {tmp_path}/child; (sleep 60; echo) & echo $$ > {tmp_path}/self"
+    command = shell(f"{script}; wait; echo 1", timeout=0.5)
+    start = time.monotonic()
+    with pytest.raises(TimeoutError, match=r"no end after 0.5 s: sleep 60"):
+        command({})
+    assert time.monotonic() - start < 10
+    assert gone(int((tmp_path / "child").read_text()))
+    itself = int((tmp_path / "self").read_text())
+    with pytest.raises(ChildProcessError):  # not even a zombie
+        os.waitpid(itself, os.WNOHANG)
+
+
+def test_a_timeout_of_one_that_has_closed_its_output() -> None:
+    with pytest.raises(TimeoutError):
+        shell("exec >&- 2>&-; sleep 60", timeout=0.5)({})
+    assert shell("echo 3; exec >&- 2>&-; sleep 0.3", timeout=30)({}) == 3
+
+
+def test_what_a_command_leaves_behind_neither_delays_it_nor_stays(tmp_path: Path) -> None:
+    start = time.monotonic()
+    assert shell(f"sleep 60 & echo $! > {tmp_path}/child; echo 5")({}) == 5
+    assert time.monotonic() - start < 10
+    assert gone(int((tmp_path / "child").read_text()))
+
+
+def test_much_output_on_both_pipes() -> None:
+    code = (
+        "import sys\n"
+        "for _ in range(200):\n"
+        "    sys.stderr.write('e' * 50_000 + '\\n'); sys.stdout.write('o' * 50_000 + '\\n')\n"
+        "print(6)"
+    )
+    assert python(code.replace("{", "{{"))({}) == 6
+
+
+def test_stop_ends_what_runs_in_other_threads() -> None:
+    command = shell("sleep 60; echo 1")
+    start = time.monotonic()
+    with ThreadPoolExecutor(2) as pool:
+        running = [pool.submit(command, {}) for _ in range(4)]
+        time.sleep(0.3)
+        command.stop()
+    assert time.monotonic() - start < 10
+    assert all("stopped" in str(future.exception()) for future in running)
+
+
+# --- anyorder run -------------------------------------------------------------------------------
+
+SCRIPT = """\
+import sys
+level, mode = int(sys.argv[1]), sys.argv[2]
+if mode == "bad":
+    sys.exit("bad mode")
+print("cost", abs(level - 5) + ("--fast" not in sys.argv))
+"""
+PROBLEM = """\
+direction = "minimize"
+budget = 60
+seed = 0
+workers = 2
+on_failure = "worst"
+[settings]
+epochs = 3
+hidden = [4]
+[space]
+level = { low = 1, high = 50 }
+mode = ["a", "bad", "b"]
+fast = { flag = "--fast" }
+[command]
+arguments = ["{{python}}", "script.py", "{level}", "{mode}", "{fast}"]
+[value]
+regex = "cost (.*)"
+"""
+
+
+@pytest.fixture
+def problem(tmp_path: Path) -> Path:
+    (tmp_path / "script.py").write_text(SCRIPT)
+    return write(tmp_path, PROBLEM.replace("{{python}}", sys.executable))
+
+
+def invoke(*arguments: Any) -> Any:
+    return CliRunner().invoke(main, ["run", *map(str, arguments)])
+
+
+def test_run(problem: Path, tmp_path: Path) -> None:
+    answer = json.loads(invoke(problem, "--json").output)
+    best = answer["best"]
+    assert answer["best_value"] == abs(best["level"] - 5) + (not best["fast"])
+    assert best["mode"] != "bad"
+    assert answer["evaluations"] == 60
+    assert 0 < answer["failures"] < 60
+    text = invoke(problem, "--workers", 1, "--plot", tmp_path / "a.png")
+    assert text.exit_code == 0
+    rows = dict(re.split("  +", line, maxsplit=1) for line in text.output.splitlines())
+    assert rows["problem"] == f"minimize {problem}"
+    assert rows["best value"] == f"{answer['best_value']:g}"
+    assert rows["evaluations"] == f"60, {answer['failures']} of them failed, stopped by budget"
+    assert json.loads(rows["best point"]) == best
+    assert rows["command"] == answer["command"]
+    assert answer["command"].startswith(f"{sys.executable} script.py {best['level']} ")
+    assert (tmp_path / "a.png").exists()
+
+
+def test_run_goes_on_with_a_study(problem: Path, tmp_path: Path) -> None:
+    study = tmp_path / "a.db"
+    first = json.loads(invoke(problem, "--study", study, "--budget", 20, "--json").output)
+    assert (first["evaluations"], first["study"]) == (20, str(study))
+    more = json.loads(invoke(problem, "--study", study, "--budget", 40, "--json").output)
+    assert more["evaluations"] == 40
+
+
+def test_run_where_everything_fails(problem: Path) -> None:
+    text = problem.read_text().replace("cost (.*)", "price (.*)")
+    problem.write_text(text.replace("high = 50", "high = 999"))
+    done = invoke(problem, "--budget", 110, "--json")
+    assert done.exit_code == 0
+    answer = json.loads(done.output)
+    assert (answer["evaluations"], answer["failures"]) == (110, 110)
+    assert answer["best"] is answer["best_value"] is answer["command"] is None
+    assert answer["best_every_100"] == [None]
+    text = invoke(problem, "--budget", 10).output
+    assert re.search("best value +none\n", text)
+    assert re.search("last failure +RuntimeError: (no match of|exit status 1)", text)
+
+
+def test_infeasible_is_no_failure_to_run(problem: Path) -> None:
+    text = problem.read_text().replace('"worst"', '"raise"')
+    problem.write_text(text.replace("[command]", "[command]\ninfeasible_status = 1"))
+    answer = json.loads(invoke(problem, "--json").output)
+    assert answer["best"]["mode"] != "bad"
+
+
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="there is no gcc")
+def test_the_gcc_example(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    job = read(Path(__file__).parent.parent / "examples" / "gcc" / "problem.toml")
+    first = job.space.one([0] * len(job.space))
+    assert 2_000 < job.command(first) < 20_000
+    with pytest.raises(Infeasible, match="unrecognized"):
+        job.command(first | {"optimise": "--no-such-option"})
+    (tmp_path / "python3").symlink_to(sys.executable)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(RuntimeError, match="gcc is not installed"):
+        job.command(first)
+
+
+def test_run_says_what_is_wrong(problem: Path, tmp_path: Path) -> None:
+    for arguments, status, message in [
+        ([tmp_path / "no.toml"], 2, "does not exist"),
+        ([problem, "--budget", 0], 2, "budget is 0"),
+        ([problem, "--workers", 0], 2, "--workers is 0"),
+        ([problem, "--plot", tmp_path / "no" / "a.png"], 2, "no such folder"),
+    ]:
+        done = invoke(*arguments)
+        assert done.exit_code == status
+        assert message in done.output
+    problem.write_text(problem.read_text().replace('"worst"', '"raise"'))
+    done = invoke(problem)
+    assert done.exit_code == 1
+    assert "exit status 1: " in done.output
+    assert done.output.endswith(" bad mode\n")
+
+
+@pytest.mark.parametrize(("sleep", "presses"), [(1, 1), (60, 2)])
+def test_ctrl_c_waits_for_what_runs_and_twice_does_not(
+    sleep: int, presses: int, problem: Path, tmp_path: Path
+) -> None:
+    mark = tmp_path / "pid"
+    (tmp_path / "script.py").write_text(
+        f"import os, time; open({str(mark)!r}, 'w').write(str(os.getpid()))\n"
+        f"time.sleep({sleep}); print('cost 1')"
+    )
+    command = [sys.executable, "-m", "anyorder", "run", str(problem)]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            while not (mark.exists() and mark.read_text()):
+                time.sleep(0.05)
+            for _ in range(presses):
+                process.send_signal(signal.SIGINT)
+                time.sleep(0.2)
+            out, err = process.communicate(timeout=30)
+        finally:
+            process.kill()
+    assert process.returncode == 130
+    assert ("stopped by interrupted" in out) is (presses == 1)
+    assert ("left without a result" in err) is (presses == 2)
+    assert gone(int(mark.read_text()))

@@ -1,0 +1,348 @@
+"""`anyorder show` and `anyorder plot`: what they say of studies that run, rest, or are damaged."""
+
+from __future__ import annotations
+
+import csv
+import json
+import shutil
+import sqlite3
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+
+import anyorder as ao
+from anyorder.cli import main
+from anyorder.study import load
+
+FAST = ao.Config(epochs=2, hidden=(3,))
+SPACE = ao.Space(
+    {"flag": ao.Binary(), "value": ao.Categorical(["a", "b"])}
+    | {f"k{i}": ao.Integer(1, 20) for i in range(30)}
+)
+PAGE = 4096
+
+
+def f(point: dict[str, Any]) -> float:
+    if point["k0"] == 3:
+        raise RuntimeError("three, it seems\nis bad")
+    return float(point["k0"] + 10 * (point["value"] == "b"))
+
+
+def run(*arguments: Any) -> Result:
+    return CliRunner().invoke(main, [str(argument) for argument in arguments])
+
+
+def show(path: Path) -> dict[str, Any]:
+    done = run("show", path, "--json")
+    assert done.exit_code == 0, done.output
+    return dict(json.loads(done.stdout))
+
+
+def rows(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("study") / "run.db"
+    ao.maximize(
+        f, SPACE, 1_000, seed=7, config=FAST, engine="cpu", study=path, on_failure="worst",
+        constraint=lambda point: point["k1"] != 4,
+    )  # fmt: skip
+    return path
+
+
+@pytest.fixture
+def copy(study: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copy(study, tmp_path / "copy.db"))
+
+
+# --- show ---------------------------------------------------------------------------------------
+
+
+def test_show_says_what_the_history_says(study: Path) -> None:
+    now, history = show(study), load(study)
+    best = int(np.nanargmax(history.values))
+    paid = ~history.cached
+    assert now["best"] == history.points[best]
+    assert now["best_value"] == history.values[best]
+    assert now["improved_after"] == paid[: best + 1].sum()
+    assert (now["evaluations"], now["budget"], now["direction"]) == (1_000, 1_000, "maximize")
+    assert now["failures"] == {"failed": int((history.statuses[paid] == 1).sum())}
+    assert now["rejected"] == (history.statuses == 5).sum() > 0
+    assert now["cached"] + now["rejected"] == history.cached.sum()
+    assert now["generation"] == history.generations.max()
+    assert now["restarts"] == len(history.restarts)
+    assert now["seconds_each"] == pytest.approx(history.seconds[paid].mean())
+    assert (now["seed"], now["engine"], now["preset"]) == (7, "cpu", None)
+    assert now["config"] == json.loads(json.dumps(FAST.to_dict()))
+    assert now["being_written"] is False
+    assert (now["variables"], now["kinds"]) == (
+        32, {"binary": 1, "categorical": 1, "integer": 30},
+    )  # fmt: skip
+
+
+def test_show_as_text(study: Path) -> None:
+    text = run("show", study).output
+    for words in (
+        "nobody is writing it", "maximize; 1 binary, 1 categorical, 30 integer",
+        "1000 of 1000 (100 %)", "rejected", "best value   30.0, found after", '"value": "b"',
+        "default but hidden=[3], epochs=2, seed 7, engine cpu, failures: worst, with a constraint",
+    ):  # fmt: skip
+        assert words in text, words
+
+
+def test_show_of_a_minimised_and_of_a_noisy_run(tmp_path: Path) -> None:
+    noise = iter(np.tile([0.0, 4.0, -4.0], 200))
+    found = ao.minimize(
+        lambda x: x.sum() + next(noise), ao.Space.binary(3), 100, seed=0, config="text",
+        study=tmp_path / "a.db", deterministic=False,
+    )  # fmt: skip
+    now = show(tmp_path / "a.db")
+    assert now["direction"] == "minimize"
+    assert now["best_value"] == pytest.approx(found.best_value)
+    assert now["best"] == found.best.tolist()
+    assert now["preset"] == "text"
+    assert "text, seed 0" in run("show", tmp_path / "a.db").output
+    assert "noisy" in run("show", tmp_path / "a.db").output
+
+
+def test_infinities_and_nothing_at_all(tmp_path: Path) -> None:
+    ao.maximize(lambda x: np.inf, ao.Space.binary(3), 5, study=tmp_path / "a.db", config=FAST)
+    assert show(tmp_path / "a.db")["best_value"] is None
+    assert "best value   inf" in run("show", tmp_path / "a.db").output
+
+    def interrupt(point: Any) -> float:
+        raise KeyboardInterrupt
+
+    ao.maximize(interrupt, ao.Space.binary(300), 5, study=tmp_path / "b.db", config=FAST)
+    now, text = show(tmp_path / "b.db"), run("show", tmp_path / "b.db").output
+    assert (now["best"], now["evaluations"], now["unanswered"]) == (None, 0, 10)
+    assert "none yet" in text
+    assert "about 10^90 points" in text
+    for kind in ("diversity", "probabilities", "all"):
+        done = run("plot", tmp_path / "b.db", "-o", tmp_path / "b.png", "--kind", kind)
+        assert done.exit_code == 0, done.output
+    done = run("plot", tmp_path / "b.db", "-o", tmp_path / "b.png", "--kind", "influence")
+    assert (done.exit_code, "no policy is kept" in done.output) == (1, True)
+
+
+@pytest.fixture
+def running(tmp_path: Path) -> Iterator[tuple[Path, threading.Event]]:
+    """A run that waits in its 26th evaluation until it is told to go on."""
+    reached, go_on, calls = threading.Event(), threading.Event(), []
+
+    def slow(point: Any) -> float:
+        calls.append(1)
+        if len(calls) == 26:
+            reached.set()
+            go_on.wait(60)
+        return float(point.sum())
+
+    thread = threading.Thread(
+        target=ao.maximize, args=(slow, ao.Space.binary(40), 60),
+        kwargs={"seed": 0, "config": FAST, "study": tmp_path / "run.db"},
+    )  # fmt: skip
+    thread.start()
+    assert reached.wait(60)
+    yield tmp_path / "run.db", go_on
+    go_on.set()
+    thread.join()
+
+
+def test_show_and_plot_while_it_runs(running: tuple[Path, threading.Event], tmp_path: Path) -> None:
+    path, _ = running
+    now = show(path)
+    assert (now["evaluations"], now["unanswered"], now["generation"]) == (25, 5, 2)
+    assert now["being_written"] is True
+    assert "being written" in run("show", path).output
+    assert run("show", path, "--csv", tmp_path / "a.csv").exit_code == 0
+    assert len(rows(tmp_path / "a.csv")) == 25
+    done = run("plot", path, "-o", tmp_path / "a.png", "--kind", "all")
+    assert done.exit_code == 0, done.output
+
+
+def test_watch_ends_with_the_run(running: tuple[Path, threading.Event]) -> None:
+    path, go_on = running
+    timer = threading.Timer(0.3, go_on.set)
+    timer.start()
+    done = run("show", path, "--watch", "0.05", "--json")
+    looks = [json.loads(line) for line in done.output.splitlines()]
+    assert done.exit_code == 0
+    assert looks[0]["evaluations"] == 25
+    assert (looks[-1]["evaluations"], looks[-1]["being_written"]) == (60, False)
+
+
+def test_watch_ends_with_ctrl_c(
+    running: tuple[Path, threading.Event], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(seconds: float, left: list[int] = [1]) -> None:  # noqa: B006
+        if not left:
+            raise KeyboardInterrupt
+        left.pop()
+
+    monkeypatch.setattr("anyorder.show.time.sleep", interrupted)
+    done = run("show", running[0], "--watch", "5")
+    assert done.exit_code == 0
+    assert done.output.count("best value") == 2
+    assert "0 a second now" in done.output
+
+
+def test_the_owner_of_a_killed_run_is_nobody(copy: Path) -> None:
+    copy.with_name("copy.db-owner").touch()
+    assert show(copy)["being_written"] is False
+
+
+# --- tables -------------------------------------------------------------------------------------
+
+
+def test_csv_has_every_answer(study: Path, tmp_path: Path) -> None:
+    done = run("show", study, "--csv", tmp_path / "a.csv")
+    history = load(study)
+    assert (done.exit_code, done.output) == (
+        0, f"{len(history)} candidates written to {tmp_path / 'a.csv'}\n",
+    )  # fmt: skip
+    table = rows(tmp_path / "a.csv")
+    names = ["value", "generation", "status", "cached", "seconds", "error"]
+    assert list(table[0]) == ["flag", "value_", *list(SPACE.names or ())[2:], *names]
+    for k, (row, point) in enumerate(zip(table, history.points, strict=True)):
+        assert row["value_"] == point["value"]
+        assert row["k29"] == str(point["k29"])
+        assert float(row["value"] or "nan") == pytest.approx(history.values[k], nan_ok=True)
+        assert row["status"] == ao.STATUSES[history.statuses[k]]
+        assert row["cached"] == str(bool(history.cached[k]))
+        assert row["error"] == history.errors.get(k, "")
+
+
+def test_csv_of_an_asynchronous_run_is_in_the_order_of_the_answers(tmp_path: Path) -> None:
+    ao.maximize(
+        lambda x: float(x.sum()), ao.Space.binary(9), 40, seed=0, config=FAST, workers=2,
+        asynchronous=True, study=tmp_path / "a.db",
+    )  # fmt: skip
+    assert run("show", tmp_path / "a.db", "--csv", tmp_path / "a.csv").exit_code == 0
+    history = load(tmp_path / "a.db")
+    table = rows(tmp_path / "a.csv")
+    assert [[int(row[f"x{k}"]) for k in range(9)] for row in table] == history.points.tolist()
+
+
+def saved(path: Path, study: Path) -> tuple[list[dict[str, str]], str]:
+    """What --csv saves of a damaged copy; all of it must be true."""
+    table = path.with_suffix(".csv")
+    before = path.read_bytes()
+    done = run("show", path, "--csv", table)
+    assert (done.exit_code, "Traceback" in done.output) == (1, False)
+    assert path.read_bytes() == before
+    whole = table.with_name("whole.csv")
+    run("show", study, "--csv", whole)
+    truth = {tuple(row.values()) for row in rows(whole)}
+    found = rows(table)
+    assert {tuple(row.values()) for row in found} <= truth
+    assert f"{len(found)} candidates could be read" in done.stderr
+    assert done.stderr.count("\n") == 1
+    return found, done.stderr
+
+
+def test_a_study_cut_off_in_a_page_gives_what_is_left(copy: Path, study: Path) -> None:
+    size = copy.stat().st_size
+    with copy.open("r+b") as file:
+        file.truncate(20 * PAGE + 1_000)
+    assert size > 30 * PAGE
+    found, words = saved(copy, study)
+    assert 100 < len(found) < 1_000
+    assert "malformed" in words
+
+
+def test_candidates_after_a_damaged_page_are_saved(copy: Path, study: Path) -> None:
+    data = bytearray(copy.read_bytes())
+    leaves = [
+        page
+        for page in range(2, len(data) // PAGE)
+        if data[page * PAGE] == 13  # a leaf of a table
+    ]
+    for k in (5, 9):  # two gaps, with readable candidates before, between and after
+        start = leaves[k] * PAGE
+        data[start : start + PAGE] = b"\xff" * PAGE
+    copy.write_bytes(data)
+    found, words = saved(copy, study)
+    assert "at least" in words
+    last, first = rows(copy.with_name("whole.csv"))[-1], rows(copy.with_name("whole.csv"))[0]
+    assert (found[0], found[-1]) == (first, last)
+    missing = len(rows(copy.with_name("whole.csv"))) - len(found)
+    assert 0 < missing < 200
+    done = run("show", copy)
+    assert done.exit_code == 1
+    assert "`anyorder show --csv` saves what can still be read" in done.output
+
+
+def test_points_of_an_unknown_space_are_saved_as_codes(copy: Path) -> None:
+    copy.write_bytes(copy.read_bytes().replace(b"anyorder-space", b"anyorder-zpace"))
+    done = run("show", copy, "--csv", copy.with_suffix(".csv"))
+    assert done.exit_code == 1
+    table = rows(copy.with_suffix(".csv"))
+    assert len(bytes.fromhex(table[0]["point"])) == len(SPACE)
+    assert len(table) >= 1_000
+    done = run("show", copy)
+    assert (done.exit_code, "damaged" in done.output) == (1, True)
+
+
+# --- what is no study ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("command", [["show"], ["show", "--csv", "x.csv"], ["plot", "-o", "x.png"]])
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (None, "there is no study"),
+        (b"", "there is no study"),
+        (b"no database", "is not a study of anyorder"),
+        (b"SQLite format 3\0" + bytes(3_000), "study"),
+        ("PRAGMA user_version=99", "has format 99; this is anyorder"),
+        ("PRAGMA application_id=5", "is not a study of anyorder"),
+        ("DROP TABLE candidates", "no such table"),
+    ],
+)
+def test_errors_are_one_line(
+    command: list[str], content: bytes | str | None, message: str, copy: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.chdir(copy.parent)
+    if isinstance(content, str):
+        database = sqlite3.connect(copy)
+        database.execute(content)
+        database.commit()
+        database.close()
+    elif content is not None:
+        copy.write_bytes(content)
+    path = copy if content is not None else copy.with_name("none.db")
+    done = run(*command, path)
+    assert done.exit_code == 1
+    assert message in done.output
+    assert done.output.count("\n") == 1
+    assert "Traceback" not in done.output
+
+
+def test_bad_usage(study: Path, tmp_path: Path) -> None:
+    for arguments, message in (
+        (["show", study, "--csv", study], "is the study itself"),
+        (["show", study, "--csv", "a.csv", "--json"], "does not go together"),
+        (["show", study, "--watch", "0"], "--watch"),
+        (["plot", study, "-o", tmp_path / "no" / "a.png"], "there is no such folder"),
+        (["plot", study, "-o", "a.png", "--kind", "heat"], "'probabilities'"),
+    ):
+        done = run(*arguments)
+        assert done.exit_code == 2
+        assert message in done.output
+    done = run("plot", study, "-o", tmp_path / "a.xyz")
+    assert (done.exit_code, "xyz" in done.output) == (1, True)
+
+
+def test_plot_draws_every_kind(study: Path, tmp_path: Path) -> None:
+    done = run("plot", study, "-o", tmp_path / "a.png", "--kind", "all")
+    assert done.exit_code == 0, done.output
+    assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
