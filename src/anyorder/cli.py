@@ -20,6 +20,7 @@ import numpy as np
 from . import problems
 from ._checks import cores, integer
 from ._version import __version__
+from .bench.cli import bench, reproduce
 from .compare import Comparison, compare, run_named
 from .config import PRESETS, Config, resolve
 from .loop import maximize, minimize
@@ -369,6 +370,8 @@ def _as_json(problem: str, preset: str, result: Result) -> dict[str, Any]:
 
 main.add_command(show_command)
 main.add_command(plot_command)
+main.add_command(bench)
+main.add_command(reproduce)
 
 
 @main.command()

@@ -1,16 +1,13 @@
 """Algorithms by name on one problem, at equal terms: the same seeds, the same budget.
 
-`anyorder` (or `anyorder:PRESET`) and `baseline:NAME` with a name of `anyorder.baselines.registry`.
-Every evaluation is counted, duplicates as well.
+The names are those of `anyorder.bench.algorithms`: ours, the baselines, and other libraries' where
+they are installed. Every evaluation is counted, duplicates as well.
 """
 
 from __future__ import annotations
 
-import difflib
-import inspect
 import math
 import os
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -18,10 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from . import baselines
 from ._checks import integer
-from .config import PRESETS
-from .loop import maximize
+from .bench import algorithms as known
 from .problems import Problem
 
 Values = npt.NDArray[np.float64]
@@ -37,39 +32,21 @@ class Trace(NamedTuple):
 
 
 def names() -> list[str]:
-    """What `run_named` knows."""
-    ours = ["anyorder", *(f"anyorder:{preset}" for preset in PRESETS)]
-    return [*ours, *(f"baseline:{name}" for name in baselines.registry)]
+    """Ours and the baselines; `anyorder.bench.algorithms.available` has the others."""
+    return [*known.available("anyorder"), *known.available("baseline")]
 
 
 def check_name(name: str) -> str:
-    """The name, if there is such an algorithm."""
-    if name not in names():
-        near = difflib.get_close_matches(name, names(), n=1, cutoff=0.4)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
-        raise ValueError(f"unknown algorithm {name!r}{hint}; there are {', '.join(names())}")
+    """The name, if there is such an algorithm here."""
+    known.check(name)
     return name
 
 
 def run_named(name: str, problem: Problem, budget: int, seed: int, engine: str = "auto") -> Trace:
-    """One run of an algorithm on a problem, maximised."""
-    kind, _, detail = check_name(name).partition(":")
-    start = time.perf_counter()
-    if kind == "anyorder":
-        result = maximize(
-            problem.evaluate, problem.space, budget, seed=seed, config=detail or "default",
-            engine=engine, vectorized=True, progress=False, cache=False,
-        )  # fmt: skip
-        if result.stop_reason == "interrupted":
-            raise KeyboardInterrupt
-        return Trace(result.history.values, result.best, result.best_value, result.seconds)
-    maker = baselines.registry[detail]
-    # a schedule must know where it ends
-    takes_budget = "budget" in inspect.signature(maker).parameters
-    settings: dict[str, Any] = {"budget": budget} if takes_budget else {}
-    algorithm = maker(problem.space, seed=seed, **settings)
-    values = baselines.run(algorithm, problem, budget)
-    return Trace(values, algorithm.best, algorithm.best_value, time.perf_counter() - start)
+    """One run of an algorithm on a problem, maximised; an algorithm may stop before the budget."""
+    values: list[float] = []
+    trace = known.run(name, problem, budget, seed, [budget], engine=engine, each=values.append)
+    return Trace(np.array(values), trace.best, trace.best_value, trace.seconds)
 
 
 @dataclass(frozen=True)
@@ -137,13 +114,14 @@ def compare(
     if not algorithms or len(set(algorithms)) < len(algorithms):
         raise ValueError(f"algorithms are {list(algorithms)}, expected one or more, each once")
     for name in algorithms:
-        check_name(name)
+        known.check(name, problem.space)
+    grid = np.arange(1, budget + 1)
     best = np.empty((len(algorithms), runs, budget))
     seconds = np.zeros(len(algorithms))
     for r in range(runs):
         for a, name in enumerate(algorithms):
-            trace = run_named(name, problem, budget, seed + r, engine)
-            best[a, r] = np.maximum.accumulate(trace.values)
+            trace = known.run(name, problem, budget, seed + r, grid, engine=engine)
+            best[a, r] = trace.curve
             seconds[a] += trace.seconds / runs
             done()
     return Comparison(problem.name, tuple(algorithms), best, tuple(seconds.tolist()))

@@ -31,6 +31,7 @@ from .failures import DIED, FAILED, INFEASIBLE, OK, TIMEOUT, Infeasible
 
 # A process that cannot even start will not start the next time either.
 _FALSE_STARTS = 2
+_FAREWELL = 2.0  # seconds that idle workers have to leave
 
 
 class Outcome(NamedTuple):
@@ -326,6 +327,16 @@ class Processes:
         worker.process.close()
         worker.pipe.close()
 
+    def _see_off(self) -> None:
+        """Let idle workers leave by themselves, so that they clear up behind them."""
+        idle = [worker for worker in self._workers if worker.ready and worker.job is None]
+        for worker in idle:
+            worker.pipe.close()
+        leave = time.monotonic() + _FAREWELL
+        for worker in idle:
+            with contextlib.suppress(ValueError):
+                worker.process.join(max(0.0, leave - time.monotonic()))
+
     def _watch(self) -> None:
         try:
             while self._turn():
@@ -335,6 +346,7 @@ class Processes:
                 (-1, Outcome(None, None, f"the workers' watcher failed: {error!r}", error))
             )
         finally:
+            self._see_off()
             for worker in self._workers:
                 with contextlib.suppress(ValueError):  # it has gone, and could not be replaced
                     self._dismiss(worker)
@@ -426,8 +438,8 @@ def _pickled(f: Callable[..., Any]) -> bytes:
             import cloudpickle
         except ImportError:
             raise TypeError(
-                f"f is {theirs!r}, which cannot be sent to worker processes ({error}): define it at the "
-                "top level of a module, install cloudpickle, or use executor=ThreadPoolExecutor(n)"
+                f"f is {theirs!r}, which cannot go to worker processes ({error}): define it at "
+                "the top level of a module, install cloudpickle, or use an executor of threads"
             ) from error
         return bytes(cloudpickle.dumps(f))
 

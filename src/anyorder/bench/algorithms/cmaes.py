@@ -1,0 +1,59 @@
+"""`cmaes:CatCMAwM`, the one of the library cmaes that takes categories alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from anyorder._checks import integer
+from anyorder.bench.algorithms.meter import Codes, Meter
+from anyorder.bench.algorithms.naming import Settings, check_settings, require
+from anyorder.space import Space
+
+
+class CMAES:
+    """CatCMAwM: unordered variables are its categories, ordered ones its integers."""
+
+    package = "cmaes"
+
+    def names(self) -> list[str]:
+        """One."""
+        return ["CatCMAwM"]
+
+    def check(self, name: str, settings: Settings, space: Space | None) -> None:
+        """Raise for a setting other than `population_size`."""
+        require("cmaes")
+        check_settings(settings, ["population_size"])
+        if "population_size" in settings:
+            integer("population_size", settings["population_size"], 4)
+
+    def search(self, name: str, settings: Settings, meter: Meter, seed: int) -> Settings:
+        """Spend the meter's budget; it ends early where its Gaussian has converged."""
+        ordered = np.array(meter.ordered)
+        cardinalities = np.array(meter.cardinalities)
+        optimizer = require("cmaes").CatCMAwM(
+            z_space=[list(range(values)) for values in cardinalities[ordered]] or None,
+            c_space=cardinalities[~ordered] if not ordered.all() else None,
+            seed=seed,
+            **settings,
+        )
+        while meter.left:
+            told = []
+            for _ in range(min(optimizer.population_size, meter.left)):
+                candidate = optimizer.ask()
+                told.append((candidate, -meter.value(_point(candidate, ordered))))
+            if len(told) == optimizer.population_size:  # it learns from whole populations only
+                optimizer.tell(told)
+                if ordered.any() and optimizer.should_stop():
+                    break
+        return {"population_size": optimizer.population_size}
+
+
+def _point(candidate: Any, ordered: np.ndarray[Any, np.dtype[np.bool_]]) -> Codes:
+    codes = np.empty(len(ordered), dtype=np.int32)
+    if ordered.any():
+        codes[ordered] = np.rint(candidate.z)
+    if not ordered.all():
+        codes[~ordered] = candidate.c.argmax(axis=1)  # one row a variable, one-hot
+    return codes

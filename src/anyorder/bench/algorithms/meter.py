@@ -1,0 +1,164 @@
+"""What counts evaluations, for all algorithms alike, and the record of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from anyorder._checks import integer
+from anyorder.problems.base import Problem
+
+Codes = npt.NDArray[np.int32]
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+
+class Spent(BaseException):
+    """The budget is spent. Not an Exception: libraries catch those and go on."""
+
+
+@dataclass(frozen=True, eq=False)
+class Trace:
+    """One run; more is better.
+
+    Attributes
+    ----------
+    grid, curve
+        `(G,)`: numbers of evaluations, and the best value evaluated up to each.
+    best, best_value
+        The best point that was evaluated, the first of equals, and its value.
+    budget, evaluations
+        How many evaluations there were to spend, and how many were spent. Duplicates count.
+    seconds
+        How long it took, evaluations included.
+    configuration
+        The settings of the algorithm, those that were not given as well where it tells them.
+    duplicates
+        How many evaluations were of a point that had been evaluated before; None: not counted.
+    """
+
+    grid: Ints
+    curve: Floats
+    best: Codes
+    best_value: float
+    budget: int
+    evaluations: int
+    seconds: float
+    configuration: Mapping[str, Any]
+    duplicates: int | None = None
+
+    @property
+    def stopped_early(self) -> bool:
+        """Whether the algorithm ended by itself; its curve goes on flat from there."""
+        return self.evaluations < self.budget
+
+
+class Meter:
+    """A problem that counts; what is asked beyond the budget raises `Spent`.
+
+    Points are not kept, only the best one and a hash of each.
+
+    Attributes
+    ----------
+    problem, budget
+        What is measured.
+    free, cardinalities, ordered
+        Which variables have more than one value, how many, and whether in order: all that an
+        algorithm must know. `value` takes a point of these variables alone.
+    done
+        How many evaluations there were.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        budget: int,
+        grid: npt.ArrayLike,
+        each: Callable[[float], Any] | None = None,
+    ) -> None:
+        self.problem = problem
+        self.budget = integer("budget", budget, 1)
+        self.grid = check_grid(grid, self.budget)
+        cardinalities = np.asarray(problem.space.cardinalities)
+        self.free = np.flatnonzero(cardinalities > 1)
+        if not len(self.free):
+            raise ValueError(f"{problem.name} has one point only, expected a choice to make")
+        self.cardinalities: list[int] = cardinalities[self.free].tolist()
+        self.ordered: list[bool] = np.asarray(problem.space.ordered)[self.free].tolist()
+        self.done = 0
+        self._n = len(problem.space)
+        self._each = each
+        self._seen: set[int] = set()
+        self._best: Codes | None = None
+        self._best_value = -np.inf
+        self._curve = np.empty(len(self.grid))
+        self._passed = 0  # points of the grid
+
+    @property
+    def left(self) -> int:
+        """How many evaluations are left."""
+        return self.budget - self.done
+
+    def value(self, point: npt.ArrayLike) -> float:
+        """The value of one point of the free variables."""
+        if not self.left:
+            raise Spent
+        codes = np.zeros(self._n, dtype=np.int32)
+        codes[self.free] = point
+        value = self.problem(codes)
+        self._note(codes, value)
+        return value
+
+    def evaluate(self, points: npt.ArrayLike) -> Floats:
+        """The values of a batch of whole points."""
+        codes = np.ascontiguousarray(points, dtype=np.int32)
+        allowed = codes[: self.left]
+        values = self.problem.evaluate(allowed) if len(allowed) else np.empty(0)
+        for point, value in zip(allowed, values.tolist(), strict=True):
+            self._note(point, value)
+        if len(allowed) < len(codes):
+            raise Spent
+        return values
+
+    def _note(self, point: Codes, value: float) -> None:
+        if value != value:
+            raise ValueError(
+                f"{self.problem.name} is NaN at evaluation {self.done + 1}, expected a number"
+            )
+        self._seen.add(hash(point.tobytes()))
+        if self._best is None or value > self._best_value:
+            self._best, self._best_value = point.copy(), value
+        self.done += 1
+        if self.done == self.grid[self._passed]:
+            self._curve[self._passed] = self._best_value
+            # behind the last point it stays there: no later evaluation has its number
+            self._passed = min(self._passed + 1, len(self.grid) - 1)
+        if self._each is not None:
+            self._each(value)
+
+    def trace(self, seconds: float, configuration: Mapping[str, Any]) -> Trace:
+        """The record; what is left of the curve is flat."""
+        if self._best is None:
+            raise RuntimeError("it stopped before its first evaluation")
+        self._curve[self.grid > self.done] = self._best_value
+        return Trace(
+            self.grid, self._curve, self._best, self._best_value, self.budget, self.done,
+            seconds, configuration, self.done - len(self._seen),
+        )  # fmt: skip
+
+
+def check_grid(grid: npt.ArrayLike, budget: int) -> Ints:
+    """The grid as integers: increasing, from 1 to the budget."""
+    given = np.asarray(grid)
+    if given.ndim != 1 or not len(given) or given.dtype.kind not in "iu":
+        raise ValueError(f"grid is {grid!r}, expected a list of numbers of evaluations")
+    if given[0] < 1 or given[-1] > budget or (np.diff(given.astype(np.int64)) <= 0).any():
+        raise ValueError(
+            f"grid is {given[0]}, ... {given[-1]}, expected increasing numbers from 1 to the "
+            f"budget of {budget}"
+        )
+    return given.astype(np.int64)

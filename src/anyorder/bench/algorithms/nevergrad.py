@@ -1,0 +1,95 @@
+"""`nevergrad:NAME`, for every name of its registry.
+
+Variables are `TransitionChoice`s, unordered ones by `ordered=False`: their values are what they
+say, while those of a `Choice` are drawn, which makes a deterministic function random. Each
+optimiser is given the budget, and driven by ask and tell, one point at a time. Some draw nothing at
+all (Cobyla): all their runs are the same.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import numpy as np
+
+from anyorder.bench.algorithms.meter import Codes, Meter
+from anyorder.bench.algorithms.naming import Settings, check_settings, require
+from anyorder.space import Space
+
+_PATIENCE = 50  # times 0.02 s for a thread to end
+
+
+class Nevergrad:
+    """Optimisers of nevergrad's registry; they take no settings."""
+
+    package = "nevergrad"
+
+    def names(self) -> list[str]:
+        """All of the registry; the import takes seconds."""
+        return sorted(_registry())
+
+    def check(self, name: str, settings: Settings, space: Space | None) -> None:
+        """Raise for any setting: the registry has an optimiser for each."""
+        check_settings(settings, [])
+
+    def search(self, name: str, settings: Settings, meter: Meter, seed: int) -> Settings:
+        """Spend the meter's budget."""
+        variables = _Variables(meter)
+        variables.parameter.random_state = np.random.RandomState(seed)
+        before = set(threading.enumerate())
+        optimizer = _registry()[name](variables.parameter, budget=meter.budget, num_workers=1)
+        try:
+            while meter.left:
+                candidate = optimizer.ask()
+                optimizer.tell(candidate, -meter.value(variables.point(candidate.value)))
+        finally:
+            _stop(set(threading.enumerate()) - before)
+        return {}
+
+
+class _Variables:
+    """The meter's variables as one of nevergrad's parameters.
+
+    Variables that are alike are one choice with repetitions, as nevergrad's users write it; several
+    kinds are a tuple of such choices.
+    """
+
+    def __init__(self, meter: Meter) -> None:
+        ng = require("nevergrad")
+        kinds: dict[tuple[int, bool], list[int]] = {}
+        for j, kind in enumerate(zip(meter.cardinalities, meter.ordered, strict=True)):
+            kinds.setdefault(kind, []).append(j)
+        self._columns = list(kinds.values())
+        choices = [
+            ng.p.TransitionChoice(range(values), repetitions=len(columns), ordered=ordered)
+            for (values, ordered), columns in kinds.items()
+        ]
+        self.parameter = choices[0] if len(choices) == 1 else ng.p.Tuple(*choices)
+
+    def point(self, value: Any) -> Codes:
+        parts = [value] if len(self._columns) == 1 else value
+        codes = np.empty(sum(map(len, self._columns)), dtype=np.int32)
+        for columns, part in zip(self._columns, parts, strict=True):
+            codes[columns] = part
+        return codes
+
+
+def _registry() -> dict[str, Any]:
+    # one name of 1.0.12 ends in a space
+    registry = require("nevergrad").optimizers.registry
+    return {name.strip(): optimizer for name, optimizer in registry.items()}
+
+
+def _stop(threads: set[threading.Thread]) -> None:
+    """End the threads in which nevergrad runs libraries that have no ask and tell.
+
+    They wait for an answer, and the process would wait for them at its end. A library may take the
+    first notice for an evaluation that failed, and ask again.
+    """
+    for thread in threads:
+        for _ in range(_PATIENCE):
+            if not hasattr(thread, "stop") or not thread.is_alive():
+                break
+            thread.stop()
+            thread.join(0.02)

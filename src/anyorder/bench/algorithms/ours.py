@@ -1,0 +1,86 @@
+"""`anyorder`, `anyorder:PRESET`, `baseline:NAME`."""
+
+from __future__ import annotations
+
+import inspect
+
+from anyorder import baselines
+from anyorder.bench.algorithms.meter import Meter
+from anyorder.bench.algorithms.naming import Settings, check_settings, unknown
+from anyorder.config import PRESETS, Config, resolve
+from anyorder.loop import maximize
+from anyorder.policy import ENGINES
+from anyorder.space import Space
+
+
+class AnyOrder:
+    """A preset with settings of `Config` changed; `engine`, and `graph=known`."""
+
+    package = None
+
+    def names(self) -> list[str]:
+        """The presets; no name is the default one."""
+        return ["", *PRESETS]
+
+    def check(self, name: str, settings: Settings, space: Space | None) -> None:
+        """Raise for a bad preset or setting."""
+        engine = configured(name, settings)[1]
+        if engine not in ("auto", *ENGINES):
+            raise unknown("engine", str(engine), ["auto", *ENGINES])
+
+    def search(self, name: str, settings: Settings, meter: Meter, seed: int) -> Settings:
+        """Spend the meter's budget."""
+        config, engine = configured(name, settings)
+        known = settings.get("graph") == "known"
+        result = maximize(
+            meter.evaluate, meter.problem.space, meter.budget, seed=seed, config=config,
+            engine=engine, vectorized=True, progress=False, cache=False,
+            graph=meter.problem.interaction_graph() if known else None,
+        )  # fmt: skip
+        if result.stop_reason == "interrupted":
+            raise KeyboardInterrupt
+        graph = {"graph": "known"} if known else {}
+        return {**result.config.to_dict(), "engine": result.engine, **graph}
+
+
+def configured(name: str, settings: Settings) -> tuple[Config, str]:
+    """What `anyorder:NAME` with these settings is, and the engine that computes it."""
+    rest = dict(settings)
+    engine, graph = rest.pop("engine", "auto"), rest.pop("graph", "known")
+    if graph != "known":
+        raise ValueError(f"graph is {graph!r}, expected 'known': the problem's own")
+    return resolve(name or "default").replace(**rest), engine
+
+
+class Baselines:
+    """A baseline, with its keyword arguments as settings."""
+
+    package = None
+
+    def names(self) -> list[str]:
+        """Those of the registry."""
+        return list(baselines.registry)
+
+    def check(self, name: str, settings: Settings, space: Space | None) -> None:
+        """Raise for a setting it does not have, or a value it does not take."""
+        self._make(name, settings, space or Space.binary(64), seed=0, budget=1_000)
+
+    def search(self, name: str, settings: Settings, meter: Meter, seed: int) -> Settings:
+        """Spend the meter's budget; a baseline that asks for nothing has ended."""
+        algorithm = self._make(name, settings, meter.problem.space, seed, meter.budget)
+        while meter.left:
+            candidates = algorithm.ask()[: meter.left]
+            if not len(candidates):
+                break
+            algorithm.tell(candidates, meter.evaluate(candidates))
+        return settings
+
+    def _make(
+        self, name: str, settings: Settings, space: Space, seed: int, budget: int
+    ) -> baselines.Baseline:
+        maker = baselines.registry[name]
+        known = [key for key in inspect.signature(maker).parameters if key not in ("space", "seed")]
+        check_settings(settings, known)
+        # a schedule must know where it ends
+        schedule = {"budget": budget} if "budget" in known else {}
+        return maker(space, seed=seed, **{**schedule, **settings})

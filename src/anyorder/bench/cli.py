@@ -1,0 +1,315 @@
+"""`anyorder bench` and `anyorder reproduce`."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import io
+import json
+import re
+import sqlite3
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+
+from .._checks import cores
+
+
+@contextlib.contextmanager
+def one_line() -> Iterator[None]:
+    """What goes wrong is told in one line."""
+    try:
+        yield
+    except (ValueError, TypeError) as error:
+        raise click.UsageError(str(error)) from error
+    except (RuntimeError, MemoryError, OSError, ImportError) as error:
+        raise click.ClickException(str(error)) from error
+
+
+@click.group()
+def bench() -> None:
+    """Campaigns: many algorithms on many problems."""
+
+
+def _where_to_run(command: Any) -> Any:
+    for option in (
+        click.option("--workers", type=int, default=cores(), show_default="cores",
+                     help="Processes."),
+        click.option("--scheduler", metavar="ADDRESS",
+                     help="A Dask scheduler whose workers to use instead."),
+        click.option("--engine", default="auto", show_default=True,
+                     type=click.Choice(["auto", "cpu", "cuda"]),
+                     help="Ours on the GPU, many runs at once, where there is one."),
+    ):  # fmt: skip
+        command = option(command)
+    return command
+
+
+@bench.command("run")
+@click.argument("campaign", type=click.Path(exists=True, dir_okay=False))
+@click.option("--out", required=True, type=click.Path(dir_okay=False), help="The file of runs.")
+@click.option("--retry-failed", is_flag=True, help="Do again what has failed.")
+@_where_to_run
+def run_command(
+    campaign: str, out: str, retry_failed: bool, workers: int, scheduler: str | None, engine: str
+) -> None:
+    """Do the runs of a CAMPAIGN file that are missing in the file of runs."""
+    from . import campaign as campaigns
+
+    with one_line():
+        read = campaigns.read(campaign)
+        _do(read, out, workers, scheduler, engine, retry_failed)
+
+
+def _do(
+    campaign: Any, out: str, workers: int, scheduler: str | None, engine: str, retry: bool = False
+) -> None:
+    from tqdm import tqdm
+
+    from . import runner
+    from .store import Store
+
+    with Store(out) as store:
+        store.ask_for(campaign.name, campaign.specs, retry)
+        missing = sum(states.get("waiting", 0) for states in store.counts().values())
+        click.echo(f"{campaign.name}: {len(campaign.specs)} runs, {missing} to do", err=True)
+        with tqdm(total=missing, unit="run", disable=None) as bar:
+            reason = runner.run(
+                store, workers=workers, scheduler=scheduler, seconds=campaign.seconds,
+                memory=campaign.memory, engine=engine, progress=bar.update,
+            )  # fmt: skip
+        failed = sum(states.get("failed", 0) for states in store.counts().values())
+    if failed:
+        click.echo(f"{failed} runs failed: `anyorder bench status {out}` says why", err=True)
+    if reason == "interrupted":
+        sys.exit(130)
+
+
+@bench.command()
+@click.argument("runs", type=click.Path(exists=True, dir_okay=False))
+@click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
+def status(runs: str, as_json: bool) -> None:
+    """How far a campaign is, what has failed, and how long the rest will take."""
+    from .store import Store
+
+    with one_line(), Store(runs, existing=True) as store:
+        counts, left, failures = store.counts(), store.seconds_left(), store.failures()
+    totals = {state: sum(cell.get(state, 0) for cell in counts.values())
+              for state in ("done", "running", "waiting", "failed")}  # fmt: skip
+    if as_json:
+        rows = [{"distribution": d, "algorithm": a, **states} for (d, a), states in counts.items()]
+        click.echo(json.dumps({**totals, "seconds_left": left, "cells": rows,
+                               "failures": [list(row) for row in failures]}))  # fmt: skip
+        return
+    click.echo(", ".join(f"{count} {state}" for state, count in totals.items()))
+    if totals["waiting"] + totals["running"]:
+        known = "not known yet" if left is None else f"{left / 60:.1f} minutes of one worker"
+        click.echo(f"left: {known}")
+    for (distribution, algorithm), states in counts.items():
+        if set(states) != {"done"}:
+            text = ", ".join(f"{count} {state}" for state, count in states.items())
+            click.echo(f"  {distribution:<24}{algorithm:<32}{text}")
+    for algorithm, distribution, reason, count in failures:
+        click.echo(f"failed {count} x {algorithm} on {distribution}: {reason}")
+
+
+def _of_runs(command: Any) -> Any:
+    """A command on a file of runs, or on some of its algorithms and distributions."""
+    for option in (
+        click.option("--distributions", metavar="LABELS", help="Only these, separated by commas."),
+        click.option("--algorithms", metavar="LABELS",
+                     help="Only these, separated by commas, in this order."),
+        click.argument("runs", type=click.Path(exists=True, dir_okay=False)),
+    ):  # fmt: skip
+        command = option(command)
+    return command
+
+
+def _results(runs: str, algorithms: str | None, distributions: str | None) -> Any:
+    from .store import Store
+
+    with Store(runs, existing=True) as store:
+        found = store.results()
+    return found.only(
+        _labels(algorithms, found.algorithms), _labels(distributions, found.distributions)
+    )
+
+
+def _labels(text: str | None, known: tuple[str, ...]) -> tuple[str, ...] | None:
+    """Labels separated by commas; those that have commas themselves are found as well."""
+    if text is None:
+        return None
+    found, rest = [], text
+    while rest.strip():
+        fits = [label for label in known if re.match(rf"\s*{re.escape(label)}\s*(,|$)", rest)]
+        # an unknown one goes on, for `Results.only` to name it
+        label = max(fits, key=len) if fits else rest.partition(",")[0].strip()
+        found.append(label)
+        rest = rest.lstrip()[len(label) :].lstrip().removeprefix(",")
+    return tuple(found)
+
+
+def _recorded(runs: str, column: str) -> list[tuple[str, str]]:
+    """Distributions, and what is put down in a column for their runs that are done."""
+    address = f"{Path(runs).absolute().as_uri()}?mode=ro"
+    with contextlib.closing(sqlite3.connect(address, uri=True)) as database:
+        query = f"SELECT DISTINCT distribution, {column} FROM runs WHERE status='done'"
+        return database.execute(query).fetchall()
+
+
+@bench.command()
+@_of_runs
+@click.option("-o", "--out", required=True, type=click.Path(dir_okay=False), help="The page.")
+@click.option("--title", help="By default the name of the campaign.")
+@click.option("--note", "notes", multiple=True, help="A sentence for the reader; may be repeated.")
+def report(
+    runs: str, algorithms: str | None, distributions: str | None, out: str, title: str | None,
+    notes: tuple[str, ...],
+) -> None:  # fmt: skip
+    """Write one HTML page that shows it all, to be opened in a browser."""
+    from . import report as page
+
+    with one_line():
+        parent_exists(out)
+        found = _results(runs, algorithms, distributions)
+        versions: dict[str, set[str]] = {}
+        for _, text in _recorded(runs, "versions"):
+            for name, version in json.loads(text).items():
+                versions.setdefault(name, set()).add(str(version))
+        said = {name: ", ".join(sorted(versions[name])) for name in sorted(versions)}
+        page.write(found, out, title, notes, versions=said)
+
+
+@bench.command()
+@_of_runs
+@click.option("--at", type=int, help="After so many evaluations.", show_default="the end")
+@click.option("--format", "form", default="text", show_default=True,
+              type=click.Choice(["text", "markdown", "csv", "latex"]))  # fmt: skip
+@click.option("--spread", default="none", show_default=True,
+              type=click.Choice(["none", "sd", "error", "interval"]),
+              help="What stands after a mean.")  # fmt: skip
+@click.option("--reference", metavar="LABEL", help="The algorithm that stars are about.")
+@click.option("-o", "--out", type=click.Path(dir_okay=False), help="A file, instead of here.")
+def table(
+    runs: str, algorithms: str | None, distributions: str | None, at: int | None, form: str,
+    spread: str, reference: str | None, out: str | None,
+) -> None:  # fmt: skip
+    """Print means and ranks: distributions by algorithms."""
+    from . import tables
+
+    with one_line():
+        if out is not None:
+            parent_exists(out)
+        found = _results(runs, algorithms, distributions)
+        made = tables.table(found, at, spread=spread, reference=reference)
+        text: str = getattr(made, f"to_{form}")()
+        if out is None:
+            click.echo(text, nl=False)
+        else:
+            Path(out).write_text(text, "utf-8")
+
+
+@bench.command()
+@_of_runs
+@click.argument("kind", type=click.Choice(["convergence", "ranks", "ecdf", "critical"]))
+@click.option("-o", "--out", required=True, type=click.Path(dir_okay=False),
+              help="PNG, PDF or SVG, by its suffix.")  # fmt: skip
+@click.option("--at", type=int, help="Ranks after so many evaluations.", show_default="the end")
+@click.option("--log", is_flag=True, help="Convergence on a logarithmic axis, from the start.")
+@click.option("--dark", is_flag=True, help="On a dark ground.")
+def figure(
+    runs: str, algorithms: str | None, distributions: str | None, kind: str, out: str,
+    at: int | None, log: bool, dark: bool,
+) -> None:  # fmt: skip
+    """Draw the convergence, ranks, ECDF or critical differences."""
+    from . import figures
+
+    with one_line():
+        parent_exists(out)
+        found = _results(runs, algorithms, distributions)
+        if at is not None and kind not in ("ranks", "critical"):
+            raise ValueError(f"--at is {at}, expected none: {kind} is over all evaluations")
+        if log and kind != "convergence":
+            raise ValueError(f"--log goes with convergence, not with {kind}")
+        if kind == "convergence":
+            figures.convergence(found, out, log=log, dark=dark)
+        elif kind == "ecdf":
+            figures.ecdf(found, out, dark=dark)
+        elif kind == "ranks":
+            figures.rank_map(found, out, evaluations=at, dark=dark)
+        else:
+            figures.critical_difference(found, out, evaluations=at, dark=dark)
+
+
+@bench.command()
+@_of_runs
+@click.argument("folder", type=click.Path(file_okay=False))
+def export(runs: str, algorithms: str | None, distributions: str | None, folder: str) -> None:
+    """Write the runs to an empty FOLDER in the format of IOHprofiler."""
+    from .. import problems
+    from . import ioh_export
+
+    with one_line():
+        found = _results(runs, algorithms, distributions)
+        named = {d: name for d, name in _recorded(runs, "problem") if d in found.distributions}
+        dimensions = {d: len(problems.get(name).space) for d, name in named.items()}
+        ioh_export.export(found, folder, dimensions)
+
+
+@click.command()
+@click.argument("items", nargs=-1)
+@click.option("--rows", help="Only these distributions, separated by commas: QUBO 64 0,NK 64 4.")
+@click.option("--runs", type=int, default=10, show_default=True, help="On each instance.")
+@click.option("--instances", type=int, default=10, show_default=True, help="Of each distribution.")
+@click.option("--out", type=click.Path(dir_okay=False), default="reproduce.db", show_default=True,
+              help="The file of runs; what is there is not done again.")  # fmt: skip
+@click.option("--csv", "as_csv", is_flag=True, help="Print as CSV.")
+@_where_to_run
+def reproduce(
+    items: tuple[str, ...], rows: str | None, runs: int, instances: int, out: str, as_csv: bool,
+    workers: int, scheduler: str | None, engine: str,
+) -> None:  # fmt: skip
+    """Run tables and figures of the paper again; without ITEMS, list them."""
+    from . import reproduce as paper
+    from .store import Store
+
+    if not items:
+        width = max(map(len, paper.ITEMS))
+        for name, item in paper.ITEMS.items():
+            note = f" (not yet there: {item.missing})" if item.missing else ""
+            click.echo(f"{name:<{width}}  {item.title}{note}")
+        return
+    chosen = None if rows is None else tuple(row.strip() for row in rows.split(","))
+    with one_line():
+        campaigns = {name: paper.campaign(name, chosen, instances, runs) for name in items}
+        for name, campaign in campaigns.items():
+            _do(campaign, out, workers, scheduler, engine)
+            with Store(out) as store:
+                store.ask_for(campaign.name, campaign.specs)  # its labels and its order
+                lines = paper.beside(name, store.results())
+            click.echo(_set(paper.HEAD, lines, as_csv))
+
+
+def _set(head: tuple[str, ...], lines: list[dict[str, str]], as_csv: bool) -> str:
+    if as_csv:
+        text = io.StringIO()
+        writer = csv.DictWriter(text, head, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(lines)
+        return text.getvalue().rstrip()
+    widths = [max(len(name), *(len(line[name]) for line in lines)) for name in head]
+    rows = [dict(zip(head, head, strict=True)), *lines]
+    return "\n".join(
+        "  ".join(row[name].ljust(w) if k < 2 else row[name].rjust(w)
+                  for k, (name, w) in enumerate(zip(head, widths, strict=True)))
+        for row in rows
+    )  # fmt: skip
+
+
+def parent_exists(path: str) -> None:
+    """Refuse a path to write to whose folder is not there."""
+    if not Path(path).absolute().parent.is_dir():
+        raise ValueError(f"{path}: there is no such folder")

@@ -1,0 +1,55 @@
+"""How far a population is from the best point so far: the paper's figure 1b."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+
+class Watched:
+    """An objective for `solve_many`, vectorised, that notes distances on its way.
+
+    It gets points `(runs, candidates, n)`, NumPy's or torch's, and passes them to `evaluate`.
+    """
+
+    def __init__(self, evaluate: Callable[[Any], Any]) -> None:
+        self._evaluate = evaluate
+        self._best: Any = None
+        self._value: Any = None
+        self._means: list[Any] = []
+        self._spreads: list[Any] = []
+
+    def __call__(self, points: Any) -> Any:
+        """Their values."""
+        values = self._evaluate(points)
+        where, rows = _tools(values)
+        top = values.argmax(1)
+        value, best = values[rows, top], points[rows, top]
+        if self._best is not None:
+            better = value > self._value
+            value = where(better, value, self._value)
+            best = where(better[:, None], best, self._best)
+        self._value, self._best = value, best
+        apart = (points != best[:, None]).sum(-1) * 1.0  # Hamming distances (runs, candidates)
+        self._means.append(apart.mean(-1))
+        self._spreads.append(apart.std(-1))
+        return values
+
+    def distances(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+        """`(runs, generations)`: the mean over the population, and its standard deviation."""
+        return _stacked(self._means), _stacked(self._spreads)
+
+
+def _tools(values: Any) -> tuple[Callable[..., Any], Any]:
+    if isinstance(values, np.ndarray):
+        return np.where, np.arange(len(values))
+    import torch
+
+    return torch.where, torch.arange(len(values), device=values.device)
+
+
+def _stacked(parts: list[Any]) -> npt.NDArray[np.float64]:
+    return np.stack([np.asarray(p.cpu() if hasattr(p, "cpu") else p, float) for p in parts], axis=1)

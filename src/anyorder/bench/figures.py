@@ -1,0 +1,397 @@
+"""Figures of results. What is drawn is extracted by one function and drawn by another.
+
+Every figure is written to `path` (PNG, PDF or SVG by its suffix), or returned where there is none.
+`dark=True` draws on a dark ground, for screens. An algorithm looks the same in all figures that
+are given the same `styles`; ours, whose labels start with "anyorder", are always the blue ones.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..config import PRESETS
+from ..plots import COLOURS
+from . import stats
+from .results import Floats, Ints, Results
+
+Path = str | os.PathLike[str] | None
+
+# Okabe and Ito's colours, told apart by any colour vision. Blues are ours. Black does not show on a
+# dark ground: a grey that shows on both takes its place.
+_OURS = (COLOURS[0], COLOURS[5])
+_OTHERS = (COLOURS[1], COLOURS[2], COLOURS[3], COLOURS[4], "#808080")
+_LINES = ("-", (0, (5, 1.5)), (0, (1.2, 1.2)), (0, (6, 1.5, 1.2, 1.5)))
+_MARKERS = "os^DvPX<>*hpd8H"
+_BANDS = {"bootstrap": "band: its 95 % interval", "error": "band: its standard error"}
+
+
+@dataclass(frozen=True)
+class Style:
+    """How an algorithm is drawn; `order` is higher for what lies on top."""
+
+    colour: str
+    line: Any
+    marker: str
+    width: float
+    order: float
+    ours: bool
+
+    @property
+    def plot(self) -> dict[str, Any]:
+        """As arguments of Matplotlib's `plot`."""
+        return {
+            "color": self.colour, "linestyle": self.line, "marker": self.marker,
+            "linewidth": self.width, "zorder": self.order, "markersize": 6 if self.ours else 4.5,
+            "markeredgewidth": 0,
+        }  # fmt: skip
+
+
+def style(labels: Iterable[str]) -> dict[str, Style]:
+    """The style of each algorithm, by label.
+
+    Ours are thick, on top, and blue; "anyorder" and its presets look the same in every figure,
+    whatever else is in it. The others take colour, line and marker by their order, and with 20 of
+    them no two are alike. Give all figures of a page the styles of all its algorithms.
+    """
+    fixed = ["anyorder", *(f"anyorder:{preset}" for preset in PRESETS if preset != "default")]
+    styles: dict[str, Style] = {}
+    others = 0
+    for label in labels:
+        if label in styles:
+            continue
+        if label.startswith("anyorder"):
+            known = label.removesuffix(":default")
+            k = fixed.index(known) if known in fixed else len(fixed)
+            if k == len(fixed):
+                fixed.append(known)
+            styles[label] = _look(_OURS, k, 2.6, 4.0 - 0.01 * k, True)
+        else:
+            styles[label] = _look(_OTHERS, others, 1.3, 3.0 - 0.01 * others, False)
+            others += 1
+    return styles
+
+
+def _look(colours: tuple[str, ...], k: int, width: float, order: float, ours: bool) -> Style:
+    line = _LINES[k // len(colours) % len(_LINES)]
+    return Style(colours[k % len(colours)], line, _MARKERS[k % len(_MARKERS)], width, order, ours)
+
+
+@dataclass(frozen=True)
+class Band:
+    """A line with a band around it; NaN where there is none."""
+
+    grid: Ints
+    mean: Floats
+    low: Floats
+    high: Floats
+
+
+def band(grid: npt.ArrayLike, curves: npt.ArrayLike, interval: str = "bootstrap") -> Band:
+    """The mean of curves `(runs, points)`, with its 95 % "bootstrap" or standard "error" band."""
+    if interval not in _BANDS:
+        raise ValueError(f"interval is {interval!r}, expected one of {', '.join(_BANDS)}")
+    at, table = np.asarray(grid, np.int64), np.asarray(curves, np.float64)
+    if table.ndim != 2 or table.shape[1:] != at.shape or not len(table):
+        raise ValueError(f"curves have shape {table.shape}, expected (runs, {len(at)})")
+    centre = table.mean(axis=0)
+    if interval == "bootstrap":
+        return Band(at, centre, *stats.interval(table, resamples=1000))
+    with np.errstate(invalid="ignore"):  # infinities are values, and have no error
+        spread = table.std(axis=0, ddof=1) if len(table) > 1 else np.full(len(at), np.nan)
+    error = spread / math.sqrt(len(table))
+    return Band(at, centre, centre - error, centre + error)
+
+
+def bands(results: Results, distribution: str, interval: str = "bootstrap") -> dict[str, Band]:
+    """The convergence of every algorithm on a distribution."""
+    row = results.row(distribution)
+    return {label: band(cell.grid, cell.curves, interval) for label, cell in row.items()}
+
+
+def convergence(
+    results: Results,
+    path: Path = None,
+    *,
+    interval: str = "bootstrap",
+    log: bool = False,
+    styles: Mapping[str, Style] | None = None,
+    dark: bool = False,
+) -> Any:
+    """Mean best value against evaluations, a panel for each distribution.
+
+    The band is the 95 % bootstrap interval of the mean, or its standard "error". On a linear axis
+    the view starts at the lowest mean after a twentieth of the budget, so that the ends of the
+    curves can be told apart; `log` shows all.
+    """
+    drawn = [d for d in results.distributions if results.row(d)]
+    if not drawn:
+        raise ValueError(f"{results.name} has no finished runs, expected some")
+    columns = min(3, len(drawn))
+    rows = math.ceil(len(drawn) / columns)
+    page = _Page(dark, (4.4 * columns + 2.6, 3.2 * rows + 0.3))
+    panels = page.figure.subplots(rows, columns, squeeze=False).ravel()
+    looks = style(results.algorithms) if styles is None else styles
+    for k, (panel, distribution) in enumerate(zip(panels, drawn, strict=False)):
+        lines = bands(results, distribution, interval)
+        _draw_bands(panel, lines, looks)
+        page.dress(panel, distribution, "evaluations" if k >= len(drawn) - columns else "")
+        _frame(panel, lines, log)
+    for panel in panels[len(drawn) :]:
+        panel.remove()
+    label = f"mean best value\n({_BANDS[interval]})"
+    page.figure.supylabel(label, color=page.ink, fontsize=10, multialignment="center")
+    page.legend(
+        {a: looks[a] for a in results.algorithms if any(a in results.row(d) for d in drawn)}
+    )
+    return page.written(path)
+
+
+def distance(
+    curves: Mapping[str, tuple[npt.ArrayLike, npt.ArrayLike]],
+    path: Path = None,
+    *,
+    ylabel: str = "Hamming distance to the incumbent",
+    title: str | None = None,
+    interval: str = "bootstrap",
+    styles: Mapping[str, Style] | None = None,
+    dark: bool = False,
+) -> Any:
+    """How far populations are from the best point found so far, against evaluations.
+
+    `curves` has for each label the evaluations `(points,)` and the distances `(runs, points)`;
+    what is drawn is their mean over runs with its band, see `band`.
+    """
+    page = _Page(dark)
+    axes = page.figure.subplots()
+    looks = style(curves) if styles is None else styles
+    lines = {label: band(grid, runs, interval) for label, (grid, runs) in curves.items()}
+    _draw_bands(axes, lines, looks)
+    page.dress(axes, title, "evaluations", f"{ylabel}\n(mean; {_BANDS[interval]})")
+    axes.set_ylim(bottom=0)
+    axes.set_xlim(0, max((line.grid[-1] for line in lines.values()), default=1))
+    page.legend({label: looks[label] for label in curves})
+    return page.written(path)
+
+
+def ecdf(
+    results: Results,
+    path: Path = None,
+    *,
+    styles: Mapping[str, Style] | None = None,
+    dark: bool = False,
+) -> Any:
+    """The share of (run, target) pairs reached against evaluations; the data is `stats.ecdf`.
+
+    Points of the grid are joined by lines: twenty staircases cannot be told apart.
+    """
+    grid, shares = stats.ecdf(results)
+    page = _Page(dark)
+    axes = page.figure.subplots()
+    looks = style(results.algorithms) if styles is None else styles
+    for k, (label, share) in enumerate(shares.items()):
+        axes.plot(grid, share, markevery=_every(k, len(shares)), **looks[label].plot)
+    axes.set_xscale("log")
+    axes.set_xlim(grid[0], grid[-1])
+    axes.set_ylim(0, 1)
+    page.dress(axes, results.name, "evaluations", "share of (run, target) pairs reached")
+    page.legend({label: looks[label] for label in shares})
+    return page.written(path)
+
+
+@dataclass(frozen=True)
+class RankMap:
+    """Ranks by distribution and algorithm; the algorithms by their mean rank, the best first."""
+
+    algorithms: tuple[str, ...]
+    distributions: tuple[str, ...]
+    ranks: Floats
+    means: Floats
+
+
+def ranks(results: Results, evaluations: int | None = None) -> RankMap:
+    """What `rank_map` draws."""
+    table = stats.rank_table(results, evaluations)
+    means = stats.mean_ranks(table)
+    order = np.argsort(means, kind="stable")
+    names = tuple(results.algorithms[k] for k in order)
+    return RankMap(names, results.distributions, table[:, order], means[order])
+
+
+def rank_map(
+    results: Results, path: Path = None, *, evaluations: int | None = None, dark: bool = False
+) -> Any:
+    """Ranks as a heat map, distributions by algorithms, with the mean ranks below."""
+    data = ranks(results, evaluations)
+    count, rows = len(data.algorithms), len(data.distributions)
+    page = _Page(dark, (2.6 + 0.48 * count, 2.2 + 0.36 * rows))
+    axes = page.figure.subplots()
+    shown = np.vstack([data.ranks, data.means])
+    image = axes.imshow(shown, cmap="cividis_r", vmin=1, vmax=max(2, count), aspect="auto")
+    for r, c in np.argwhere(~np.isnan(shown)):
+        text = f"{shown[r, c]:.1f}" if r == rows else f"{shown[r, c]:g}"
+        red, green, blue, _ = image.cmap(image.norm(shown[r, c]))
+        light = 0.3 * red + 0.59 * green + 0.11 * blue > 0.5
+        axes.text(c, r, text, ha="center", va="center", fontsize=8.5,
+                  color="#111111" if light else "#ffffff")  # fmt: skip
+    for r, c in np.argwhere(np.isnan(shown)):
+        axes.text(c, r, "-", ha="center", va="center", color=page.ink)
+    axes.axhline(rows - 0.5, color=page.ground, linewidth=3)
+    axes.set_xticks(range(count), map(_plain, data.algorithms), rotation=40, ha="right",
+                    rotation_mode="anchor")  # fmt: skip
+    axes.set_yticks(range(rows + 1), [*map(_plain, data.distributions), "mean rank"])
+    page.dress(axes, f"{results.name}: rank by mean, 1 is the best")
+    for label, tick in zip(data.algorithms, axes.get_xticklabels(), strict=True):
+        tick.set_fontweight("bold" if label.startswith("anyorder") else "normal")
+    axes.grid(False)
+    axes.spines[:].set_visible(False)
+    axes.tick_params(length=0)
+    return page.written(path)
+
+
+def critical_difference(
+    results: Results,
+    path: Path = None,
+    *,
+    evaluations: int | None = None,
+    alpha: float = 0.05,
+    styles: Mapping[str, Style] | None = None,
+    dark: bool = False,
+) -> Any:
+    """Mean ranks on a line; a bar joins those that cannot be told apart (Demšar, JMLR 2006).
+
+    The data is `stats.critical`. Bars are drawn whatever the Friedman test says; its p-value is
+    in the title.
+    """
+    data = stats.critical(results, evaluations, alpha)
+    looks = style(results.algorithms) if styles is None else styles
+    count, half = len(data.algorithms), (len(data.algorithms) + 1) // 2
+    top = 0.9 + 0.28 * len(data.groups)  # labels start below the bars
+    page = _Page(dark, (9.0, 1.3 + 0.27 * (top + half)))
+    axes = page.figure.subplots()
+    for k, (label, rank) in enumerate(zip(data.algorithms, data.ranks, strict=True)):
+        left = k < half
+        y = -top - (k if left else count - 1 - k)
+        edge = 1 - 0.02 * count if left else count + 0.02 * count
+        look = looks[label]
+        axes.plot([rank, rank, edge], [0, y, y], color=look.colour, linewidth=look.width * 0.7,
+                  zorder=look.order)  # fmt: skip
+        axes.text(edge, y, f" {_plain(label)}  {rank:.2f} ", ha="right" if left else "left",
+                  va="center", fontsize=9, color=page.ink,
+                  fontweight="bold" if look.ours else "normal")  # fmt: skip
+    for g, (first, last) in enumerate(data.groups):
+        ends = [data.ranks[first] - 0.04, data.ranks[last] + 0.04]
+        axes.plot(
+            ends,
+            [-0.45 - 0.28 * g] * 2,
+            color=page.ink,
+            linewidth=3.5,
+            zorder=5.0,
+            solid_capstyle="butt",
+        )
+    axes.plot([1, 1 + data.difference], [1.6, 1.6], color=page.ink, marker="|", linewidth=1.2)
+    axes.text(1 + data.difference / 2, 1.75, f"critical difference {data.difference:.2f}",
+              ha="center", va="bottom", fontsize=9, color=page.ink)  # fmt: skip
+    p = data.friedman.p
+    said = f"p {'< 0.001' if p < 0.001 else f'= {p:.3f}'} (Friedman)"
+    page.dress(
+        axes, f"{results.name}: mean ranks on {len(data.distributions)} distributions, {said}"
+    )
+    axes.grid(False)
+    axes.spines[:].set_visible(False)
+    axes.set_yticks([])
+    axes.set_xlim(1 - 0.35 * count, count + 0.35 * count)
+    axes.set_ylim(-top - half + 0.4, 2.8)
+    axes.set_xticks([])
+    axes.plot([1, count], [0, 0], color=page.ink, linewidth=1.0)
+    for rank in range(1, count + 1):
+        axes.plot([rank, rank], [0, 0.25], color=page.ink, linewidth=1.0)
+        axes.text(rank, 0.35, str(rank), ha="center", va="bottom", fontsize=9, color=page.ink)
+    return page.written(path)
+
+
+class _Page:
+    """A figure with its colours, its legend, and its way to a file."""
+
+    def __init__(self, dark: bool, size: tuple[float, float] = (8.6, 4.6)) -> None:
+        try:
+            from matplotlib.figure import Figure
+        except ImportError as error:
+            raise ImportError(
+                "figures need Matplotlib: pip install 'anyorder[plot]'", name="matplotlib"
+            ) from error
+        self.ink, self.ground = ("#d8d8d8", "#16181c") if dark else ("#222222", "#ffffff")
+        self.figure = Figure(figsize=size, layout="constrained", facecolor=self.ground)
+
+    def dress(self, axes: Any, title: str | None, xlabel: str = "", ylabel: str = "") -> None:
+        axes.set_facecolor(self.ground)
+        axes.set_axisbelow(True)
+        axes.grid(color="#808080", alpha=0.25, linewidth=0.6)
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.spines[:].set_color("#808080")
+        axes.tick_params(colors=self.ink, labelsize=9)
+        axes.tick_params(which="both", color="#808080")
+        axes.set_xlabel(xlabel, color=self.ink)
+        axes.set_ylabel(ylabel, color=self.ink)
+        if title is not None:
+            axes.set_title(_plain(title), loc="left", fontsize=11, color=self.ink)
+
+    def legend(self, looks: Mapping[str, Style]) -> None:
+        from matplotlib.lines import Line2D
+
+        handles = [Line2D([], [], label=_plain(label), **s.plot) for label, s in looks.items()]
+        self.figure.legend(
+            handles=handles, loc="outside right upper", frameon=False, labelcolor=self.ink,
+            fontsize=9, handlelength=3.2,
+        )  # fmt: skip
+
+    def written(self, path: Path) -> Any:
+        if path is None:
+            return self.figure
+        self.figure.savefig(path, dpi=150)
+        return None
+
+
+def _draw_bands(axes: Any, lines: Mapping[str, Band], looks: Mapping[str, Style]) -> None:
+    for k, (label, line) in enumerate(lines.items()):
+        look = looks[label]
+        if not np.isfinite(line.mean).any():  # Matplotlib cannot place markers on nothing
+            continue
+        axes.plot(line.grid, line.mean, markevery=_every(k, len(lines)), **look.plot)
+        axes.fill_between(
+            line.grid, line.low, line.high, color=look.colour, alpha=0.15, linewidth=0,
+            zorder=look.order - 2,
+        )  # fmt: skip
+
+
+def _every(k: int, count: int) -> tuple[float, float]:
+    """Markers a quarter of the diagonal apart, those of different lines at different places."""
+    return 0.02 + 0.22 * k / count, 0.22
+
+
+def _frame(axes: Any, lines: Mapping[str, Band], log: bool) -> None:
+    end = max(int(line.grid[-1]) for line in lines.values())
+    starts = []
+    for line in lines.values():
+        seen = line.mean[np.isfinite(line.mean) & (log | (line.grid >= end / 20))]
+        starts += seen[:1].tolist()
+    tops = [float(line.mean[-1]) for line in lines.values() if np.isfinite(line.mean[-1])]
+    if starts and tops:
+        low, high = min(starts), max(tops)
+        margin = 0.05 * (high - low) or 0.5
+        axes.set_ylim(low - margin, high + margin)
+    if log:
+        axes.set_xscale("log")
+    else:
+        axes.set_xlim(0, end)
+
+
+def _plain(label: str) -> str:
+    """Matplotlib takes what is between dollars for mathematics; a label is text."""
+    return label.replace("$", r"\$")

@@ -1,0 +1,231 @@
+"""The tables and figures of the paper, each as a campaign whose numbers stand beside the printed.
+
+`paper/*.csv` are the paper's tables as printed, misprints included: problem, n, k, method, rank,
+score. Figures are printed without numbers, so ours stand alone.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib import resources
+
+from .campaign import Campaign, Distribution, distribution
+from .results import Results
+
+_FAMILIES = {
+    "QUBO": ("qubo:n={n},type={k}", (0, 1, 2, 3, 4, 5)),
+    "NK": ("nk:n={n},k={k}", (1, 2, 4, 8)),
+    "NK3": ("nkd:n={n},k={k},d=3", (1, 2, 4, 8)),
+}
+# The 42 distributions of the paper, by the name of their row.
+ROWS = {
+    f"{family} {n} {k}": problem.format(n=n, k=k)
+    for n in (64, 128, 256)
+    for family, (problem, ks) in _FAMILIES.items()
+    for k in ks
+} | {"NAS-Bench-101": "nasbench"}
+
+_QUBO, _NK = "QUBO 128 5", "NK 128 4"
+_ORDERS = {
+    "(d,d)": "generation_order=fixed+training_order=fixed",
+    "(d,s)": "generation_order=fixed+training_order=random",
+    "(s,d)": "generation_order=random+training_order=generation",
+    "(s,s)": "",
+}
+
+
+@dataclass(frozen=True)
+class Item:
+    """A table or figure of the paper.
+
+    Attributes
+    ----------
+    title
+        One line about it.
+    rows
+        Its distributions, names of `ROWS`.
+    methods
+        Label and algorithm of what is run.
+    budget, mark
+        Evaluations of a run, and where the table reads the curves.
+    printed
+        The paper's table, and the method in it that each label stands beside.
+    distances
+        Whether the distance of the population to the incumbent is shown as well.
+    missing
+        Why it cannot be run yet.
+    """
+
+    title: str
+    rows: tuple[str, ...] = ()
+    methods: Mapping[str, str] = field(default_factory=dict)
+    budget: int = 10_000
+    mark: int = 10_000
+    printed: tuple[str, Mapping[str, str]] | None = None
+    distances: bool = False
+    missing: str | None = None
+
+
+def _ours(**variants: str) -> dict[str, str]:
+    """Variants of the published code, which the paper's numbers come from."""
+    return {label: "anyorder:authors" + (f"+{text}" if text else "") for label, text in
+            variants.items()}  # fmt: skip
+
+
+_TABLE_ROWS = tuple(name for name in ROWS if name != "NAS-Bench-101")
+_READINGS = {"authors": "anyorder:authors", "text": "anyorder:text"}
+_BOTH = {"authors": "sigma_sigma", "text": "sigma_sigma"}
+_DROPS = (0.0, 0.25, 0.5, 0.75)
+
+ITEMS: dict[str, Item] = {
+    "table-10000": Item(
+        "scores after 10,000 evaluations, all distributions", _TABLE_ROWS, _READINGS,
+        printed=("global_10000", _BOTH),
+    ),
+    "table-1000": Item(
+        "scores after 1,000 evaluations, all distributions", _TABLE_ROWS, _READINGS, 10_000, 1_000,
+        printed=("global_1000", _BOTH),
+    ),
+    "table-fast": Item(
+        "the curriculum for small budgets, scores after 1,000 evaluations", _TABLE_ROWS,
+        {"fast": "anyorder:authors+population=5+epochs=100+drop_generation=1.0+drop_training=1.0"
+                 "+drop_decay=0.999"},
+        1_000, 1_000, printed=("fast_1000", {"fast": "fast_sigma_sigma"}),
+    ),
+    "table-critic": Item("with a critic", missing="the critic is not built yet"),
+    "table-shared": Item("shared parameters", missing="shared parameters are not built yet"),
+    "figure-orders": Item(
+        "fixed and random orders: scores and distances", ("NK 256 4",),
+        {label: "anyorder:authors" + (f"+{text}" if text else "")
+         for label, text in _ORDERS.items()},
+        distances=True,
+    ),
+    "figure-lambda": Item(
+        "population size", (_QUBO, _NK),
+        _ours(**{f"lambda {k}": f"population={k}" for k in (5, 10, 20, 50, 100)}),
+    ),
+    "figure-beta": Item(
+        "KL penalty", (_QUBO, "NK 256 4"),
+        _ours(**{f"beta {b:g}": f"beta={b}" for b in (0.0, 0.1, 1.0, 5.0, 10.0, 100.0)}),
+    ),
+    "figure-epochs": Item(
+        "training epochs", (_QUBO, _NK),
+        _ours(**{f"E {e}": f"epochs={e}" for e in (1, 5, 10, 20, 50, 100)}),
+    ),
+    "figure-mechanism": Item(
+        "networks", (_QUBO, "NK3 128 8"),
+        {
+            "univariate": "anyorder:text+network=univariate",
+            "linear": "anyorder:text+hidden=()",
+            "1 hidden layer": "anyorder:text",
+            "2 hidden layers": "anyorder:text+hidden=(20,20)",
+            "4 hidden layers": "anyorder:text+hidden=(20,20,20,20)",
+        },
+    ),
+    "figure-dropout": Item(
+        "structural dropout, for each kind of order", ("NK 256 4", "QUBO 256 5"),
+        {
+            f"{label} pG {g:g} pT {t:g}": "+".join(
+                part for part in ("anyorder:authors", text, f"drop_generation={g}",
+                                  f"drop_training={t}") if part
+            )
+            for label, text in {
+                **_ORDERS,
+                "(d,p)": "generation_order=fixed+training_order=none",
+                "(s,p)": "generation_order=random+training_order=none",
+            }.items()
+            for g in _DROPS
+            for t in _DROPS
+        },
+    ),
+    "figure-graph": Item(
+        "a known interaction graph", (_QUBO, "NK 256 4"),
+        {"graph unknown": "anyorder:authors", "graph known": "anyorder:authors+graph=known"},
+    ),
+    "figure-rho": Item(
+        "curricula", (_QUBO, _NK),
+        _ours(**{
+            f"rho {rho:g}": f"drop_generation=1.0+drop_training=1.0+drop_decay={rho}"
+            for rho in (0.9, 0.98, 0.99, 0.993, 0.995, 0.999)
+        }, none=""),
+    ),
+    "figure-gibbs": Item("Gibbs sampling", missing="Gibbs sampling is not built yet"),
+    "nasbench": Item("NAS-Bench-101", ("NAS-Bench-101",), _READINGS),
+}  # fmt: skip
+
+
+def campaign(
+    name: str, rows: tuple[str, ...] | None = None, instances: int = 10, runs: int = 10
+) -> Campaign:
+    """The runs behind an item; `rows` are some of its distributions, None: all of them."""
+    item = find(name)
+    if item.missing is not None:
+        raise ValueError(f"{name}: {item.missing}")
+    for row in rows or ():
+        if row not in item.rows:
+            raise ValueError(f"{row!r} is not in {name}, expected one of {', '.join(item.rows)}")
+    specs = [
+        spec
+        for row in rows or item.rows
+        for label, method in item.methods.items()
+        for spec in _distribution(row, instances, runs, item.budget).specs(label, method)
+    ]
+    return Campaign(name, tuple(specs), None, None)
+
+
+def find(name: str) -> Item:
+    """The item of that name."""
+    if name not in ITEMS:
+        raise ValueError(f"unknown item {name!r}, expected one of {', '.join(ITEMS)}")
+    return ITEMS[name]
+
+
+def _distribution(row: str, instances: int, runs: int, budget: int) -> Distribution:
+    problem = ROWS[row]
+    if problem == "nasbench":  # there is only one instance
+        instances, runs = 1, instances * runs
+    return distribution(problem, row, instances, runs, budget)
+
+
+def printed(table: str) -> dict[tuple[str, str], float]:
+    """What the paper prints: the score of each row and method."""
+    file = resources.files(__package__) / "paper" / f"{table}.csv"
+    return {
+        (f"{line['problem']} {line['n']} {line['k']}", line["method"]): float(line["score"])
+        for line in csv.DictReader(file.read_text("utf-8").splitlines())
+        if line["score"]
+    }
+
+
+HEAD = ("distribution", "method", "runs", "ours", "error", "paper", "difference")
+
+
+def beside(name: str, results: Results) -> list[dict[str, str]]:
+    """Ours beside the paper's, a row for each cell, with the columns of `HEAD`.
+
+    Mean and standard error of our scores, the printed score, and the difference in standard errors,
+    taking the paper's 100 runs to scatter as ours do. Scatter between instances is in it, though
+    for QUBO they are the same.
+    """
+    item = find(name)
+    table, names = item.printed or ("", {})
+    paper = printed(table) if table else {}
+    lines = []
+    for row in results.distributions:
+        for label, cell in results.row(row).items():
+            scores = cell.at(item.mark)
+            mean, sd = float(scores.mean()), float(scores.std(ddof=1)) if len(scores) > 1 else 0.0
+            theirs = paper.get((row, names.get(label, "")))
+            error = sd * math.sqrt(1 / len(scores) + 1 / 100)
+            apart = "" if theirs is None or not error else f"{(mean - theirs) / error:+.1f}"
+            shown = (row, label, str(len(scores)), _digits(mean), _digits(sd / len(scores) ** 0.5),
+                     "" if theirs is None else _digits(theirs), apart)  # fmt: skip
+            lines.append(dict(zip(HEAD, shown, strict=True)))
+    return lines
+
+
+def _digits(value: float) -> str:
+    return f"{value:.4f}" if abs(value) < 10 else f"{value:.1f}"

@@ -1,0 +1,398 @@
+"""Statistics of runs: intervals, tests, ranks, running times. More is better everywhere.
+
+NumPy only; tests/test_bench_stats.py holds every one of them against SciPy or a count by hand.
+Where `evaluations` is None, the runs are looked at where they ended.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from ..compare import mann_whitney
+from .results import Cell, Floats, Ints, Results
+
+_NORMAL = NormalDist()
+
+
+class Summary(NamedTuple):
+    """Of the values of some runs; what needs two runs is NaN for one."""
+
+    runs: int
+    mean: float
+    sd: float
+    error: float  # of the mean
+    low: float  # of the 95 % interval of the mean
+    high: float
+
+
+def summary(values: npt.ArrayLike, confidence: float = 0.95, seed: int = 0) -> Summary:
+    """Mean, standard deviation, standard error, and the bootstrap `interval` of the mean."""
+    x = np.asarray(values, np.float64)
+    sd = float(x.std(ddof=1)) if len(x) > 1 and np.isfinite(x).all() else math.nan
+    low, high = interval(x, confidence, seed=seed)
+    return Summary(len(x), mean(x), sd, sd / math.sqrt(len(x)), float(low), float(high))
+
+
+def mean(values: npt.ArrayLike) -> float:
+    """The mean, rounded once: the same values in another order are a tie, not a rank."""
+    x = np.asarray(values, np.float64)
+    return math.fsum(x.tolist()) / len(x) if np.isfinite(x).all() else float(np.mean(x))
+
+
+def interval(
+    values: npt.ArrayLike, confidence: float = 0.95, resamples: int = 2000, seed: int = 0
+) -> tuple[Floats, Floats]:
+    """Ends of the bootstrap confidence interval of the mean over runs, the first axis.
+
+    Bias-corrected and accelerated (BCa; Efron, "Better bootstrap confidence intervals", JASA 1987).
+    All columns share the resampled runs, and the same seed gives the same interval. NaN for a
+    single run, and where a value is not finite.
+    """
+    if not 0 < confidence < 1:
+        raise ValueError(f"confidence is {confidence}, expected more than 0 and less than 1")
+    table = np.asarray(values, np.float64)
+    flat = table.reshape(len(table), -1)
+    runs, fine = len(flat), np.isfinite(flat).all(axis=0)
+    low, high = np.full((2, flat.shape[1]), np.nan)
+    if runs > 1 and fine.any():
+        centre = flat[:, fine].mean(axis=0)
+        off = flat[:, fine] - centre
+        drawn = np.random.default_rng(seed).multinomial(runs, np.full(runs, 1 / runs), resamples)
+        means = np.sort(drawn / runs @ off, axis=0)
+        same = 1e-12 * np.abs(off).max(axis=0)  # a tie with the mean, but for rounding
+        below = ((means < -same).mean(axis=0) + (means <= same).mean(axis=0)) / 2
+        bias = _each(_NORMAL.inv_cdf, np.clip(below, 0.5 / resamples, 1 - 0.5 / resamples))
+        squares = (off**2).sum(axis=0)
+        # the jackknife's estimate, which for a mean is the skewness of the values
+        bend = (off**3).sum(axis=0) / (6 * np.where(squares > 0, squares, 1.0) ** 1.5)
+        for end, level in ((low, (1 - confidence) / 2), (high, (1 + confidence) / 2)):
+            z = bias + _NORMAL.inv_cdf(level)
+            place = _each(_NORMAL.cdf, bias + z / (1 - bend * z)) * (resamples - 1)
+            first = np.minimum(place.astype(np.int64), resamples - 2)[None]
+            a, b = (np.take_along_axis(means, k, axis=0)[0] for k in (first, first + 1))
+            end[fine] = centre + a + (place - first[0]) * (b - a)
+    return low.reshape(table.shape[1:]), high.reshape(table.shape[1:])
+
+
+def _each(function: Callable[[float], float], values: Floats) -> Floats:
+    return np.array([function(x) for x in values.tolist()])
+
+
+def welch(x: npt.ArrayLike, y: npt.ArrayLike) -> float:
+    """Two-sided p-value that x and y have equal means, whatever their variances.
+
+    Welch, "The generalization of Student's problem ...", Biometrika 1947. NaN with less than two
+    values of either; where neither varies, 1 for equal means and 0 for others.
+    """
+    a, b = np.asarray(x, np.float64), np.asarray(y, np.float64)
+    if min(len(a), len(b)) < 2 or not (np.isfinite(a).all() and np.isfinite(b).all()):
+        return math.nan
+    gap = mean(a) - mean(b)
+    va, vb = float(a.var(ddof=1)) / len(a), float(b.var(ddof=1)) / len(b)
+    if va + vb == 0 or gap == 0:
+        return float(gap == 0)
+    freedom = (va + vb) ** 2 / (va**2 / (len(a) - 1) + vb**2 / (len(b) - 1))
+    t2 = gap**2 / (va + vb)
+    # both tails of Student's t: Abramowitz and Stegun 26.7.1 with 26.5.27
+    return incomplete_beta(freedom / 2, 0.5, freedom / (freedom + t2), t2 / (freedom + t2))
+
+
+def incomplete_beta(a: float, b: float, x: float, rest: float | None = None) -> float:
+    """The regularised incomplete beta function I_x(a, b); `rest` is 1 - x where it is known better.
+
+    Continued fraction DLMF 8.17.22 by Lentz's method (Press et al., Numerical Recipes, 6.4).
+    """
+    rest = 1 - x if rest is None else rest
+    if not (a > 0 and b > 0 and 0 <= x <= 1):
+        raise ValueError(f"a, b, x are {a}, {b}, {x}, expected a, b > 0 and x from 0 to 1")
+    if x == 0 or rest == 0:
+        return float(x > 0)
+    if x > (a + 1) / (a + b + 2):  # the fraction converges fast on this side only
+        return 1 - incomplete_beta(b, a, rest, x)
+    log_x = math.log(x) if x < 0.5 else math.log1p(-rest)
+    log_rest = math.log(rest) if rest < 0.5 else math.log1p(-x)
+    front = math.exp(a * log_x + b * log_rest - _log_beta(a, b)) / a
+    tiny, c, d = 1e-300, 1.0, 1 / (1 - (a + b) * x / (a + 1))
+    value = d
+    for m in range(1, 100_000):
+        for step in (
+            m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m)),
+            -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1)),
+        ):
+            c, d = 1 + step / c or tiny, 1 / (1 + step * d or tiny)
+            value *= c * d
+        if abs(c * d - 1) < 1e-16:
+            break
+    return front * value
+
+
+def _log_beta(a: float, b: float) -> float:
+    a, b = max(a, b), min(a, b)
+    if a < 20:
+        return math.lgamma(a) + math.lgamma(b) - math.lgamma(a + b)
+
+    def tail(x: float) -> float:  # of Stirling's series: the logarithms of large numbers cancel
+        return (1 / 12 - (1 / 360 - (1 / 1260 - 1 / 1680 / x**2) / x**2) / x**2) / x
+
+    ratio = (a - 0.5) * math.log1p(b / a) + b * math.log(a + b) - b + tail(a + b) - tail(a)
+    return math.lgamma(b) - ratio
+
+
+def holm(p: npt.ArrayLike) -> Floats:
+    """The p-values of a family of tests, corrected (Holm, Scand. J. Statistics 1979); NaN stays."""
+    raw = np.asarray(p, np.float64)
+    corrected = np.full(raw.size, np.nan)
+    tested = np.flatnonzero(~np.isnan(raw))
+    order = tested[np.argsort(raw.ravel()[tested], kind="stable")]
+    factors = np.arange(len(order), 0, -1)
+    corrected[order] = np.minimum(1, np.maximum.accumulate(raw.ravel()[order] * factors))
+    return corrected.reshape(raw.shape)
+
+
+def versus(
+    results: Results, reference: str, evaluations: int | None = None, test: str = "mann-whitney"
+) -> Floats:
+    """`(distributions, algorithms)`: p-values against one algorithm, by Holm over all of them.
+
+    `test` is "mann-whitney" or "welch"; NaN for the reference itself and for cells not there.
+    """
+    tests: dict[str, Callable[[Floats, Floats], float]]
+    tests = {"mann-whitney": mann_whitney, "welch": welch}
+    if test not in tests:
+        raise ValueError(f"test is {test!r}, expected one of {', '.join(tests)}")
+    if reference not in results.algorithms:
+        raise ValueError(f"reference is {reference!r}, expected one of {results.algorithms}")
+    p = np.full((len(results.distributions), len(results.algorithms)), np.nan)
+    for d, distribution in enumerate(results.distributions):
+        values = final(results, distribution, evaluations)
+        for a, algorithm in enumerate(results.algorithms):
+            if algorithm != reference and {algorithm, reference} <= values.keys():
+                p[d, a] = tests[test](values[algorithm], values[reference])
+    return holm(p)
+
+
+def final(results: Results, distribution: str, evaluations: int | None = None) -> dict[str, Floats]:
+    """The values of all runs on a distribution, by algorithm; a run without a value has -inf."""
+    row = results.row(distribution)
+    ends = sorted({int(cell.grid[-1]) for cell in row.values()})
+    if evaluations is None and len(ends) > 1:
+        raise ValueError(
+            f"the budgets on {distribution} are {ends}, expected one: say at how many evaluations"
+        )
+    at = {
+        label: cell.at(ends[0] if evaluations is None else evaluations)
+        for label, cell in row.items()
+    }
+    return {label: np.where(np.isnan(x), -np.inf, x) for label, x in at.items()}
+
+
+def ranks(values: npt.ArrayLike) -> Floats:
+    """1 for the highest, ties averaged; NaN is not ranked."""
+    x = np.asarray(values, np.float64)
+    above = (x[None] > x[:, None]).sum(axis=1)
+    equal = (x[None] == x[:, None]).sum(axis=1)
+    return np.where(np.isnan(x), np.nan, above + (equal + 1) / 2)
+
+
+def rank_table(results: Results, evaluations: int | None = None) -> Floats:
+    """`(distributions, algorithms)`: ranks by the mean over runs; NaN for cells not there."""
+    table = np.full((len(results.distributions), len(results.algorithms)), np.nan)
+    for d, distribution in enumerate(results.distributions):
+        values = final(results, distribution, evaluations)
+        table[d] = ranks([mean(values.get(a, [np.nan])) for a in results.algorithms])
+    return table
+
+
+def mean_ranks(table: Floats) -> Floats:
+    """Means of the columns of `rank_table`, each over the distributions the algorithm is on."""
+    count = (~np.isnan(table)).sum(axis=0)
+    return np.where(count > 0, np.nansum(table, axis=0) / np.maximum(count, 1), np.nan)
+
+
+class Friedman(NamedTuple):
+    """The statistic (chi squared, corrected for ties) and the p-value (Iman and Davenport's)."""
+
+    statistic: float
+    p: float
+
+
+def friedman(table: npt.ArrayLike) -> Friedman:
+    """Whether algorithms (columns) differ at all in their ranks on distributions (rows).
+
+    Friedman (JASA 1937), with the F distribution of Iman and Davenport (Comm. Statistics 1980),
+    as Demšar advises ("Statistical comparisons of classifiers ...", JMLR 2006).
+    """
+    r = np.asarray(table, np.float64)
+    rows, k = r.shape
+    if rows < 2 or k < 2 or np.isnan(r).any():
+        raise ValueError(f"ranks are {rows} x {k}, expected at least 2 x 2 and none missing")
+    expected = (k + 1) / 2
+    varied = float(((r - expected) ** 2).sum())
+    if varied == 0:
+        return Friedman(0.0, 1.0)
+    statistic = (k - 1) * float(((r.sum(axis=0) - rows * expected) ** 2).sum()) / varied
+    left = rows * (k - 1) - statistic
+    # of F = (rows - 1) statistic / left with k - 1 and (k - 1)(rows - 1) degrees of freedom
+    x = left / (left + statistic)
+    return Friedman(statistic, incomplete_beta((k - 1) * (rows - 1) / 2, (k - 1) / 2, max(0.0, x)))
+
+
+def studentised_range(level: float, k: int) -> float:
+    """The quantile of the range of k standard normals: Tukey's q with infinite degrees of freedom.
+
+    The probability k ∫ φ(z) (Φ(z) - Φ(z - q))^(k-1) dz by the trapezoid rule, which converges
+    faster than any power for such integrands, then bisection; right to 1e-9.
+    """
+    if not 0 < level < 1 or k < 2:
+        raise ValueError(f"level, k are {level}, {k}, expected 0 < level < 1 and k >= 2")
+    z = np.linspace(-9.0, 9.0, 361)
+    weights = k * np.exp(-(z**2) / 2) / math.sqrt(2 * math.pi) * (z[1] - z[0])
+    below = _each(_NORMAL.cdf, z)
+    low, high = 0.0, 20.0
+    while high - low > 1e-10:
+        q = (low + high) / 2
+        reached = float(weights @ (below - _each(_NORMAL.cdf, z - q)) ** (k - 1))
+        low, high = (q, high) if reached < level else (low, q)
+    return (low + high) / 2
+
+
+@dataclass(frozen=True)
+class Critical:
+    """Mean ranks, and which of them differ (Nemenyi 1963; Demšar, JMLR 2006).
+
+    Attributes
+    ----------
+    algorithms, ranks
+        The best first.
+    difference
+        Of two mean ranks, to be significant.
+    groups
+        First and last position of each stretch of algorithms that cannot be told apart.
+    distributions
+        Those that count: where every algorithm has runs.
+    friedman
+        The test that has to come first.
+    """
+
+    algorithms: tuple[str, ...]
+    ranks: tuple[float, ...]
+    difference: float
+    groups: tuple[tuple[int, int], ...]
+    distributions: tuple[str, ...]
+    friedman: Friedman
+    alpha: float
+
+
+def critical_difference(k: int, rows: int, alpha: float = 0.05) -> float:
+    """By how much mean ranks of k algorithms on so many distributions must differ (Nemenyi)."""
+    return studentised_range(1 - alpha, k) / math.sqrt(2) * math.sqrt(k * (k + 1) / (6 * rows))
+
+
+def critical(results: Results, evaluations: int | None = None, alpha: float = 0.05) -> Critical:
+    """What the critical-difference diagram shows; two algorithms and two distributions at least."""
+    whole = [d for d in results.distributions if len(results.row(d)) == len(results.algorithms)]
+    table = rank_table(results.only(distributions=whole), evaluations)
+    test = friedman(table)
+    found = table.mean(axis=0)
+    order = np.argsort(found, kind="stable")
+    place = found[order]
+    gap = critical_difference(len(order), len(whole), alpha)
+    groups: list[tuple[int, int]] = []
+    for i in range(len(order)):
+        j = int(np.searchsorted(place, place[i] + gap, side="right")) - 1
+        if j > i and (not groups or j > groups[-1][1]):
+            groups.append((i, j))
+    names = tuple(results.algorithms[k] for k in order)
+    return Critical(names, tuple(place.tolist()), gap, tuple(groups), tuple(whole), test, alpha)
+
+
+def hits(cell: Cell, targets: npt.ArrayLike) -> Floats:
+    """`(R, T)`: the first point of the grid at which a run has reached a target; inf for never."""
+    wanted = np.asarray(targets, np.float64).ravel()
+    best = np.maximum.accumulate(np.where(np.isnan(cell.curves), -np.inf, cell.curves), axis=1)
+    when = np.append(cell.grid.astype(np.float64), np.inf)
+    return np.array([when[np.searchsorted(curve, wanted)] for curve in best])
+
+
+def running_time(cell: Cell, targets: npt.ArrayLike) -> Floats:
+    """`(T,)`: the expected running time (ERT) to each target; inf where no run reaches it.
+
+    Evaluations of all runs until the target or the end, over the number of runs that reach it
+    (Auger and Hansen, "Performance evaluation of an advanced local search ...", CEC 2005).
+    """
+    reached = hits(cell, targets)
+    spent = np.minimum(reached, cell.grid[-1]).sum(axis=0)
+    successes = np.isfinite(reached).sum(axis=0)
+    return np.where(successes > 0, spent / np.maximum(successes, 1), np.inf)
+
+
+def span(results: Results, distribution: str) -> tuple[float, float]:
+    """The values that count on a distribution, from a poor start to the best that was seen.
+
+    From the worst algorithm's median at its first grid point to the best value of any run; NaN
+    where no run has a value.
+    """
+    curves = [cell.curves for cell in results.row(distribution).values()]
+    if not curves:
+        raise ValueError(f"{results.name} has no runs on {distribution!r}, expected some")
+    best = max(float(c[np.isfinite(c)].max(initial=-np.inf)) for c in curves)
+    starts = [c[:, 0][np.isfinite(c[:, 0])] for c in curves]
+    low = min((float(np.median(s)) for s in starts if len(s)), default=best)
+    return (low, best) if best > -np.inf else (np.nan, np.nan)
+
+
+def targets(results: Results, distribution: str, count: int = 51) -> Floats:
+    """Targets equally spaced over the `span` of a distribution: above its low end up to its best.
+
+    They are shared by the instances of the distribution, so not every run can reach every target.
+    """
+    low, high = span(results, distribution)
+    return np.linspace(low, high, count + 1)[1:]
+
+
+def ecdf(results: Results, count: int = 51) -> tuple[Ints, dict[str, Floats]]:
+    """The share of (run, target) pairs reached by so many evaluations: the grid, and each curve.
+
+    Over all distributions an algorithm has runs on, of equal weight each (Hansen et al., "COCO: a
+    platform for comparing continuous optimizers", 2021). The grid is that of all cells together.
+    """
+    if not results.cells:
+        raise ValueError(f"{results.name} has no finished runs, expected some")
+    grid = np.unique(np.concatenate([cell.grid for cell in results.cells.values()]))
+    shares: dict[str, list[Floats]] = {algorithm: [] for algorithm in results.algorithms}
+    for distribution in results.distributions:
+        row = results.row(distribution)
+        wanted = targets(results, distribution, count) if row else np.empty(0)
+        for algorithm, cell in row.items():
+            reached = np.sort(hits(cell, wanted), axis=None)
+            share = np.searchsorted(reached, grid, side="right") / reached.size
+            shares[algorithm].append(share)
+    return grid, {label: np.mean(rows, axis=0) for label, rows in shares.items() if rows}
+
+
+def area_over_curve(cell: Cell, low: float, high: float, log: bool = False) -> Floats:
+    """`(R,)`: anytime performance, 0 to 1, less is better: the area over each convergence curve.
+
+    Of the box from `low` to `high` (see `span`) and from the start to the budget, the part above
+    the curve; in the logarithm of the evaluations if `log`. A value counts from its grid point on,
+    so a coarse grid makes the area larger; before the first point nothing is known, and all is
+    area. With targets equally spaced over the box it is the area over the runs' ECDF.
+    (López-Ibáñez and Stützle, "Automatically improving the anytime behaviour ...", EJOR 2014.)
+    """
+    if not low <= high:
+        raise ValueError(f"low, high are {low}, {high}, expected low <= high")
+    curves = np.where(np.isnan(cell.curves), -np.inf, cell.curves)
+    above = (high - curves) / (high - low) if high > low else 1.0 * (curves < high)
+    above = np.clip(above, 0.0, 1.0)
+    edges = np.log(cell.grid) if log else cell.grid.astype(np.float64)
+    if edges[-1] == 0:  # one evaluation, on a logarithmic axis
+        return above[:, -1]
+    share: Floats = (edges[0] + above[:, :-1] @ np.diff(edges)) / edges[-1]
+    return share

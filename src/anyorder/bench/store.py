@@ -1,0 +1,354 @@
+"""The file of all runs: one SQLite database that several processes may work on.
+
+A run is a row from the moment it is asked for: waiting, running (by whom, and whether that process
+still lives), done with its curve, or failed with the reason. A row is known by what it is a run of:
+algorithm, problem, seed, budget and grid. So a campaign that is started again does what is missing,
+one that has grown does what is new, and nothing is done twice.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import socket
+import sqlite3
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+from ..failures import StudyError
+from .results import Cell, Floats, Results
+
+VERSION = 1
+_APPLICATION = 0x616E7962  # "anyb", in the file's header
+# A process says that it lives every so often; one that has not for so long does not.
+BEAT, DEAD_AFTER = 10.0, 60.0
+
+_TABLES = """
+CREATE TABLE campaign (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE runs (
+    key TEXT PRIMARY KEY, algorithm TEXT NOT NULL, method TEXT NOT NULL,
+    distribution TEXT NOT NULL, problem TEXT NOT NULL, instance INTEGER NOT NULL,
+    seed INTEGER NOT NULL, budget INTEGER NOT NULL, grid TEXT NOT NULL,
+    status TEXT NOT NULL DEFAULT 'waiting', reason TEXT, tries INTEGER NOT NULL DEFAULT 0,
+    owner TEXT, beat REAL, started REAL, seconds REAL, evaluations INTEGER, best REAL, point TEXT,
+    curve BLOB, configuration TEXT, versions TEXT);
+CREATE INDEX by_status ON runs (status);
+CREATE INDEX by_cell ON runs (distribution, algorithm);
+"""
+
+
+@dataclass(frozen=True)
+class Spec:
+    """What a run is a run of, and under which labels it is shown."""
+
+    algorithm: str
+    method: str
+    distribution: str
+    problem: str
+    instance: int
+    seed: int
+    budget: int
+    grid: tuple[int, ...]
+
+    @property
+    def key(self) -> str:
+        """The same for the same run, whatever it is called."""
+        what = [self.method, self.problem, self.seed, self.budget, list(self.grid)]
+        return hashlib.sha256(json.dumps(what).encode()).hexdigest()[:32]
+
+
+@dataclass(frozen=True)
+class Finished:
+    """What a run has given."""
+
+    curve: Floats
+    best: float
+    point: Any
+    evaluations: int
+    seconds: float
+    configuration: Mapping[str, Any]
+    versions: Mapping[str, str]
+
+
+class Store:
+    """A database of runs; made if there is none, unless `existing`."""
+
+    def __init__(self, path: str | os.PathLike[str], *, existing: bool = False) -> None:
+        self.path = Path(path).absolute()
+        self.owner = f"{socket.gethostname()}:{os.getpid()}:{time.time_ns()}"
+        if existing and not self.path.is_file():
+            raise StudyError(f"there is no file {self.path}")
+        if not self.path.parent.is_dir():
+            raise StudyError(f"{self.path}: there is no such folder")
+        if self.path.is_file() and self.path.stat().st_size:
+            with self.path.open("rb") as file:
+                if not file.read(16).startswith(b"SQLite format 3\0"):
+                    raise StudyError(f"{self.path} holds no runs of anyorder; it is left as it is")
+        with self._clear():
+            self._database = sqlite3.connect(self.path, isolation_level=None, timeout=60.0)
+            try:
+                self._prepare()
+            except BaseException:
+                self._database.close()
+                raise
+
+    def _prepare(self) -> None:
+        database = self._database
+        (application,) = database.execute("PRAGMA application_id").fetchone()
+        (tables,) = database.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        if not application and not tables:
+            database.execute("PRAGMA journal_mode=WAL")
+            with self._writing():
+                # another process may have been first
+                if not database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+                    for statement in _TABLES.split(";"):
+                        database.execute(statement)
+                    database.execute(f"PRAGMA application_id={_APPLICATION}")
+                    database.execute(f"PRAGMA user_version={VERSION}")
+            return
+        (version,) = database.execute("PRAGMA user_version").fetchone()
+        if application != _APPLICATION:
+            raise StudyError(f"{self.path} holds no runs of anyorder; it is left as it is")
+        if version != VERSION:
+            raise StudyError(f"{self.path} has format {version}, expected {VERSION}")
+
+    @contextlib.contextmanager
+    def _clear(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise StudyError(f"{self.path}: {error}") from error
+
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[None]:
+        with self._clear():
+            self._database.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+            except BaseException:
+                with contextlib.suppress(sqlite3.Error):
+                    self._database.execute("ROLLBACK")
+                raise
+            self._database.execute("COMMIT")
+
+    # --- what there is to do --------------------------------------------------------------------
+
+    def ask_for(self, name: str, specs: Iterable[Spec], retry_failed: bool = False) -> None:
+        """Put down runs; those that are there stay as they are, and take the new labels."""
+        listed = list(specs)
+        order = {
+            "name": name,
+            "algorithms": list(dict.fromkeys(spec.algorithm for spec in listed)),
+            "distributions": list(dict.fromkeys(spec.distribution for spec in listed)),
+        }
+        with self._writing():
+            self._database.executemany(
+                "INSERT INTO runs (key, algorithm, method, distribution, problem, instance, seed, "
+                "budget, grid) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (key) DO UPDATE SET "
+                "algorithm=excluded.algorithm, distribution=excluded.distribution",
+                [(s.key, s.algorithm, s.method, s.distribution, s.problem, s.instance, s.seed,
+                  s.budget, json.dumps(s.grid)) for s in listed],
+            )  # fmt: skip
+            self._database.executemany(
+                "INSERT OR REPLACE INTO campaign VALUES (?, ?)",
+                [(key, json.dumps(value)) for key, value in order.items()],
+            )
+            if retry_failed:
+                self._database.execute(
+                    "UPDATE runs SET status='waiting', tries=0, reason=NULL WHERE status='failed'"
+                )
+
+    def claim(self, count: int, batch: bool = False) -> list[Spec]:
+        """Take up to `count` runs that wait; nobody else gets them.
+
+        `batch`: runs of ours, of one method and distribution, that can be done together.
+        """
+        columns = "algorithm, method, distribution, problem, instance, seed, budget, grid"
+        with self._writing():
+            self._free_the_dead()
+            where, values = "status='waiting'", []
+            if batch:
+                first = self._database.execute(
+                    "SELECT method, distribution, budget, grid FROM runs WHERE status='waiting' "
+                    "AND method GLOB 'anyorder*' AND method NOT GLOB '*graph=*' "
+                    "ORDER BY rowid LIMIT 1"
+                ).fetchone()
+                if first is None:
+                    return []
+                where, values = (
+                    "status='waiting' AND method=? AND distribution=? AND budget=? AND grid=?",
+                    list(first),
+                )
+            rows = self._database.execute(
+                f"SELECT key, {columns} FROM runs WHERE {where} ORDER BY rowid LIMIT ?",
+                [*values, count],
+            ).fetchall()
+            now = time.time()
+            self._database.executemany(
+                "UPDATE runs SET status='running', owner=?, beat=?, started=?, tries=tries+1 "
+                "WHERE key=?", [(self.owner, now, now, row[0]) for row in rows],
+            )  # fmt: skip
+        return [Spec(*row[1:-1], *[tuple(json.loads(row[-1]))]) for row in rows]
+
+    def _free_the_dead(self) -> None:
+        owners = self._database.execute(
+            "SELECT owner, max(beat) FROM runs WHERE status='running' GROUP BY owner"
+        ).fetchall()
+        for owner, beat in owners:
+            host, process, _ = owner.rsplit(":", 2)
+            here = host == socket.gethostname() and os.name == "posix"
+            dead = not _lives(int(process)) if here else time.time() - beat > DEAD_AFTER
+            if owner != self.owner and dead:
+                self._database.execute(
+                    "UPDATE runs SET status='waiting', owner=NULL "
+                    "WHERE status='running' AND owner=?", (owner,),
+                )  # fmt: skip
+
+    def beat(self) -> None:
+        """Say that this process lives."""
+        with self._writing():
+            self._database.execute(
+                "UPDATE runs SET beat=? WHERE status='running' AND owner=?",
+                (time.time(), self.owner),
+            )
+
+    def finish(self, spec: Spec, done: Finished) -> bool:
+        """Put down what a run has given; False if it is not ours any more."""
+        with self._writing():
+            changed = self._database.execute(
+                "UPDATE runs SET status='done', reason=NULL, seconds=?, evaluations=?, best=?, "
+                "point=?, curve=?, configuration=?, versions=?, owner=NULL "
+                "WHERE key=? AND status='running' AND owner=?",
+                (done.seconds, done.evaluations, done.best, json.dumps(done.point),
+                 np.asarray(done.curve, "<f8").tobytes(), json.dumps(dict(done.configuration)),
+                 json.dumps(dict(done.versions)), spec.key, self.owner),
+            ).rowcount  # fmt: skip
+        return bool(changed)
+
+    def fail(self, spec: Spec, reason: str) -> None:
+        """Put down that a run failed."""
+        with self._writing():
+            self._database.execute(
+                "UPDATE runs SET status='failed', reason=?, owner=NULL WHERE key=? AND owner=?",
+                (reason[:2_000], spec.key, self.owner),
+            )
+
+    def release(self, spec: Spec, most_tries: int | None = None) -> bool:
+        """Give a run back to be done again; False if it has been tried often enough."""
+        with self._writing():
+            changed = self._database.execute(
+                "UPDATE runs SET status='waiting', owner=NULL WHERE key=? AND owner=? "
+                "AND (? IS NULL OR tries < ?)", (spec.key, self.owner, most_tries, most_tries),
+            ).rowcount  # fmt: skip
+        return bool(changed)
+
+    # --- what there is --------------------------------------------------------------------------
+
+    def counts(self) -> dict[tuple[str, str], dict[str, int]]:
+        """How many runs are in each state, by distribution and algorithm."""
+        with self._clear():
+            rows = self._database.execute(
+                "SELECT distribution, algorithm, status, count(*) FROM runs GROUP BY 1, 2, 3"
+            ).fetchall()
+        found: dict[tuple[str, str], dict[str, int]] = {}
+        for distribution, algorithm, status, count in rows:
+            found.setdefault((distribution, algorithm), {})[status] = count
+        return found
+
+    def seconds_left(self) -> float | None:
+        """Seconds of one worker that the missing runs will take, as far as their like are known."""
+        with self._clear():
+            rows = self._database.execute(
+                "SELECT sum(status IN ('waiting', 'running')), avg(seconds) FROM runs "
+                "GROUP BY method, distribution"
+            ).fetchall()
+        known = [seconds for _, seconds in rows if seconds is not None]
+        missing = sum(count for count, _ in rows)
+        if missing and not known:
+            return None
+        mean = sum(known) / len(known) if known else 0.0
+        return float(sum(n * (mean if seconds is None else seconds) for n, seconds in rows))
+
+    def failures(self, limit: int = 10) -> list[tuple[str, str, str, int]]:
+        """Algorithm, distribution, reason and number of runs that failed, the most first."""
+        with self._clear():
+            return self._database.execute(
+                "SELECT algorithm, distribution, reason, count(*) FROM runs WHERE status='failed' "
+                "GROUP BY 1, 2, 3 ORDER BY 4 DESC LIMIT ?", (limit,),
+            ).fetchall()  # fmt: skip
+
+    def results(self) -> Results:
+        """What the runs that are done have measured."""
+        with self._clear():
+            order = {
+                name: json.loads(value)
+                for name, value in self._database.execute("SELECT name, value FROM campaign")
+            }
+            rows = self._database.execute(
+                "SELECT distribution, algorithm, instance, seed, grid, seconds, curve FROM runs "
+                "WHERE status='done' ORDER BY instance, seed"
+            ).fetchall()
+        grouped: dict[tuple[str, str], list[Any]] = {}
+        for distribution, algorithm, *rest in rows:
+            grouped.setdefault((distribution, algorithm), []).append(rest)
+        failed: dict[tuple[str, str], dict[str, int]] = {}
+        for algorithm, distribution, reason, count in self.failures(10_000):
+            failed.setdefault((distribution, algorithm), {})[reason] = count
+        cells = {key: _cell(runs, failed.get(key, {})) for key, runs in grouped.items()}
+        return Results(
+            order.get("name", self.path.stem),
+            tuple(order.get("algorithms", ())),
+            tuple(order.get("distributions", ())),
+            cells,
+        )
+
+    def close(self) -> None:
+        """Give back what was not finished, and close the file."""
+        with contextlib.suppress(sqlite3.Error):
+            self._database.execute(
+                "UPDATE runs SET status='waiting', owner=NULL WHERE status='running' AND owner=?",
+                (self.owner,),
+            )
+        self._database.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+
+def _cell(runs: list[Any], failed: Mapping[str, int]) -> Cell:
+    instances, seeds, grids, seconds, curves = zip(*runs, strict=True)
+    # Runs of another grid or budget under one label: what they have in common.
+    common = sorted(set.intersection(*(set(json.loads(text)) for text in set(grids))))
+    values = []
+    for text, curve in zip(grids, curves, strict=True):
+        grid = json.loads(text)
+        places = [grid.index(point) for point in common]
+        values.append(np.frombuffer(curve, "<f8")[places])
+    return Cell(
+        grid=np.array(common, np.int64),
+        curves=np.array(values, np.float64).reshape(len(runs), len(common)),
+        instances=np.array(instances, np.int64),
+        seeds=np.array(seeds, np.int64),
+        seconds=np.array(seconds, np.float64),
+        failed=dict(failed),
+    )
+
+
+def _lives(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True

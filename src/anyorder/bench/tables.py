@@ -1,0 +1,335 @@
+"""Tables of results: a row for each distribution, a column for each algorithm.
+
+`table` makes one, and the `Table` renders itself: `to_text` for a terminal, `to_markdown`,
+`to_latex`, and `to_csv` with every number at full precision.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import unicodedata
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from . import stats
+from .results import Floats, Results
+
+SPREADS = ("none", "sd", "error", "interval")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """An algorithm on a distribution; `star` marks a significant difference, see `table`."""
+
+    summary: stats.Summary
+    rank: float
+    of: int
+    best: bool
+    star: bool
+
+
+@dataclass(frozen=True)
+class Table:
+    """What `table` found, before it is set in type.
+
+    Attributes
+    ----------
+    title
+        One line.
+    columns, rows
+        Labels of algorithms and of distributions.
+    entries
+        By row and column; None where there are no runs.
+    mean_ranks, wins
+        For each column: the mean of its ranks, and how often it has the highest mean of a row.
+    spread
+        What is printed after a mean: one of `SPREADS`.
+    notes
+        What a reader has to know, as sentences.
+    """
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[str, ...]
+    entries: tuple[tuple[Entry | None, ...], ...]
+    mean_ranks: tuple[float, ...]
+    wins: tuple[int, ...]
+    spread: str
+    notes: tuple[str, ...]
+
+    def to_text(self, width: int | None = 100) -> str:
+        """Aligned columns for a terminal; those beyond `width` continue below. Best: >."""
+        body = self._body(_Text(), str, aligned=True)
+        widths = [max(map(len, column)) for column in zip(*body, strict=True)]
+        lines = [self.title, ""]
+        start = 1
+        while start < len(widths) or start == 1:
+            stop, room = start, (width or sum(widths) * 3) - widths[0]
+            while stop < len(widths) and (stop == start or room >= widths[stop] + 2):
+                room -= widths[stop] + 2
+                stop += 1
+            for k, row in enumerate(body):
+                cells = [row[0].ljust(widths[0])]
+                cells += [row[c].rjust(widths[c]) for c in range(start, stop)]
+                line = "  ".join(cells)
+                rule = ["-" * len(line)] if k == 1 or k == len(body) - 2 else []
+                lines += [*rule, line.rstrip()]
+            lines.append("")
+            start = max(stop, start + 1)
+        return "\n".join([*lines, "> is the best mean of its row.", *self.notes]) + "\n"
+
+    def to_markdown(self) -> str:
+        """A table as GitHub renders it, aligned in its source as well; the best is bold."""
+        body = self._body(_Markdown(), _markdown)
+        widths = [max(3, *map(len, column)) for column in zip(*body, strict=True)]
+        rule = ["-" * widths[0], *("-" * (w - 1) + ":" for w in widths[1:])]
+        lines = [f"**{_markdown(self.title)}**", ""]
+        for k, row in enumerate(body):
+            cells = [row[0].ljust(widths[0])]
+            cells += [text.rjust(w) for text, w in zip(row[1:], widths[1:], strict=True)]
+            lines += ["| " + " | ".join(cells) + " |"]
+            lines += ["| " + " | ".join(rule) + " |"] if k == 0 else []
+        return "\n".join([*lines, "", *map(_markdown, self.notes)]) + "\n"
+
+    def to_latex(self) -> str:
+        r"""A `table` with a caption; it needs \usepackage{booktabs}. The best is bold."""
+        body = self._body(_Latex(), _latex)
+        lines = [" & ".join(row) + r" \\" for row in body]
+        caption = " ".join(_latex(text) for text in (f"{self.title}.", *self.notes))
+        head = [r"\begin{table}", r"\centering", rf"\caption{{{caption}}}"]
+        head += [rf"\begin{{tabular}}{{l{'r' * len(self.columns)}}}", r"\toprule", lines[0]]
+        middle = [r"\midrule", *lines[1:-2], r"\midrule", *lines[-2:], r"\bottomrule"]
+        return "\n".join([*head, *middle, r"\end{tabular}", r"\end{table}"]) + "\n"
+
+    def to_csv(self) -> str:
+        """One line for each entry, numbers in full: what other programs want to read."""
+        out = io.StringIO()
+        writer = csv.writer(out, lineterminator="\n")
+        fields = stats.Summary._fields
+        writer.writerow(["distribution", "algorithm", *fields, "rank", "of", "best", "star"])
+        for row, entries in zip(self.rows, self.entries, strict=True):
+            for column, entry in zip(self.columns, entries, strict=True):
+                if entry is not None:
+                    marks = [f"{entry.rank:g}", entry.of, int(entry.best), int(entry.star)]
+                    writer.writerow([row, column, *entry.summary, *marks])
+        return out.getvalue()
+
+    def _body(
+        self, marks: _Text, plain: Callable[[str], str], aligned: bool = False
+    ) -> list[list[str]]:
+        """All cells as text: the head, the rows, two rows of summary."""
+        body = [["distribution", *map(plain, self.columns)]]
+        pieces = [[_pieces(row, self.spread, e, marks) for e in row] for row in self.entries]
+        if aligned:  # means under means, ranks under ranks
+            for column in zip(*pieces, strict=True):
+                parts = list(zip(*filter(None, column), strict=True))
+                for k, widest in enumerate([max(map(len, part)) for part in parts]):
+                    for cell in filter(None, column):
+                        cell[k] = cell[k].rjust(widest)
+        for label, cells in zip(self.rows, pieces, strict=True):
+            body.append([plain(label), *(" ".join(cell) or "-" for cell in cells)])
+        least = min((r for r in self.mean_ranks if not math.isnan(r)), default=math.nan)
+        ranks = [
+            "-" if math.isnan(r) else marks.best(f"{r:.2f}", r == least) for r in self.mean_ranks
+        ]
+        most = max(self.wins, default=0)
+        wins = [marks.best(str(w), w == most > 0) for w in self.wins]
+        return [*body, ["mean rank", *ranks], ["wins", *wins]]
+
+
+def table(
+    results: Results,
+    evaluations: int | None = None,
+    *,
+    spread: str = "none",
+    reference: str | None = None,
+    level: float = 0.001,
+) -> Table:
+    """The means of all algorithms after so many evaluations, by default at the end of the runs.
+
+    Parameters
+    ----------
+    spread
+        "sd", the standard "error", or the 95 % bootstrap "interval" of the mean, or "none".
+    reference
+        An algorithm of interest. Without one, the best of a row has a star if it is significantly
+        better than the best other. With one, the rule of the paper's tables: it has a star where it
+        is significantly better than the best other, and any other that is significantly better
+        than it has one.
+    level
+        Of significance, by Welch's t-test, two-sided; the paper's is 0.001. Not corrected for the
+        number of tests: `stats.versus` is.
+    """
+    if spread not in SPREADS:
+        raise ValueError(f"spread is {spread!r}, expected one of {', '.join(SPREADS)}")
+    if reference is not None and reference not in results.algorithms:
+        raise ValueError(f"reference is {reference!r}, expected one of {results.algorithms}")
+    ranks = stats.rank_table(results, evaluations)
+    entries = []
+    for d, distribution in enumerate(results.distributions):
+        values = stats.final(results, distribution, evaluations)
+        found = {label: stats.summary(x) for label, x in values.items()}
+        stars = _stars(values, reference, level)
+        top = max((s.mean for s in found.values()), default=math.nan)
+        entries.append(
+            tuple(
+                Entry(s, float(ranks[d, a]), len(found), s.mean == top, label in stars)
+                if (s := found.get(label))
+                else None
+                for a, label in enumerate(results.algorithms)
+            )
+        )
+    wins = np.array([[e is not None and e.best for e in row] for row in entries], int)
+    at = "at the end" if evaluations is None else f"after {evaluations} evaluations"
+    return Table(
+        f"{results.name}: mean best value {at}", results.algorithms, results.distributions,
+        tuple(entries), tuple(stats.mean_ranks(ranks).tolist()),
+        tuple(wins.sum(axis=0).tolist()) if len(entries) else (0,) * len(results.algorithms),
+        spread, _notes(results, spread, reference, level),
+    )  # fmt: skip
+
+
+def _stars(values: dict[str, Floats], reference: str | None, level: float) -> set[str]:
+    means = {label: stats.mean(x) for label, x in values.items()}
+    order = sorted(means, key=lambda label: -means[label])
+    if len(order) < 2 or (reference is not None and reference not in means):
+        return set()
+    mine = order[0] if reference is None else reference
+    rival = next(label for label in order if label != mine)
+    pairs = [(mine, rival)]
+    if reference is not None:
+        pairs += [(label, mine) for label in order if label != mine]
+    return {
+        a for a, b in pairs if means[a] > means[b] and stats.welch(values[a], values[b]) < level
+    }
+
+
+def _notes(results: Results, spread: str, reference: str | None, level: float) -> tuple[str, ...]:
+    runs = sorted({len(cell.curves) for cell in results.cells.values()})
+    counts = "no" if not runs else str(runs[0]) if len(runs) == 1 else f"{runs[0]} to {runs[-1]}"
+    notes = [f"Means over {counts} runs, more is better; r/m is rank r of m algorithms."]
+    after = {"sd": "the standard deviation", "error": "the standard error of the mean"}
+    if spread in after:
+        notes.append(f"After ± stands {after[spread]}.")
+    elif spread == "interval":
+        notes.append(
+            "In brackets stands the 95 % confidence interval of the mean (bootstrap, BCa)."
+        )
+    rule = "is significantly better than"
+    test = f"(Welch's t-test, p < {level:g})"
+    if reference is None:
+        notes.append(f"A star: the algorithm {rule} the best other {test}.")
+    else:
+        other = f"an algorithm {rule} {reference}"
+        notes.append(f"A star: {reference} {rule} the best other, or {other} {test}.")
+    if len(results.cells) < len(results.algorithms) * len(results.distributions):
+        notes.append("A dash: no finished runs; they are left out of the mean rank.")
+    failed = sum(sum(cell.failed.values()) for cell in results.cells.values())
+    if failed:
+        notes.append(f"{failed} runs failed and are not in the means.")
+    return tuple(notes)
+
+
+def _pieces(
+    row: Sequence[Entry | None], spread: str, entry: Entry | None, marks: _Text
+) -> list[str]:
+    """Mean, spread, rank; nothing where there are no runs."""
+    if entry is None:
+        return []
+    s, form = entry.summary, _form([e.summary.mean for e in row if e is not None])
+
+    def number(x: float) -> str:
+        return marks.number(form(x))
+
+    text = marks.best(number(s.mean), entry.best) + marks.star(entry.star)
+    rank = f"{entry.rank:g}/{entry.of}"
+    if spread == "none":
+        return [text, rank]
+    if s.runs < 2:  # there is no spread
+        return [text, "", rank]
+    if spread == "interval":
+        return [text, f"[{number(s.low)}, {number(s.high)}]", rank]
+    return [text, f"{marks.plus_minus} {number(s.sd if spread == 'sd' else s.error)}", rank]
+
+
+def _form(means: Sequence[float]) -> Callable[[float], str]:
+    """How to write the numbers of a row: 5 digits of the largest, 4 if it is less than 1.
+
+    1227.2, 63.980, .7603; whole numbers where all means are whole.
+    """
+    finite = [abs(m) for m in means if math.isfinite(m)]
+    size = max(finite, default=0.0)
+    if all(m == round(m) for m in finite) and size < 1e9:
+        decimals = 0
+    elif size >= 1e9 or 0 < size < 1e-6:
+        return lambda x: f"{x:.4e}"
+    else:
+        decimals = max(0, (4 if size >= 1 else 3) - math.floor(math.log10(size)))
+
+    def form(x: float) -> str:
+        text = f"{x:.{decimals}f}"
+        return text.replace("0.", ".", 1) if size < 1 and abs(x) < 1 and decimals else text
+
+    return form
+
+
+class _Text:
+    plus_minus = "±"
+
+    def number(self, text: str) -> str:
+        return text
+
+    def best(self, text: str, best: bool) -> str:
+        return f">{text}" if best else text
+
+    def star(self, star: bool) -> str:
+        return "*" if star else " "
+
+
+class _Markdown(_Text):
+    def best(self, text: str, best: bool) -> str:
+        return f"**{text}**" if best else text
+
+    def star(self, star: bool) -> str:
+        return r"\*" if star else ""
+
+
+class _Latex(_Text):
+    plus_minus = r"$\pm$"
+
+    def number(self, text: str) -> str:
+        return "$-$" + text[1:] if text.startswith("-") else text
+
+    def best(self, text: str, best: bool) -> str:
+        return rf"\textbf{{{text}}}" if best else text
+
+    def star(self, star: bool) -> str:
+        return r"$^{*}$" if star else ""
+
+
+def _markdown(text: str) -> str:
+    return "".join("\\" + c if c in r"\`*_|<[]" else c for c in text)
+
+
+_LATEX = {
+    "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
+    "<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}", "±": r"$\pm$",
+    **{c: "\\" + c for c in "&%$#_{}"},
+    "[": "{[}", "*": "{*}",  # at the start of a row they would belong to the \\ before
+}  # fmt: skip
+
+
+def _latex(text: str) -> str:
+    """The text as LaTeX; Greek letters, which names of algorithms have, by their names."""
+    written = []
+    for c in text:
+        words = unicodedata.name(c, "").split()
+        if words[:3] == ["GREEK", "SMALL", "LETTER"] and len(words) == 4:
+            written.append(f"$\\{words[3].replace('LAMDA', 'LAMBDA').lower()}$")
+        else:
+            written.append(_LATEX.get(c, c))
+    return "".join(written)

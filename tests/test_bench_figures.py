@@ -1,0 +1,145 @@
+"""Figures of campaigns: their data, their styles, and that they are drawn."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pytest
+from conftest import refused
+from test_bench_stats import cell, results
+
+from anyorder.bench import figures
+from anyorder.bench.results import Results
+
+pytest.importorskip("matplotlib")
+
+RNG = np.random.default_rng(4)
+GRID = np.array([1, 3, 10, 30, 100])
+
+
+def campaign(algorithms: list[str], distributions: list[str], runs: int = 4) -> Results:
+    def one(level: float) -> np.ndarray:
+        return np.maximum.accumulate(level + RNG.normal(size=(runs, len(GRID))), axis=1)
+
+    cells = {
+        (d, a): cell(GRID.tolist(), one(k).tolist())
+        for d in distributions
+        for k, a in enumerate(algorithms)
+    }
+    return results(cells, "made up")
+
+
+SOME = campaign(["anyorder", "PBIL", "cost $ and $", "a_b"], ["one", "two"])
+DRAWN = {
+    "convergence": figures.convergence,
+    "ecdf": figures.ecdf,
+    "rank_map": figures.rank_map,
+    "critical_difference": figures.critical_difference,
+}
+
+
+def test_styles_are_all_different():
+    labels = ["anyorder", "anyorder:text", "anyorder:authors", *(f"other {k}" for k in range(20))]
+    styles = figures.style(labels)
+    assert list(styles) == labels
+    assert len({(s.colour, s.line, s.marker) for s in styles.values()}) == len(labels)
+    # in print without colours, and for the eyes without them
+    assert len({(s.line, s.marker) for s in styles.values() if not s.ours}) == 20
+    ours = [s for s in styles.values() if s.ours]
+    others = [s for s in styles.values() if not s.ours]
+    assert len(ours) == 3
+    assert min(s.width for s in ours) > max(s.width for s in others)
+    assert min(s.order for s in ours) > max(s.order for s in others)
+    assert not {s.colour for s in ours} & {s.colour for s in others}
+
+
+def test_ours_look_the_same_everywhere():
+    alone = figures.style(["anyorder:authors"])["anyorder:authors"]
+    assert figures.style(["x", "anyorder", "anyorder:authors"])["anyorder:authors"] == alone
+    assert (
+        figures.style(["anyorder:default"])["anyorder:default"]
+        == figures.style(["anyorder:rate=2", "anyorder"])["anyorder"]
+    )
+
+
+def test_band_by_hand():
+    found = figures.band([1, 2], [[1, 5], [3, 5]], "error")
+    assert found.mean.tolist() == [2, 5]
+    assert found.low.tolist() == [1, 5]
+    assert found.high.tolist() == [3, 5]
+    alone = figures.band([1, 2], [[1, 5]])
+    assert np.isnan([alone.low, alone.high]).all()
+    boot = figures.band([1, 2], [[1, 5], [3, 5], [8, 5]])
+    assert boot.low[0] < 4 < boot.high[0]
+    with refused(ValueError, "(2,)", "(runs, 2)"):
+        figures.band([1, 2], [1, 5])
+    with refused(ValueError, "'sd'", "bootstrap"):
+        figures.band([1, 2], [[1, 5]], "sd")
+
+
+def test_ranks_are_in_order():
+    found = figures.ranks(SOME)
+    assert (np.diff(found.means) >= 0).all()
+    assert sorted(found.algorithms) == sorted(SOME.algorithms)
+    np.testing.assert_allclose(found.ranks.mean(axis=0), found.means)
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_drawn_and_written(name, tmp_path):
+    starts = {"png": b"\x89PNG", "pdf": b"%PDF", "svg": b"<?xml"}
+    for suffix, start in starts.items():
+        path = tmp_path / f"{name}.{suffix}"
+        assert DRAWN[name](SOME, path, dark=suffix == "pdf") is None
+        assert path.read_bytes().startswith(start)
+
+
+def test_convergence_panels():
+    three = campaign(["anyorder", "x"], list("abcd"))
+    del three.cells["b", "x"]  # type: ignore[attr-defined]
+    figure = figures.convergence(three, log=True, interval="error")
+    assert [axes.get_title(loc="left") for axes in figure.axes] == list("abcd")
+    assert [len(axes.lines) for axes in figure.axes] == [2, 1, 2, 2]
+    first = figure.axes[0].lines[0]
+    np.testing.assert_allclose(first.get_ydata(), three.cells["a", "anyorder"].curves.mean(axis=0))
+    assert [t.get_text() for t in figure.legends[0].get_texts()] == ["anyorder", "x"]
+    with refused(ValueError, "made up has no finished runs"):
+        figures.convergence(Results("made up", ("a",), ("d",), {}))
+
+
+def test_curves_of_one_run_and_without_values():
+    nan = np.nan
+    cells = {("d", "a"): cell([1, 2], [[nan, nan]]), ("d", "b"): cell([1, 2], [[-np.inf, 1]])}
+    for name in ("convergence", "ecdf", "rank_map"):
+        DRAWN[name](results(cells)).draw_without_rendering()
+
+
+def test_critical_difference_names_all():
+    figure = figures.critical_difference(SOME)
+    said = " ".join(text.get_text() for text in figure.axes[0].texts)
+    for label in ("anyorder", "PBIL", r"cost \$ and \$", "critical difference"):
+        assert label in said
+    assert "Friedman" in figure.axes[0].get_title(loc="left")
+
+
+def test_distance(tmp_path):
+    runs = RNG.integers(0, 9, (3, len(GRID)))
+    curves = {"anyorder": (GRID, runs), "UMDA": (GRID[:2], runs[:, :2])}
+    figure = figures.distance(curves, title="NK")
+    assert [len(line.get_xdata()) for line in figure.axes[0].lines] == [5, 2]
+    assert "Hamming" in figure.axes[0].get_ylabel()
+    figures.distance(curves, tmp_path / "d.svg", dark=True)
+    assert (tmp_path / "d.svg").exists()
+
+
+def test_same_styles_for_a_part():
+    styles = figures.style(SOME.algorithms)
+    figure = figures.ecdf(SOME.only(["a_b"]), styles=styles)
+    assert figure.axes[0].lines[0].get_color() == styles["a_b"].colour
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_without_matplotlib(name, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with refused(ImportError, "pip install 'anyorder[plot]'"):
+        DRAWN[name](SOME)

@@ -1,0 +1,264 @@
+"""Statistics of campaigns, against SciPy and by hand."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from conftest import refused
+from scipy import special
+from scipy import stats as scipy_stats
+
+from anyorder.bench import stats
+from anyorder.bench.results import Cell, Results
+
+RNG = np.random.default_rng(0)
+
+
+def cell(grid: Sequence[int], curves: Sequence[Sequence[float]], **failed: int) -> Cell:
+    runs = np.arange(len(curves))
+    at = np.array(grid, np.int64)
+    return Cell(at, np.array(curves, float), runs, runs, np.ones(len(curves)), failed)
+
+
+def results(cells: dict[tuple[str, str], Cell], name: str = "small") -> Results:
+    """The cells with their labels in the order they are met."""
+    rows, columns = (tuple(dict.fromkeys(key[k] for key in cells)) for k in (0, 1))
+    return Results(name, columns, rows, cells)
+
+
+def ends(values: dict[str, dict[str, Sequence[float]]]) -> Results:
+    """Results of which only the ends are known: by distribution and algorithm."""
+    return results(
+        {(d, a): cell([100], [[v] for v in x]) for d, row in values.items() for a, x in row.items()}
+    )
+
+
+def test_summary_by_hand():
+    found = stats.summary([1.0, 2, 3, 6])
+    assert found[:3] == (4, 3.0, pytest.approx(math.sqrt(14 / 3)))
+    assert found.error == pytest.approx(found.sd / 2)
+    assert 1 <= found.low < 3 < found.high <= 6
+    alone = stats.summary([5.0])
+    assert alone[:2] == (1, 5.0)
+    assert np.isnan(alone[2:]).all()
+    assert stats.summary([2.0, 2, 2])[1:] == (2.0, 0.0, 0.0, 2.0, 2.0)
+
+
+def test_mean_does_not_depend_on_the_order():
+    x = RNG.normal(size=99) * 10.0 ** RNG.integers(-8, 8, 99)
+    assert len({stats.mean(RNG.permutation(x)) for _ in range(20)}) == 1
+    assert stats.mean([1.0, -math.inf]) == -math.inf
+
+
+@pytest.mark.parametrize("kind", ["normal", "exponential"])
+def test_interval_is_scipys(kind):
+    x = getattr(np.random.default_rng(0), kind)(size=25)
+    expected = scipy_stats.bootstrap(
+        (x,), np.mean, n_resamples=20_000, method="BCa", rng=np.random.default_rng(1)
+    ).confidence_interval
+    low, high = stats.interval(x, resamples=20_000)
+    # two draws of 20,000: each end has a standard error of about 1 % of the width
+    tolerance = 0.04 * (expected.high - expected.low)
+    assert (float(low), float(high)) == pytest.approx(tuple(expected), abs=tolerance)
+
+
+def test_interval_of_columns_and_its_seed():
+    x = RNG.normal(size=(12, 3))
+    x[2, 1] = np.nan
+    low, high = stats.interval(x)
+    assert low.shape == high.shape == (3,)
+    assert np.isnan([low[1], high[1]]).all()
+    for k in (0, 2):
+        assert (low[k], high[k]) == pytest.approx(tuple(map(float, stats.interval(x[:, k]))))
+    assert (stats.interval(x[:, 0], seed=1)[0], low[0]) != pytest.approx((low[0],) * 2, rel=1e-9)
+    narrow = stats.interval(x[:, 0], 0.5)
+    assert low[0] < narrow[0] < narrow[1] < high[0]
+    with refused(ValueError, "confidence is 95"):
+        stats.interval(x, 95)
+
+
+def test_interval_covers():
+    # 400 samples of 30 skewed values: the true mean, 1, is in about 95 % of the intervals
+    low, high = stats.interval(np.random.default_rng(5).exponential(size=(30, 400)))
+    assert 0.90 <= ((low <= 1) & (high >= 1)).mean() <= 0.98
+
+
+@pytest.mark.parametrize("a", [0.5, 1.0, 3.7, 49.5, 19.9, 20.1, 5e5])
+@pytest.mark.parametrize("b", [0.5, 2.0, 30.0, 4e3])
+def test_incomplete_beta_is_scipys(a, b):
+    peak = a / (a + b)
+    for x in (1e-9, 0.3 * peak, 0.98 * peak, peak, peak + 0.2 * (1 - peak), 1 - 1e-9, 0.0, 1.0):
+        got, expected = stats.incomplete_beta(a, b, x), special.betainc(a, b, x)
+        assert got == pytest.approx(expected, rel=1e-10, abs=1e-300), x
+    with refused(ValueError, "-1"):
+        stats.incomplete_beta(-1, 2, 0.5)
+
+
+@pytest.mark.parametrize(("m", "n", "shift"), [(2, 2, 1), (5, 9, 0), (100, 100, 3), (20, 7, 50)])
+def test_welch_is_scipys(m, n, shift):
+    x, y = RNG.normal(size=m), shift + 3 * RNG.normal(size=n)
+    expected = scipy_stats.ttest_ind(x, y, equal_var=False).pvalue
+    assert stats.welch(x, y) == pytest.approx(expected, rel=1e-10)
+    assert stats.welch(y, x) == stats.welch(x, y)
+
+
+def test_welch_without_variance():
+    assert stats.welch([1.0, 1], [1.0, 1]) == 1
+    assert stats.welch([1.0, 1], [2.0, 2]) == 0
+    assert math.isnan(stats.welch([1.0], [2.0, 3]))
+    assert math.isnan(stats.welch([1.0, -math.inf], [2.0, 3]))
+
+
+def test_holm_by_hand():
+    # 0.01 x 4, 0.02 x 3, max(0.06, 0.03 x 2), 0.5 x 1; NaN is no test
+    found = stats.holm([0.03, 0.01, np.nan, 0.5, 0.02])
+    np.testing.assert_allclose(found, [0.06, 0.04, np.nan, 0.5, 0.06])
+    assert stats.holm([0.9, 0.8]).tolist() == [1.0, 1.0]
+
+
+@pytest.mark.parametrize("test", ["mann-whitney", "welch"])
+def test_versus_is_one_family(test):
+    x, y, z = (RNG.normal(k, 1, 20) for k in (0, 0.5, 1))
+    all_runs = ends({"d": {"a": x, "b": y, "c": z}, "e": {"a": y, "b": z}})
+    one = {
+        "mann-whitney": lambda a, b: scipy_stats.mannwhitneyu(a, b, method="asymptotic").pvalue,
+        "welch": lambda a, b: scipy_stats.ttest_ind(a, b, equal_var=False).pvalue,
+    }[test]
+    raw = [one(y, x), one(z, x), one(z, y)]
+    expected = stats.holm(raw)
+    found = stats.versus(all_runs, "a", test=test)
+    nan = np.nan
+    np.testing.assert_allclose(found, [[nan, *expected[:2]], [nan, expected[2], nan]])
+    with refused(ValueError, "'t'", "mann-whitney"):
+        stats.versus(all_runs, "a", test="t")
+    with refused(ValueError, "'x'", "'a'"):
+        stats.versus(all_runs, "x")
+
+
+def test_ranks():
+    assert stats.ranks([3.0, 5, 3, 9]).tolist() == [3.5, 2, 3.5, 1]
+    np.testing.assert_equal(stats.ranks([1, np.nan, -np.inf]), [1, np.nan, 2])
+    x = RNG.integers(0, 5, 30).astype(float)
+    np.testing.assert_array_equal(stats.ranks(x), scipy_stats.rankdata(-x))
+
+
+def test_rank_table():
+    found = stats.rank_table(
+        ends({"d": {"a": [1, 3], "b": [2, 2], "c": [np.nan, 9]}, "e": {"a": [1], "b": [0]}})
+    )
+    np.testing.assert_equal(found, [[1.5, 1.5, 3], [1, 2, np.nan]])
+    assert stats.mean_ranks(found).tolist() == [1.25, 1.75, 3]
+
+
+def test_final_wants_equal_budgets():
+    some = results({("d", "a"): cell([5, 10], [[1, 2]]), ("d", "b"): cell([5], [[3]])})
+    assert {k: v.tolist() for k, v in stats.final(some, "d", 5).items()} == {"a": [1], "b": [3]}
+    with refused(ValueError, "[5, 10]"):
+        stats.final(some, "d")
+    with refused(ValueError, "evaluations is 10"):
+        stats.final(some, "d", 10)
+
+
+def test_friedman_is_scipys():
+    scores = RNG.integers(0, 6, (8, 5)) + np.arange(5)
+    table = np.array([stats.ranks(row) for row in scores])
+    found = stats.friedman(table)
+    expected = scipy_stats.friedmanchisquare(*scores.T).statistic
+    assert found.statistic == pytest.approx(expected)
+    f = 7 * expected / (8 * 4 - expected)
+    assert found.p == pytest.approx(scipy_stats.f.sf(f, 4, 4 * 7))
+    assert stats.friedman(np.full((3, 2), 1.5)) == (0, 1)
+    assert stats.friedman([[1, 2], [1, 2], [1, 2]]) == (3, 0)
+    with refused(ValueError, "1 x 3", "2 x 2"):
+        stats.friedman([[1, 2, 3]])
+
+
+@pytest.mark.parametrize("k", [2, 3, 10, 20, 100])
+def test_studentised_range_is_scipys(k):
+    q = stats.studentised_range(0.95, k)
+    # SciPy takes its asymptotic form from 100,000 degrees of freedom on
+    assert scipy_stats.studentized_range.cdf(q, k, np.inf) == pytest.approx(0.95, abs=1e-7)
+    if k == 2:  # the range of two normals is a normal of variance 2, folded
+        assert q == pytest.approx(math.sqrt(2) * scipy_stats.norm.ppf(0.975), abs=1e-8)
+
+
+def test_critical_difference_is_demsars():
+    # table 5 of Demšar's paper: q is 2.343 for three and 3.164 for ten classifiers at 0.05
+    assert stats.critical_difference(3, 1) / math.sqrt(2) == pytest.approx(2.343, abs=1e-3)
+    expected = 3.164 * math.sqrt(110 / 6 / 30)
+    assert stats.critical_difference(10, 30) == pytest.approx(expected, abs=1e-3)
+    with refused(ValueError, "k", "1"):
+        stats.critical_difference(1, 3)
+
+
+def test_critical_groups():
+    rows = {f"d{k}": {a: [float(v)] for a, v in zip("cbad", (3, 4, 5, 0), strict=True)}
+            for k in range(12)}  # fmt: skip
+    rows["missing"] = {"a": [1.0]}
+    found = stats.critical(ends(rows))
+    assert found.algorithms == tuple("abcd")
+    assert found.ranks == (1, 2, 3, 4)
+    assert len(found.distributions) == 12
+    assert 1 < found.difference < 2
+    assert found.groups == ((0, 1), (1, 2), (2, 3))
+    assert found.friedman.p < 1e-9
+
+
+STEPS = cell([1, 4, 10], [[0, 2, 4], [1, 1, 3], [np.nan, 0, 1]])
+
+
+def test_hits_and_running_time_by_hand():
+    inf = np.inf
+    np.testing.assert_equal(
+        stats.hits(STEPS, [0, 2, 3, 5]), [[1, 4, 10, inf], [1, 10, 10, inf], [4, inf, inf, inf]]
+    )
+    # (1 + 1 + 4) / 3, (4 + 10 + 10) / 2, 30 / 2, no success
+    assert stats.running_time(STEPS, [0, 2, 3, 5]).tolist() == [2, 12, 15, inf]
+
+
+def test_targets_by_hand():
+    some = results({("d", "a"): STEPS, ("d", "b"): cell([2], [[-4], [-2], [0]])})
+    assert stats.span(some, "d") == (-2, 4)  # medians 0.5 and -2
+    assert stats.targets(some, "d", 3).tolist() == [0, 2, 4]
+    hopeless = results({("d", "a"): cell([2], [[np.nan]])})
+    assert np.isnan(stats.span(hopeless, "d")).all()
+    assert stats.ecdf(hopeless)[1]["a"].tolist() == [0]
+    with refused(ValueError, "'e'"):
+        stats.span(Results("none", ("a",), ("e",), {}), "e")
+
+
+def test_ecdf_by_hand():
+    some = results({("d", "a"): STEPS, ("d", "b"): cell([2], [[-4], [-2], [0]]),
+                    ("e", "b"): cell([2, 10], [[0, 1]])})  # fmt: skip
+    grid, shares = stats.ecdf(some, 3)  # targets 0, 2, 4 on d and 1/3, 2/3, 1 on e
+    assert grid.tolist() == [1, 2, 4, 10]
+    np.testing.assert_allclose(shares["a"], np.array([2, 2, 4, 6]) / 9)
+    np.testing.assert_allclose(shares["b"], [0, 1 / 18, 1 / 18, (1 / 9 + 1) / 2])
+
+
+def test_area_over_curve_by_hand():
+    some = cell([1, 4, 10], [[0, 2, 4], [4, 4, 4], [np.nan, 1, 1]])
+    # before 1: all; from 1 to 4 and from 4 to 10 the first two values
+    expected = [(1 + 3 * 1 + 6 * 0.5) / 10, 0.1, (1 + 3 + 6 * 0.75) / 10]
+    np.testing.assert_allclose(stats.area_over_curve(some, 0, 4), expected)
+    log = (math.log(4) + math.log(2.5) * 0.5) / math.log(10)
+    assert stats.area_over_curve(some, 0, 4, log=True)[0] == pytest.approx(log)
+    assert stats.area_over_curve(cell([1], [[1.0]]), 0, 4, log=True).tolist() == [0.75]
+    assert stats.area_over_curve(some, 4, 4)[1] == pytest.approx(0.1)
+    with refused(ValueError, "4, 0"):
+        stats.area_over_curve(some, 4, 0)
+
+
+def test_area_over_curve_is_that_of_the_ecdf():
+    grid = np.arange(1, 41)
+    curves = np.maximum.accumulate(RNG.normal(size=(7, 40)), axis=1)
+    some = results({("d", "a"): cell(grid, curves)})
+    low, high = stats.span(some, "d")
+    _, shares = stats.ecdf(some, 4000)
+    area = (1 + (1 - shares["a"][:-1]).sum()) / 40
+    assert stats.area_over_curve(some.cells["d", "a"], low, high).mean() == pytest.approx(
+        area, abs=1e-3
+    )
