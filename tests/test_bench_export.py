@@ -159,7 +159,7 @@ def test_iohinspector_reads_it(tmp_path):
         curve = measured.curves[row["run_id"] - 1]
         if len(place) and np.isfinite(curve[place[0]]):
             assert row["raw_y"] == curve[place[0]]
-    assert len(data) == 3 + 4 + 4 + 2 + 2 + 2
+    assert len(data) == 3 + 4 + 3 + 2 + 2 + 2
 
 
 def test_refused(tmp_path):

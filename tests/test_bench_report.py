@@ -239,7 +239,11 @@ class Browser:
                  "window-size=1400,1000", f"user-data-dir={folder}"]  # fmt: skip
         options = {"binary": _BROWSER[0], "args": [f"--{flag}" for flag in flags]}
         wanted = {"goog:chromeOptions": options, "goog:loggingPrefs": {"browser": "ALL"}}
-        made = self.call("POST", "/session", capabilities={"alwaysMatch": wanted})
+        try:
+            made = self.call("POST", "/session", capabilities={"alwaysMatch": wanted})
+        except BaseException:
+            self.driver.terminate()
+            raise
         self.address += f"/session/{made['sessionId']}"
 
     def call(self, method: str, path: str, **body: object) -> object:

@@ -7,7 +7,6 @@ import csv
 import io
 import json
 import re
-import sqlite3
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -152,14 +151,6 @@ def _labels(text: str | None, known: tuple[str, ...]) -> tuple[str, ...] | None:
     return tuple(found)
 
 
-def _recorded(runs: str, column: str) -> list[tuple[str, str]]:
-    """Distributions, and what is put down in a column for their runs that are done."""
-    address = f"{Path(runs).absolute().as_uri()}?mode=ro"
-    with contextlib.closing(sqlite3.connect(address, uri=True)) as database:
-        query = f"SELECT DISTINCT distribution, {column} FROM runs WHERE status='done'"
-        return database.execute(query).fetchall()
-
-
 @bench.command()
 @_of_runs
 @click.option("-o", "--out", required=True, type=click.Path(dir_okay=False), help="The page.")
@@ -171,16 +162,14 @@ def report(
 ) -> None:  # fmt: skip
     """Write one HTML page that shows it all, to be opened in a browser."""
     from . import report as page
+    from .store import Store
 
     with one_line():
         parent_exists(out)
         found = _results(runs, algorithms, distributions)
-        versions: dict[str, set[str]] = {}
-        for _, text in _recorded(runs, "versions"):
-            for name, version in json.loads(text).items():
-                versions.setdefault(name, set()).add(str(version))
-        said = {name: ", ".join(sorted(versions[name])) for name in sorted(versions)}
-        page.write(found, out, title, notes, versions=said)
+        with Store(runs, existing=True) as store:
+            versions = store.versions()
+        page.write(found, out, title, notes, versions=versions)
 
 
 @bench.command()
@@ -251,11 +240,13 @@ def export(runs: str, algorithms: str | None, distributions: str | None, folder:
     """Write the runs to an empty FOLDER in the format of IOHprofiler."""
     from .. import problems
     from . import ioh_export
+    from .store import Store
 
     with one_line():
         found = _results(runs, algorithms, distributions)
-        named = {d: name for d, name in _recorded(runs, "problem") if d in found.distributions}
-        dimensions = {d: len(problems.get(name).space) for d, name in named.items()}
+        with Store(runs, existing=True) as store:
+            named = store.problems()
+        dimensions = {d: len(problems.get(named[d]).space) for d in found.distributions}
         ioh_export.export(found, folder, dimensions)
 
 

@@ -1,8 +1,9 @@
 """A campaign as one HTML page: tables and figures to sort, filter and look into.
 
 The page is a single file that needs no network and no server. Its parts are beside this module:
-report.html, report.css, and the scripts report_stats.js, report_charts.js and report.js. They get
-the numbers of `data`; without JavaScript the table of the end of the runs is still there.
+report.html, report.css, and scripts: report_stats.js (numbers), report_charts.js, report_tables.js
+and report.js (what is chosen). They get `data`; without JavaScript the table of the end of the runs
+is still there.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from . import figures, stats, tables
 from .results import Cell, Floats, Results
 
 LEVEL, ALPHA = 0.001, 0.05  # of the stars, and of the critical difference
-_SCRIPTS = ("report_stats.js", "report_charts.js", "report.js")
+_SCRIPTS = ("report_stats.js", "report_charts.js", "report_tables.js", "report.js")
 
 
 def write(

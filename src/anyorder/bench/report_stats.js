@@ -13,7 +13,8 @@ function decode(data) {
     for (const cell of d.cells) {
       if (!cell) continue;
       const mean = sums(cell.mean);
-      const end = (sign, gaps) => mean.map((m, g) => value(gaps[g] === null ? null : m + 100 * sign * gaps[g]));
+      const end = (sign, gaps) =>
+        mean.map((m, g) => value(gaps[g] === null ? null : m + 100 * sign * gaps[g]));
       cell.low = end(-1, cell.below);
       cell.high = end(1, cell.above);
       cell.mean = mean.map(value);
@@ -26,7 +27,8 @@ function decode(data) {
 
 // The last point of a grid that is not after `evaluations`; -1 before the first.
 function placeOf(grid, evaluations) {
-  let low = 0, high = grid.length;
+  let low = 0,
+    high = grid.length;
   while (low < high) {
     const middle = (low + high) >> 1;
     if (grid[middle] <= evaluations) low = middle + 1;
@@ -39,7 +41,8 @@ function placeOf(grid, evaluations) {
 function ranksOf(values) {
   return values.map((x) => {
     if (x === null) return null;
-    let below = 0, equal = 0;
+    let below = 0,
+      equal = 0;
     for (const y of values) {
       if (y !== null && y < x) below += 1;
       if (y === x) equal += 1;
@@ -65,7 +68,9 @@ function incompleteBeta(a, b, x) {
   if (x <= 0 || x >= 1) return x <= 0 ? 0 : 1;
   if (x > (a + 1) / (a + b + 2)) return 1 - incompleteBeta(b, a, 1 - x);
   const beta = logGamma(a) + logGamma(b) - logGamma(a + b);
-  let c = 1, d = 1 / (1 - ((a + b) * x) / (a + 1)), value = d;
+  let c = 1,
+    d = 1 / (1 - ((a + b) * x) / (a + 1)),
+    value = d;
   for (let m = 1; m < 10000; m++) {
     const steps = [
       (m * (b - m) * x) / ((a + 2 * m - 1) * (a + 2 * m)),
@@ -84,7 +89,9 @@ function incompleteBeta(a, b, x) {
 // Two-sided p-value of Welch's t-test; NaN where there is none.
 function welch(x, y) {
   if (x.sd === null || y.sd === null || x.mean === null || y.mean === null) return NaN;
-  const vx = x.sd ** 2 / x.runs, vy = y.sd ** 2 / y.runs, gap = x.mean - y.mean;
+  const vx = x.sd ** 2 / x.runs,
+    vy = y.sd ** 2 / y.runs,
+    gap = x.mean - y.mean;
   if (vx + vy === 0) return gap === 0 ? 1 : 0;
   const freedom = (vx + vy) ** 2 / (vx ** 2 / (x.runs - 1) + vy ** 2 / (y.runs - 1));
   return incompleteBeta(freedom / 2, 0.5, freedom / (freedom + gap ** 2 / (vx + vy)));
@@ -96,8 +103,18 @@ function entriesOf(d, algorithms, evaluations, level) {
   const entries = algorithms.map((a) => {
     const cell = d.cells[a];
     if (!cell || g < 0 || cell.rank[g] === null) return null;
-    return { mean: cell.mean[g], low: cell.low[g], high: cell.high[g], sd: cell.sd[g],
-             runs: cell.runs, all: cell.rank[g], rank: 0, of: 0, best: false, star: false };
+    return {
+      mean: cell.mean[g],
+      low: cell.low[g],
+      high: cell.high[g],
+      sd: cell.sd[g],
+      runs: cell.runs,
+      all: cell.rank[g],
+      rank: 0,
+      of: 0,
+      best: false,
+      star: false,
+    };
   });
   const found = entries.filter((entry) => entry);
   const ranks = ranksOf(entries.map((entry) => (entry ? entry.all : null)));
@@ -114,20 +131,25 @@ function entriesOf(d, algorithms, evaluations, level) {
 
 // Friedman's test with Iman and Davenport's correction, of ranks by distribution and algorithm.
 function friedman(table) {
-  const rows = table.length, k = table[0].length, expected = (k + 1) / 2;
-  let varied = 0, between = 0;
+  const rows = table.length,
+    k = table[0].length,
+    expected = (k + 1) / 2;
+  let varied = 0,
+    between = 0;
   for (const row of table) for (const r of row) varied += (r - expected) ** 2;
   for (let a = 0; a < k; a++) {
     between += (table.reduce((sum, row) => sum + row[a], 0) - rows * expected) ** 2;
   }
   if (varied === 0) return 1;
-  const statistic = ((k - 1) * between) / varied, left = Math.max(0, rows * (k - 1) - statistic);
+  const statistic = ((k - 1) * between) / varied,
+    left = Math.max(0, rows * (k - 1) - statistic);
   return incompleteBeta(((k - 1) * (rows - 1)) / 2, (k - 1) / 2, left / (left + statistic));
 }
 
 // Mean ranks, the critical difference of Nemenyi's test, and stretches that cannot be told apart.
 function criticalOf(table, quantiles) {
-  const rows = table.length, k = table[0].length;
+  const rows = table.length,
+    k = table[0].length;
   const means = table[0].map((_, a) => meanOf(table.map((row) => row[a])));
   const order = means.map((_, a) => a).sort((a, b) => means[a] - means[b] || a - b);
   const gap = (quantiles[k - 2] / Math.SQRT2) * Math.sqrt((k * (k + 1)) / (6 * rows));

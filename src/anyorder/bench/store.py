@@ -284,6 +284,27 @@ class Store:
                 "GROUP BY 1, 2, 3 ORDER BY 4 DESC LIMIT ?", (limit,),
             ).fetchall()  # fmt: skip
 
+    def problems(self) -> dict[str, str]:
+        """A problem of each distribution."""
+        with self._clear():
+            return dict(
+                self._database.execute(
+                    "SELECT distribution, min(problem) FROM runs GROUP BY distribution"
+                ).fetchall()
+            )
+
+    def versions(self) -> dict[str, str]:
+        """The versions that the runs which are done were made with; several: all of them."""
+        with self._clear():
+            rows = self._database.execute(
+                "SELECT DISTINCT versions FROM runs WHERE status='done'"
+            ).fetchall()
+        found: dict[str, set[str]] = {}
+        for (text,) in rows:
+            for package, version in json.loads(text).items():
+                found.setdefault(package, set()).add(version)
+        return {package: ", ".join(sorted(versions)) for package, versions in found.items()}
+
     def results(self) -> Results:
         """What the runs that are done have measured."""
         with self._clear():
