@@ -282,12 +282,18 @@ class Optimizer:
         points = np.stack([candidate.codes for candidate in group])
         values = np.array([candidate.value for candidate in group])
         advantage = advantages(values, config.utility, config.ties)
+        old = np.stack([candidate.probs for candidate in group])
+        gain = np.tile(advantage[:, None], (1, n))
+        late = [k for k, c in enumerate(group) if c.generation != self._generation]
+        if late:
+            old[late], ratio = self._anchored([group[k] for k in late])
+            gain[late] *= ratio
         batch = Batch(
             seeds=[self.seed],
             generations=[self._generation],
             points=points[None],
-            old=np.stack([candidate.probs for candidate in group])[None],
-            advantages=np.broadcast_to(advantage[None, :, None], (1, size, n)),
+            old=old[None],
+            advantages=gain[None],
             weights=np.ones((1, size, n)),
             drop=[config.drop_training * config.drop_decay**self._age],
             stamps=np.array([[(c.generation, c.index) for c in group]], np.int64),
@@ -297,6 +303,29 @@ class Optimizer:
         self._age += 1
         self._drawn = 0
         self._restart_if_collapsed(points, values)
+
+    def _anchored(
+        self, late: list[Candidate]
+    ) -> tuple[npt.NDArray[np.floating], npt.NDArray[np.float64]]:
+        """For candidates of earlier generations: today's policy, and what that does to eq. (8).
+
+        The KL term is there to keep a step near the policy it starts from. That of a candidate that
+        comes late is today's, not the one it was drawn from, which would pull the policy back. So
+        `old` becomes today's distribution, under the candidate's own order, and the advantage is
+        multiplied by today's probability over that of its birth: pi / pi_today * (pi_today /
+        pi_birth) A is the same importance-weighted term.
+        """
+        codes = np.stack([candidate.codes for candidate in late])
+        keys = [
+            order_keys(self._layout, self.seed, ORDER_G, candidate.generation, candidate.index)
+            for candidate in late
+        ]
+        today = self._engine.conditionals(self._policy, codes[None], np.stack(keys)[None])[0]
+        birth = np.stack([candidate.probs for candidate in late])
+        places = self._layout.value_start[:-1] + codes
+        rows = np.arange(len(late))[:, None]
+        ratio = today[rows, places].astype(np.float64) / birth[rows, places]
+        return today, ratio
 
     def _restart_if_collapsed(self, points: Codes, values: npt.NDArray[np.float64]) -> None:
         free = self.space.cardinalities > 1
