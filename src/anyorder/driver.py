@@ -108,6 +108,7 @@ class Driver:
         self._paid_told = counters.get("paid", 0)
         self._improved = counters.get("improved", 0)  # after so many of those
         self._kept, self._keep_cost = time.monotonic(), 0.0
+        self._training = self._evaluating = 0.0  # seconds: of one training, of one evaluation
         self._generation = optimizer.generation
         self._interrupts = 0
         self._error: Exception | None = None
@@ -143,13 +144,12 @@ class Driver:
 
     def _reason(self) -> str | None:
         """Why to stop now, if there is a reason."""
-        rules, optimizer = self.rules, self.optimizer
+        rules = self.rules
         if self._interrupts and not self._running:
             return "interrupted"
         if self._replaying():
             return None
-        target, best = rules.target, optimizer.best_value
-        if target is not None and optimizer.best is not None and self._sign * (best - target) >= 0:
+        if rules.target is not None and self._reached(rules.target):
             return "target"
         if self._stopped_by_callback:
             return "callback"
@@ -166,6 +166,13 @@ class Driver:
         return None
 
     _stopped_by_callback = False
+
+    def _reached(self, target: float) -> bool:
+        """Whether an answer is as good, be its generation complete and told or not."""
+        known = [] if self.optimizer.best is None else [self.optimizer.best_value]
+        if self.rules.deterministic:  # else the mean counts, which is told
+            known += [answer.value for answer in self._batch.values() if answer is not None]
+        return any(self._sign * value >= self._sign * target for value in known)
 
     def _elapsed(self) -> float:
         return time.monotonic() - self._start
@@ -209,13 +216,24 @@ class Driver:
         out = sum(map(len, self._running.values()))
         return self.rules.budget - self.paid - out
 
+    def _places(self) -> int:
+        """How many jobs may be out.
+
+        In asynchronous mode some more than there are workers: twice as many as end while the policy
+        trains, so that no worker waits for that. Not where we keep the time of what is out.
+        """
+        slots = self._evaluator.slots
+        if not self.rules.asynchronous or slots < 2 or not self._evaluating or self._deadlines:
+            return slots
+        return slots + min(slots, round(2 * slots * self._training / self._evaluating))
+
     def _draw_more(self) -> None:
         if self.rules.asynchronous:
             twins, most = 0, _TWIN_GENERATIONS * self.optimizer.config.population
             while (
                 self._reason() is None
                 and not self._interrupts
-                and len(self._ready) + len(self._running) < self._evaluator.slots
+                and len(self._ready) + len(self._running) < self._places()
                 and len(self._ready) < self._room()
                 and not self._is_exhausted()
                 and twins < most
@@ -298,7 +316,7 @@ class Driver:
     def _dispatch(self) -> None:
         """Send out what is ready, as far as there are workers and budget."""
         rules, space = self.rules, self.optimizer.space
-        while self._ready and not self._interrupts and len(self._running) < self._evaluator.slots:
+        while self._ready and not self._interrupts and len(self._running) < self._places():
             count = min(self._room(), len(self._ready) if rules.vectorized else 1)
             if count < 1:
                 return
@@ -356,6 +374,7 @@ class Driver:
         numbers = self._running.pop(job, None)
         if numbers is None:
             return  # given up before
+        self._evaluating += (outcome.seconds - self._evaluating) * (0.1 if self._evaluating else 1)
         self._deadlines.pop(job, None)
         answers: dict[int, Answer] = {}
         for k, number in enumerate(numbers):
@@ -435,13 +454,14 @@ class Driver:
                 if not math.isnan(values[k]):
                     values[k] = self.study.mean(point, self._told - len(answers) + k)
         self._follow(answers, values)
-        restarts = len(optimizer.restarts)
+        restarts, start = len(optimizer.restarts), time.monotonic()
         optimizer._take(codes, values, skip=self.rules.on_failure == "skip")
         if len(optimizer.restarts) > restarts:
             self.study.add_restart(optimizer.restarts[-1])
         if self.rules.asynchronous and optimizer.generation == self._generation:
             return
         if optimizer.generation != self._generation:
+            self._training = time.monotonic() - start
             agreement = optimizer.config.restart_agreement or Config().restart_agreement or 1.0
             near = 1.0 - optimizer.diversity >= agreement
             self._collapsed = self._collapsed + 1 if near else 0

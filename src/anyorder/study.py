@@ -268,18 +268,16 @@ class Study:
             return self._database.execute(query, parameters).fetchall()
 
     def find(self, point: bytes, before: int) -> tuple[int, float] | None:
-        """Status and value of a point evaluated by a candidate before that number.
-
-        The value is the mean, if there is more than one.
-        """
-        rows = self._read(
-            "SELECT status, value FROM candidates WHERE point=? AND paid AND number<?",
+        """Status and value of a point when a candidate before that number first evaluated it."""
+        rows = self._read(  # the first: without a cache there may be thousands
+            "SELECT status, value FROM candidates WHERE point=? AND paid AND number<? "
+            "ORDER BY number LIMIT 1",
             (point, before),
         )
         if not rows:
             return None
-        values = [value for _, value in rows if value is not None]
-        return (OK, sum(values) / len(values)) if values else (rows[0][0], np.nan)
+        status, value = rows[0]
+        return status, np.nan if value is None else value
 
     def mean(self, point: bytes, place: int) -> float:
         """The mean of a point's values that are told up to a place."""

@@ -1,0 +1,786 @@
+"""Studies: a run that was stopped, however it was, goes on as if it had not been."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import math
+import os
+import pickle
+import random
+import resource
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from conftest import refused
+from test_workers import FAST, PROC, SPACE, Child, assert_same, failing, lines, value, wait_until
+
+import anyorder as ao
+from anyorder import driver
+from anyorder.failures import StudyError
+from anyorder.study import VERSION, Packing, load, opened
+
+QUICK: dict[str, Any] = {"seed": 0, "config": FAST}
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> Path:
+    return tmp_path / "study.db"
+
+
+@pytest.fixture(params=["always", "now and then", "never"])
+def kept(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """How often states are kept: it must not matter."""
+    if request.param != "now and then":
+        monkeypatch.setattr(driver, "_KEEP_EVERY", 0.0 if request.param == "always" else math.inf)
+        monkeypatch.setattr(driver, "_KEEP_SHARE", math.inf)
+    if request.param == "never":
+        keep = driver.Driver._keep_state
+        monkeypatch.setattr(
+            driver.Driver, "_keep_state", lambda self, at_once=False: keep(self, False)
+        )
+    return str(request.param)
+
+
+# --- going on -------------------------------------------------------------------------------------
+
+
+def batch(points: np.ndarray) -> list[float]:
+    return [value(x) for x in points]
+
+
+class Noisy:
+    """Another value each time, but the same ones for every instance."""
+
+    def __init__(self) -> None:
+        self.calls: dict[bytes, int] = {}
+
+    def __call__(self, x: np.ndarray) -> float:
+        count = self.calls[x.tobytes()] = self.calls.get(x.tobytes(), 0) + 1
+        return value(x) + np.random.default_rng([count, *x.tolist()]).normal()
+
+
+def allowed(x: np.ndarray) -> bool:
+    return bool(x[0] + x[1] + x[2] < 3)
+
+
+MODES: dict[str, tuple[Callable[[], Any], dict[str, Any]]] = {
+    "plain": (lambda: value, {}),
+    "vectorised": (lambda: batch, {"vectorized": True}),
+    "worst": (lambda: failing, {"on_failure": "worst"}),
+    "skip": (lambda: failing, {"on_failure": "skip"}),
+    "constraint": (lambda: value, {"constraint": allowed}),
+    "cache off": (lambda: value, {"cache": False}),
+    "cache off and failures": (lambda: failing, {"cache": False, "on_failure": "skip"}),
+    "noisy": (Noisy, {"deterministic": False}),
+}
+SMALL = ao.Space.binary(4)  # where points come up again in one generation
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_stopped_at_every_evaluation(mode: str, study: Path, kept: str) -> None:
+    """One study, given one more evaluation at a time, or a few."""
+    make, options = MODES[mode]
+    free = options.get("cache", True) is False or "deterministic" in options
+    space = SMALL if free else SPACE
+    whole = ao.maximize(make(), space, 60, **options, **QUICK)
+    f = make()
+    for budget in [*range(1, 60, 1 if kept == "now and then" else 4), 60]:
+        result = ao.maximize(f, space, budget, study=study, **options, **QUICK)
+        assert result.evaluations == budget
+        assert result.stop_reason == "budget"
+    assert_same(result.history, whole.history)
+    assert (result.best_value, result.failures) == (whole.best_value, whole.failures)
+    np.testing.assert_array_equal(result.best, whole.best)
+    assert {k: v for k, v in result.history.errors.items() if v} == whole.history.errors
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", MODES)
+def test_split_in_two_anywhere(mode: str, tmp_path: Path, kept: str) -> None:
+    make, options = MODES[mode]
+    space = ao.Space.binary(6)
+    whole = ao.maximize(make(), space, 60, **options, **QUICK)
+    for budget in range(1, 60):
+        f, study = make(), tmp_path / f"{budget}.db"
+        ao.maximize(f, space, budget, study=study, **options, **QUICK)
+        if "constraint" in options:
+            again = ao.resume(study, f, 60, constraint=options["constraint"])
+        else:
+            again = ao.resume(study, f, 60, vectorized=options.get("vectorized", False))
+        assert_same(again.history, whole.history)
+
+
+def test_with_workers(study: Path, kept: str) -> None:
+    for budget in (3, 10, 17, 31, 44):
+        where = {"workers": 1 + budget % 3}
+        result = ao.maximize(
+            failing, SPACE, budget, study=study, on_failure="worst", **where, **QUICK
+        )
+    serial = ao.maximize(failing, SPACE, 44, on_failure="worst", **QUICK)
+    assert_same(result.history, serial.history)
+
+
+@pytest.mark.parametrize("stop", [False, True])
+def test_with_restarts_of_the_policy(study: Path, kept: str, stop: bool) -> None:
+    """Long enough that the policy collapses; the moments of stopping are drawn, not chosen."""
+    config = FAST.replace(learning_rate=0.05)
+    options: dict[str, Any] = {"seed": 0, "config": config, "cache": False, "stop_collapsed": stop}
+    whole = ao.maximize(value, ao.Space.binary(6), 1_500, **options)
+    assert (whole.stop_reason == "collapsed") if stop else whole.history.restarts
+    for budget in [*sorted(random.Random(0).sample(range(1, 1_500), 12)), 1_500]:
+        result = ao.maximize(value, ao.Space.binary(6), budget, study=study, **options)
+    assert_same(result.history, whole.history)
+    assert result.stop_reason == whole.stop_reason
+
+
+def test_an_interrupted_search_in_a_small_space_ends_where_it_would_have(
+    study: Path, kept: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(driver, "_IDLE_GENERATIONS", 20)
+    options: dict[str, Any] = {"constraint": lambda x: x[0] == 0, **QUICK}
+    whole = ao.maximize(value, ao.Space.binary(4), 100, **options)
+    assert (whole.stop_reason, whole.evaluations) == ("exhausted", 8)
+    stops = []
+
+    def now_and_then(optimizer: ao.Optimizer) -> bool:
+        stops.append(optimizer.told)
+        return len(stops) % 3 == 0
+
+    for _ in range(100):
+        result = ao.maximize(
+            value, ao.Space.binary(4), 100, study=study, callback=now_and_then, **options
+        )
+        if result.stop_reason == "exhausted":
+            break
+    assert len(stops) > 20
+    assert_same(result.history, whole.history)
+    again = ao.maximize(value, ao.Space.binary(4), 100, study=study, **options)
+    assert again.stop_reason == "exhausted"
+    assert_same(again.history, whole.history)  # and does not search on
+
+
+@pytest.mark.parametrize("patience", [7, 25])
+def test_patience_is_the_same_for_all(study: Path, kept: str, patience: int) -> None:
+    whole = ao.maximize(value, SPACE, 200, patience=patience, **QUICK)
+    assert whole.stop_reason == "patience"
+    with ThreadPoolExecutor(3) as pool:
+        threads = ao.maximize(value, SPACE, 200, patience=patience, executor=pool, **QUICK)
+    assert_same(threads.history, whole.history)
+    for budget in (5, 12, 20, 33, 200):
+        result = ao.maximize(value, SPACE, budget, patience=patience, study=study, **QUICK)
+    assert result.stop_reason == "patience"
+    assert_same(result.history, whole.history)
+
+
+def test_the_same_call_again_does_nothing(study: Path) -> None:
+    calls = []
+
+    def f(x: np.ndarray) -> float:
+        calls.append(1)
+        return value(x)
+
+    first = ao.maximize(f, SPACE, 33, study=study, **QUICK)
+    again = ao.maximize(f, SPACE, 33, study=study, **QUICK)
+    less = ao.maximize(f, SPACE, 12, study=study, **QUICK)  # what is there stays there
+    assert len(calls) == 33
+    assert again.best_value == less.best_value == first.best_value
+    for result in (again, less):
+        assert_same(result.history, first.history)
+
+
+def test_a_seed_that_was_drawn_is_kept(study: Path) -> None:
+    first = ao.maximize(value, SPACE, 20, study=study, config=FAST)
+    again = ao.maximize(value, SPACE, 40, study=study, config=FAST)
+    assert again.seed == first.seed
+    assert_same(again.history, ao.maximize(value, SPACE, 40, seed=first.seed, config=FAST).history)
+
+
+def test_resume_knows_everything_but_the_function(study: Path) -> None:
+    space = ao.Space({"kind": ao.Categorical(["a", "b", "c"]), "size": ao.Integer(0, 300)})
+    graph = np.array([[True, False], [True, True]])
+
+    def f(point: dict[str, Any]) -> float:
+        return abs(point["size"] - 77) + (point["kind"] == "b")
+
+    options: dict[str, Any] = {"seed": 3, "config": FAST, "graph": graph}
+    whole = ao.minimize(f, space, 50, **options)
+    ao.minimize(f, space, 21, study=study, **options)
+    result = ao.resume(study, f, 50)
+    assert_same(result.history, whole.history)
+    assert result.best == whole.best
+    assert result.history.points == whole.history.points
+    assert ao.resume(study, f).evaluations == 50  # the last budget
+    with pytest.raises(TypeError, match="unexpected arguments: seed"):
+        ao.resume(study, f, seed=1)
+
+
+@pytest.mark.parametrize("cards", [2, 3, 256, 257, 65_536, 65_537])
+def test_points_are_packed_and_come_back(cards: int) -> None:
+    space = ao.Space([ao.Integer(0, cards - 1), ao.Binary(), ao.Integer(0, cards - 1)])
+    codes = np.array([[cards - 1, 1, 0], [0, 0, cards - 1], [cards // 2, 1, 1]])
+    packing = Packing(space)
+    np.testing.assert_array_equal(packing.unpack(packing.pack(codes)), codes)
+    assert packing.unpack([]).shape == (0, 3)
+
+
+def test_infinities_are_values(study: Path) -> None:
+    def f(x: np.ndarray) -> float:
+        return [-math.inf, math.inf, value(x)][int(x[0] + x[1])]
+
+    ao.maximize(f, SPACE, 15, study=study, **QUICK)
+    result = ao.maximize(f, SPACE, 40, study=study, **QUICK)
+    assert_same(result.history, ao.maximize(f, SPACE, 40, **QUICK).history)
+    assert result.best_value == math.inf
+    # a noisy function may give both; their mean is no number, and no reason to fail
+    flips = ao.maximize(
+        lambda x: math.inf if os.urandom(1)[0] < 128 else -math.inf, ao.Space.binary(2), 60,
+        deterministic=False, **QUICK,
+    )  # fmt: skip
+    assert flips.evaluations == 60
+
+
+# --- errors of the user's -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("who", ["f", "constraint", "callback"])
+@pytest.mark.parametrize("asynchronous", [False, True])
+@pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt, SystemExit])
+def test_an_error_leaves_a_study_that_goes_on(
+    study: Path, who: str, asynchronous: bool, error: type[BaseException]
+) -> None:
+    """On one thread, so that asynchronous runs repeat as well."""
+    calls = dict.fromkeys(("f", "constraint", "callback"), 0)
+    limit = {"f": 27, "constraint": 27, "callback": 3}[who]
+
+    def count(name: str) -> None:
+        calls[name] += 1
+        if name == who and calls[name] == limit:
+            raise error("now")
+
+    def f(x: np.ndarray) -> float:
+        count("f")
+        return value(x)
+
+    with ThreadPoolExecutor(1) as pool:
+        options = {
+            "constraint": lambda x: count("constraint") or allowed(x),
+            "callback": lambda optimizer: count("callback"),
+            **({"executor": pool, "asynchronous": True} if asynchronous else {}),
+            **QUICK,
+        }
+        whole = ao.maximize(value, SPACE, 60, **options | {"constraint": allowed, "callback": None})
+        inside = asynchronous and who == "f" and error is not RuntimeError
+        if error is KeyboardInterrupt and not inside:
+            result = ao.maximize(f, SPACE, 60, study=study, **options)
+            assert result.stop_reason == "interrupted"
+        else:
+            with pytest.raises(RuntimeError if inside else error, match="now"):
+                ao.maximize(f, SPACE, 60, study=study, **options)
+        result = ao.maximize(f, SPACE, 60, study=study, **options)
+    assert_same(result.history, whole.history)
+    if who == "f":
+        assert calls["f"] == 60 + 1  # only what failed was called again
+
+
+def test_every_answer_that_came_is_kept_when_one_fails(study: Path) -> None:
+    """Of a vectorised call, and of workers that answer together."""
+
+    def f(points: np.ndarray) -> list[float]:
+        return [math.nan if k == 3 else value(x) for k, x in enumerate(points)]
+
+    options: dict[str, Any] = {"vectorized": True, "cache": False, "study": study, **QUICK}
+    with pytest.raises(ValueError, match="value 3 is NaN"):
+        ao.maximize(f, SPACE, 30, **options)
+    whole = ao.maximize(value, SPACE, 30, cache=False, **QUICK).history
+    np.testing.assert_array_equal(load(study).values, np.delete(whole.values[:10], 3))
+    sizes = []
+    result = ao.maximize(lambda x: sizes.append(len(x)) or batch(x), SPACE, 30, **options)
+    assert sizes == [1, 10, 10]
+    assert_same(result.history, whole)
+
+
+def test_answers_that_come_together_are_all_kept_when_one_fails(
+    study: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    together = threading.Barrier(4)
+    first = []
+
+    def f(x: np.ndarray) -> float:
+        together.wait(20)
+        first.append(1)
+        if len(first) == 1:
+            raise ValueError("the first of four")
+        wait_until(lambda: len(first) == 4, 20)
+        return value(x)
+
+    slow = driver.Driver._collect
+
+    def late(self: driver.Driver) -> None:
+        wait_until(lambda: self._done.qsize() == 4, 20)
+        slow(self)
+
+    monkeypatch.setattr(driver.Driver, "_collect", late)
+    with ThreadPoolExecutor(4) as pool, pytest.raises(ValueError, match="the first of four"):
+        ao.maximize(f, SPACE, 40, executor=pool, study=study, **QUICK)
+    assert len(load(study)) == 3
+
+
+def test_a_raising_sigint_handler_in_the_middle_of_training(
+    study: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Then what is told is not trained on: that state must not be kept."""
+    train, calls = ao.Optimizer._train_generation, []
+
+    def interrupted(self: ao.Optimizer) -> None:
+        calls.append(1)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        train(self)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ao.Optimizer, "_train_generation", interrupted)
+        result = ao.maximize(value, SPACE, 60, study=study, **QUICK)
+    assert result.stop_reason == "interrupted"
+    assert_same(
+        ao.maximize(value, SPACE, 60, study=study, **QUICK).history,
+        ao.maximize(value, SPACE, 60, **QUICK).history,
+    )
+
+
+# --- kill -9 --------------------------------------------------------------------------------------
+
+
+def points_of(study: Path) -> list[str]:
+    history = load(study)
+    return ["".join(map(str, x)) for x in history.codes[~history.cached]]
+
+
+def ends(log: Path) -> list[str]:
+    return [line[4:] for line in lines(log) if line.startswith("end ")]
+
+
+@pytest.mark.skipif(not PROC, reason="there is no /proc to look into")
+@pytest.mark.parametrize("asynchronous", [False, True])
+@pytest.mark.parametrize("kills", [4, pytest.param(100, marks=pytest.mark.slow)])
+def test_kill_9(tmp_path: Path, asynchronous: bool, kills: int) -> None:
+    """At moments that are drawn: from while it starts to deep in the run."""
+    budget, workers, nap = min(20 + 8 * kills, 250), 4, 0.02  # of 256 points
+    rng, known = random.Random(0), dict[str, int]()
+
+    def check() -> None:
+        answered, logged = points_of(child.study), ends(child.log)
+        assert len(set(answered)) == len(answered)  # nothing is paid for twice
+        assert all(logged.count(point) == times for point, times in known.items())
+        known.update((point, logged.count(point)) for point in answered)
+        assert known.keys() == set(answered) <= set(logged)  # nothing known is lost
+        assert len(set(logged) - set(answered)) <= workers  # or is, but what was out
+
+    for _ in range(kills):
+        before = len(lines(tmp_path / "log"))
+        child = Child(tmp_path, budget, nap, workers=workers, asynchronous=asynchronous)
+        if rng.random() < 0.9:  # else while it starts
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                child.process.wait(0.1)
+            wait_until(
+                lambda b=before, c=child: c.process.poll() is not None or len(lines(c.log)) > b
+            )
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            child.process.wait(rng.uniform(0, 0.4))
+        child.process.kill()
+        child.end()
+        child.alone()
+        if child.study.exists():
+            check()
+    child = Child(tmp_path, budget, 0.0, workers=workers, asynchronous=asynchronous)
+    out, err = child.end()
+    assert f"RESULT budget {budget}" in out, err
+    child.alone()
+    check()
+    assert len(known) == budget
+    assert len(ends(child.log)) <= budget + kills * workers
+    if not asynchronous:
+        assert_same(load(child.study), ao.maximize(value, SPACE, budget, **QUICK).history)
+
+
+CLUSTER = """
+import sys, time
+from distributed import LocalCluster
+if __name__ == "__main__":
+    cluster = LocalCluster(n_workers=2, threads_per_worker=2, dashboard_address=None)
+    print(cluster.scheduler_address, flush=True)
+    sys.stdin.read()
+    cluster.close()
+"""
+
+CLIENT = """
+import os, sys, time
+import anyorder as ao
+from distributed import Client
+from test_workers import slow_and_noted
+import functools
+if __name__ == "__main__":
+    client = Client(sys.argv[1])
+    result = ao.maximize(
+        functools.partial(slow_and_noted, sys.argv[3]), ao.Space.binary(8), int(sys.argv[4]),
+        seed=0, config=ao.Config(epochs=3, hidden=(4,)), study=sys.argv[2], executor=client)
+    print("RESULT", result.evaluations, flush=True)
+"""
+
+
+@pytest.mark.slow
+def test_kill_9_beside_a_dask_cluster(tmp_path: Path) -> None:
+    pytest.importorskip("distributed")
+    study, log, budget, kills = tmp_path / "study.db", tmp_path / "log", 100, 6
+    (tmp_path / "cluster.py").write_text(CLUSTER)
+    (tmp_path / "client.py").write_text(CLIENT)
+    env = os.environ | {"PYTHONPATH": str(Path(__file__).parent)}
+    cluster = subprocess.Popen(
+        [sys.executable, str(tmp_path / "cluster.py")], stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE, env=env, text=True,
+    )  # fmt: skip
+    try:
+        assert cluster.stdout is not None
+        address = cluster.stdout.readline().strip()
+        rng = random.Random(0)
+        command = [sys.executable, str(tmp_path / "client.py"), address, str(study), str(log)]
+        for _ in range(kills):
+            before = len(lines(log))
+            client = subprocess.Popen([*command, str(budget)], env=env)
+            wait_until(lambda b=before, c=client: len(lines(log)) > b or c.poll() is not None)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                client.wait(rng.uniform(0, 0.5))
+            client.kill()
+            client.wait()
+        run = subprocess.run(
+            [*command, str(budget)], env=env, capture_output=True, text=True, timeout=120
+        )
+        assert f"RESULT {budget}" in run.stdout, run.stderr
+    finally:
+        cluster.communicate("", timeout=60)
+    assert_same(load(study), ao.maximize(value, SPACE, budget, **QUICK).history)
+    assert len(lines(log)) <= budget + 4 * kills
+
+
+# --- refusals -------------------------------------------------------------------------------------
+
+
+OTHERS: dict[str, dict[str, Any]] = {
+    "space": {"space": ao.Space.binary(9)},
+    "config": {"config": FAST.replace(epochs=4)},
+    "seed": {"seed": 1},
+    "graph": {"graph": np.eye(8, dtype=bool)},
+    "on_failure": {"on_failure": "skip"},
+    "cache": {"cache": False},
+    "deterministic": {"deterministic": False},
+    "constraint": {"constraint": allowed},
+    "asynchronous": {"asynchronous": True, "workers": 2},
+}
+
+
+@pytest.mark.parametrize("name", [*OTHERS, "direction"])
+def test_another_run_is_refused(study: Path, name: str) -> None:
+    ao.maximize(value, SPACE, 20, study=study, **QUICK)
+    before = study.read_bytes()
+    options = {"space": SPACE, **QUICK, **OTHERS.get(name, {})}
+    run = ao.minimize if name == "direction" else ao.maximize
+    with refused(ValueError, str(study), f"begun with {name} ", "give the same, or another file"):
+        run(value, options.pop("space"), 40, study=study, **options)
+    assert study.read_bytes() == before
+    assert [path.name for path in study.parent.iterdir()] == [study.name]
+    assert len(ao.maximize(value, SPACE, 21, study=study, **QUICK).history) >= 21
+
+
+def _foreign(path: Path) -> None:
+    with contextlib.closing(sqlite3.connect(path)) as database:
+        database.execute("CREATE TABLE candidates (number INTEGER)")
+        database.commit()
+
+
+def _newer(path: Path) -> None:
+    ao.maximize(value, SPACE, 20, study=path, **QUICK)
+    with contextlib.closing(sqlite3.connect(path)) as database:
+        database.execute(f"PRAGMA user_version={VERSION + 1}")
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda path: path.write_bytes(b"Dear diary, " * 50), "is not a study of anyorder"),
+        (lambda path: path.write_bytes(b"\0"), "is not a study of anyorder"),
+        (_foreign, "is not a study of anyorder"),
+        (_newer, f"has format {VERSION + 1}"),
+    ],
+    ids=["text", "a byte", "another's SQLite", "newer"],
+)
+def test_another_file_is_refused_and_left_alone(study: Path, make: Any, said: str) -> None:
+    make(study)
+    before = study.read_bytes()
+    with refused(StudyError, str(study), said):
+        ao.maximize(value, SPACE, 20, study=study, **QUICK)
+    with refused(StudyError, str(study), said):
+        load(study)
+    assert study.read_bytes() == before
+    assert [path.name for path in study.parent.iterdir()] == [study.name]
+
+
+def test_places_where_no_study_can_be(tmp_path: Path) -> None:
+    with refused(StudyError, str(tmp_path), "directory"):
+        ao.maximize(value, SPACE, 20, study=tmp_path, **QUICK)
+    with refused(StudyError, "there is no such folder"):
+        ao.maximize(value, SPACE, 20, study=tmp_path / "a" / "b.db", **QUICK)
+    with refused(StudyError, "there is no study"):
+        load(tmp_path / "none.db")
+    with refused(StudyError, "there is no study"):
+        ao.resume(tmp_path / "none.db", value)
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "empty.db").touch()  # begun, and stopped before the first line
+    assert len(ao.maximize(value, SPACE, 20, study=tmp_path / "empty.db", **QUICK).history) >= 20
+
+
+def test_odd_names(tmp_path: Path) -> None:
+    study = tmp_path / "a b%20?c=1#d 'é.db"
+    ao.maximize(value, SPACE, 20, study=study, **QUICK)
+    assert_same(load(study), ao.maximize(value, SPACE, 20, **QUICK).history)
+    assert [path.name for path in tmp_path.iterdir()] == [study.name]
+
+
+def test_a_read_only_folder(study: Path) -> None:
+    ao.maximize(value, SPACE, 20, study=study, **QUICK)
+    study.parent.chmod(0o500)
+    try:
+        if os.access(study.parent, os.W_OK):
+            pytest.skip("permissions do not bind this user")
+        with refused(StudyError, "cannot be written"):
+            ao.maximize(value, SPACE, 40, study=study, **QUICK)
+        assert_same(load(study), ao.maximize(value, SPACE, 20, **QUICK).history)
+    finally:
+        study.parent.chmod(0o700)
+
+
+def test_a_folder_that_cannot_be_written(study: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same where permissions do not bind, in the place of the system."""
+
+    def refuse(self: Path, *args: Any, **options: Any) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "touch", refuse)
+    with refused(StudyError, "its folder cannot be written", "Permission denied"):
+        ao.maximize(value, SPACE, 20, study=study, **QUICK)
+
+
+# --- who may write, who may read ------------------------------------------------------------------
+
+
+def test_two_writers(study: Path) -> None:
+    def f(x: np.ndarray) -> float:
+        if not tried:
+            tried.append(1)
+            with refused(StudyError, "is being written by another process"):
+                ao.maximize(value, SPACE, 20, study=study, **QUICK)
+            with refused(StudyError, "is being written by another process"):
+                ao.resume(study, value)
+            assert len(load(study)) == 0
+        return value(x)
+
+    tried: list[int] = []
+    result = ao.maximize(f, SPACE, 20, study=study, **QUICK)
+    assert tried
+    assert_same(result.history, ao.maximize(value, SPACE, 20, **QUICK).history)
+    assert [path.name for path in study.parent.iterdir()] == [study.name]
+
+
+def test_two_processes_that_write(tmp_path: Path) -> None:
+    child = Child(tmp_path, 20, 5.0, workers=1)
+    wait_until(lambda: lines(child.log))
+    with refused(StudyError, "is being written by another process"):
+        ao.maximize(value, SPACE, 20, study=child.study, **QUICK)
+    assert len(load(child.study)) == 0
+    child.process.kill()
+    child.end()
+    child.alone()
+    assert ao.maximize(value, SPACE, 20, study=child.study, **QUICK).evaluations == 20
+    assert [p.name for p in tmp_path.glob("study*")] == ["study.db"]
+
+
+def test_readers_while_one_writes(study: Path) -> None:
+    seen: list[int] = []
+    whole = ao.maximize(value, SPACE, 60, **QUICK).history
+
+    def read(optimizer: ao.Optimizer) -> None:
+        history = load(study)
+        seen.append(len(history))
+        assert len(history) == optimizer.told
+        np.testing.assert_array_equal(history.values, whole.values[: len(history)])
+        with opened(study) as database, pytest.raises(sqlite3.OperationalError):
+            database.execute("DELETE FROM candidates")
+
+    result = ao.maximize(value, SPACE, 60, study=study, callback=read, **QUICK)
+    assert len(seen) > 5
+    assert_same(result.history, whole)
+
+
+def test_readers_in_other_processes(tmp_path: Path) -> None:
+    child = Child(tmp_path, 60, 0.01, workers=2)
+    wait_until(lambda: ends(child.log))
+    sizes = []
+    while child.process.poll() is None:
+        history = load(child.study)
+        sizes.append(len(history))
+        np.testing.assert_array_equal(
+            history.values, [value(x) for x in history.codes], err_msg="half an answer"
+        )
+    out, err = child.end()
+    assert "RESULT budget 60" in out, err
+    assert sizes == sorted(sizes)
+    assert len(set(sizes)) > 3
+
+
+# --- damage ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    path = tmp_path_factory.mktemp("sound") / "study.db"
+    ao.maximize(value, ao.Space.binary(16), 1_000, study=path, **QUICK)
+    return path.read_bytes()
+
+
+def survives(study: Path) -> bool:
+    """Whether it can be read and go on; if not, that is said as it should be."""
+    said = []
+    for use in (
+        lambda: load(study),
+        lambda: ao.maximize(value, ao.Space.binary(16), 1_020, study=study, **QUICK),
+    ):
+        try:
+            use()
+        except StudyError as error:
+            said.append(str(error))
+    assert all(str(study) in text for text in said)
+    return not said
+
+
+def test_a_truncated_study(study: Path, sound: bytes) -> None:
+    pages = len(sound) // 4096
+    for page in range(0, pages, 5):
+        study.write_bytes(sound[: page * 4096 + 1234])
+        assert not survives(study)
+    study.write_bytes(sound[:100])
+    assert not survives(study)
+
+
+def test_garbage_in_a_study(study: Path, sound: bytes) -> None:
+    """Whole pages, and a few bytes anywhere; SQLite keeps no checksums, so some go unnoticed."""
+    rng = random.Random(0)
+    noticed = 0
+    for page in range(1, len(sound) // 4096, 3):
+        damaged = bytearray(sound)
+        damaged[page * 4096 : (page + 1) * 4096] = rng.randbytes(4096)
+        study.write_bytes(damaged)
+        noticed += not survives(study)
+    assert noticed > len(sound) // 4096 // 6
+    places = [sound.index(b"CREATE TABLE"), *(rng.randrange(4096, len(sound)) for _ in range(20))]
+    for at in places:
+        damaged = bytearray(sound)
+        damaged[at : at + 8] = b"\xd3" * 8
+        study.write_bytes(damaged)
+        survives(study)
+
+
+def _evil() -> bytes:
+    class Evil:
+        def __reduce__(self) -> Any:
+            return os._exit, (17,)
+
+    buffer = io.BytesIO()
+    np.savez(buffer, header=np.array([Evil()], dtype=object))
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize("kind", ["truncated", "empty", "text", "pickle", "bare pickle", "flipped"])
+def test_a_damaged_state(study: Path, kind: str) -> None:
+    ao.maximize(value, SPACE, 40, study=study, cache=False, **QUICK)
+    with contextlib.closing(sqlite3.connect(study)) as database:
+        ((blob,),) = database.execute("SELECT arrays FROM state").fetchall()
+        flipped = bytearray(blob)
+        flipped[len(blob) // 2] ^= 255
+        damaged = {
+            "truncated": blob[: len(blob) // 2], "empty": b"", "text": b"hello", "pickle": _evil(),
+            "bare pickle": pickle.dumps({"theta": np.zeros(3)}), "flipped": bytes(flipped),
+        }[kind]  # fmt: skip
+        database.execute("UPDATE state SET arrays=?", (damaged,))
+        database.commit()
+    with refused(StudyError, str(study), "state is damaged"):
+        ao.maximize(value, SPACE, 60, study=study, cache=False, **QUICK)
+    assert len(load(study)) == 40  # the evaluations are all there
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_a_full_disk(study: Path, asynchronous: bool) -> None:
+    """A limit on the size of files is the nearest to a full disk that needs no disk."""
+    space = ao.Space.binary(64)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    calls = []
+
+    def f(x: np.ndarray) -> float:
+        calls.append(1)
+        return float(x.sum())
+
+    with ThreadPoolExecutor(1) as pool:
+        where = {"executor": pool, "asynchronous": True} if asynchronous else {}
+        try:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (150_000, hard))
+            with refused(StudyError, str(study), "what was written before is safe"):
+                ao.maximize(f, space, 2_000, study=study, **where, **QUICK)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+            signal.signal(signal.SIGXFSZ, handler)
+        had = load(study)
+        assert len(calls) - 1 <= (~had.cached).sum() <= len(calls)  # but the last
+        budget = len(calls) + 100
+        result = ao.maximize(f, space, budget, study=study, **where, **QUICK)
+        whole = ao.maximize(f, space, budget, **where, **QUICK)
+    assert_same(result.history, whole.history)
+
+
+def test_the_disk_fills_up_while_the_study_is_begun(study: Path) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (5_000, hard))
+        with refused(StudyError, str(study)):
+            ao.maximize(value, SPACE, 20, study=study, **QUICK)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        signal.signal(signal.SIGXFSZ, handler)
+    assert ao.maximize(value, SPACE, 20, study=study, **QUICK).evaluations == 20
+
+
+def test_a_study_begun_elsewhere_is_kept_as_it_is(
+    study: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """If candidates are drawn otherwise, those of the study count, and that is said."""
+    ao.maximize(value, SPACE, 25, study=study, **QUICK)
+    with contextlib.closing(sqlite3.connect(study)) as database:
+        database.execute("DELETE FROM state")
+        (point,) = Packing(SPACE).pack(np.array([[1, 0, 1, 0, 1, 0, 1, 0]]))
+        old = database.execute("SELECT value FROM candidates WHERE number=4").fetchone()
+        database.execute("UPDATE candidates SET point=? WHERE number=4", (point,))
+        database.commit()
+    assert old is not None
+    had = load(study)
+    result = ao.maximize(value, SPACE, 40, study=study, **QUICK)
+    assert "is drawn otherwise here" in caplog.text
+    np.testing.assert_array_equal(result.history.codes[: len(had)], had.codes)
+    assert result.evaluations == 40
