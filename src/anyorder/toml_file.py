@@ -23,10 +23,14 @@ class TomlFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        read = path.read_bytes()
         try:
-            text = path.read_text("utf-8")
+            text = read.decode("utf-8").replace("\r\n", "\n")
             self._values = tomllib.loads(text)
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        except UnicodeDecodeError as error:
+            line = read.count(b"\n", 0, error.start) + 1
+            raise ValueError(f"{path}: {error} (at line {line})") from None
+        except tomllib.TOMLDecodeError as error:
             raise ValueError(f"{path}: {error}") from None
         self._lines = _lines(text)
         self._top: Mapping[str, Check] = {}
@@ -36,10 +40,11 @@ class TomlFile:
         """What goes wrong within is the fault of this key."""
         try:
             yield
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, ImportError, OSError) as error:
             known = [keys[:k] for k in range(len(keys), 0, -1) if keys[:k] in self._lines]
             line = f", line {self._lines[known[0]]}" if known else ""
-            raise ValueError(f"{self.path}{line}: {error}") from None
+            kind = ImportError if isinstance(error, ImportError) else ValueError
+            raise kind(f"{self.path}{line}: {error}") from None
 
     def one(self, keys: Key, check: Check) -> Any:
         """The value at a key, checked."""
@@ -130,5 +135,9 @@ def whole(low: int, high: int | None = None) -> Check:
 
 text = a(str, "text that is not empty", bool)
 table = a(dict, "a [section]")
-tables = a(list, "[[sections]]", lambda value: all(isinstance(entry, dict) for entry in value))
+tables = a(
+    list,
+    "[[sections]], at least one",
+    lambda value: bool(value) and all(isinstance(entry, dict) for entry in value),
+)
 positive = a(int | float, "a number above 0", lambda value: 0 < value < math.inf)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -43,7 +43,7 @@ class Distribution:
 
     name: str
     problem: str  # without the instance, such as nk:n=64,k=4
-    instances: tuple[int, ...]
+    instances: Mapping[int, str]  # the names of the problems
     runs: int  # on each instance
     budget: int
     grid: tuple[int, ...]
@@ -51,10 +51,9 @@ class Distribution:
 
     def specs(self, label: str, method: str) -> Iterator[Spec]:
         """The runs of an algorithm: the same seeds for every one."""
-        for place, instance in enumerate(self.instances):
-            problem = problems.get(_of_instance(self.problem, instance)).name
-            for run in range(self.runs):
-                seed = self.seed + place * self.runs + run
+        for instance, problem in self.instances.items():
+            # the same on every instance, so that a campaign that grows keeps the runs it had
+            for seed in range(self.seed, self.seed + self.runs):
                 yield Spec(
                     label, method, self.name, problem, instance, seed, self.budget, self.grid
                 )
@@ -65,8 +64,8 @@ def read(path: str | os.PathLike[str]) -> Campaign:
 
     At the top `budget`, and where wanted `name`, `grid` (record the best value every so many
     evaluations, 100, or at these numbers), `instances` (how many, from the first, or which: 10),
-    `runs` (on each instance: 10), `seed` (of the first run), `seconds` and `memory` (what a run
-    may take, such as "4 GB"). Then
+    `runs` (on each instance: 10), `seed` (of the first run on each), `seconds` and `memory` (what
+    a run may take, such as "4 GB"). Then
 
     - `[[algorithm]]`: `name`, such as "anyorder:default" or "baseline:boa"; `label`;
     - `[[problem]]`: `problem`, such as "nk:n=64,k=4"; where wanted `name`, and its own `budget`,
@@ -82,34 +81,38 @@ def read(path: str | os.PathLike[str]) -> Campaign:
         label = entry.get("label", entry["name"])
         with file.at("algorithm", k, "name"):
             algorithms.check(entry["name"])
+            if entry["name"] in methods.values():
+                raise ValueError(f"{entry['name']!r} is there already, expected each once")
         with file.at("algorithm", k, "label"):
             if label in methods:
                 raise ValueError(f"{label!r} is there already: give each algorithm its own label")
         methods[label] = entry["name"]
-    distributions: dict[str, Distribution] = {}
+    specs: dict[str, Spec] = {}
     for k in range(len(top["problem"])):
-        entry = {**_DEFAULTS, **top, **file.table(("problem", k), _PROBLEM, ("problem",))}
+        own = file.table(("problem", k), _PROBLEM, ("problem",))
+        entry = {**_DEFAULTS, **top, **own}
+        at_fault = "grid" if "grid" in top or "grid" in own else "budget"
+        with file.at(*(("problem", k) if at_fault in own else ()), at_fault):
+            marks(entry["grid"], entry["budget"])
         with file.at("problem", k, "problem"):
             found = distribution(
-                entry["problem"], entry.get("name") if "name" in top["problem"][k] else None,
-                entry["instances"], entry["runs"], entry["budget"], entry["grid"], entry["seed"],
+                entry["problem"], own.get("name"), entry["instances"], entry["runs"],
+                entry["budget"], entry["grid"], entry["seed"],
             )  # fmt: skip
-            space = problems.get(_of_instance(found.problem, found.instances[0])).space
-            for method in methods.values():
-                algorithms.check(method, space)
-            if found.name in distributions:
+        with file.at("problem", k, "name"):
+            if any(found.name == spec.distribution for spec in specs.values()):
                 raise ValueError(f"{found.name!r} is there already: give each its own name")
-        distributions[found.name] = found
-    specs = [
-        spec
-        for found in distributions.values()
-        for label, method in methods.items()
-        for spec in found.specs(label, method)
-    ]
-    if len({spec.key for spec in specs}) < len(specs):
-        raise ValueError(f"{file.path}: two algorithms or two problems are the same one")
+        with file.at("problem", k, "problem"):
+            space = problems.get(next(iter(found.instances.values()))).space
+            for label, method in methods.items():
+                algorithms.check(method, space)
+                for spec in found.specs(label, method):
+                    if spec.key in specs:
+                        there = specs[spec.key].distribution
+                        raise ValueError(f"{spec.problem} is there already, in {there!r}")
+                    specs[spec.key] = spec
     name = top.get("name", file.path.stem)
-    return Campaign(name, tuple(specs), top.get("seconds"), top.get("memory"))
+    return Campaign(name, tuple(specs.values()), top.get("seconds"), top.get("memory"))
 
 
 def distribution(
@@ -121,23 +124,33 @@ def distribution(
     grid: int | list[int] = 100,
     seed: int = 0,
 ) -> Distribution:
-    """A distribution, checked: its first instance is made."""
+    """A distribution, checked: two of its instances are made, which may take a while each."""
     kind = problem.partition(":")[0]
     varies = _instance_parameter(kind)
-    if varies is None:
-        chosen: tuple[int, ...] = (0,)  # there is only one
-    elif isinstance(instances, int):
-        first = problems.registry[kind].parameters[varies]
-        chosen = tuple(range(first, first + integer("instances", instances, 1)))
+    first = 0 if varies is None else problems.registry[kind].parameters[varies]
+    if isinstance(instances, int):
+        chosen = list(range(first, first + integer("instances", instances, 1)))
     else:
-        chosen = tuple(integer("instances", entry, 0) for entry in instances)
-    problems.get(_of_instance(problem, chosen[0]))
-    return Distribution(name or problem, problem, chosen, runs, budget, marks(grid, budget), seed)
+        chosen = [integer("instances", entry, first) for entry in instances]
+    one = problems.get(_of_instance(problem, chosen[0])).name
+    head, number, tail = one.partition(f"{varies}={chosen[0]}")
+    if not number or (tail and not tail.startswith(",")):
+        named = {chosen[0] if varies else first: one}  # there is only one
+    else:
+        if max(chosen) != chosen[0]:
+            problems.get(_of_instance(problem, max(chosen)))
+        named = {instance: f"{head}{varies}={instance}{tail}" for instance in chosen}
+    runs, budget = integer("runs", runs, 1), integer("budget", budget, 1)
+    return Distribution(name or problem, problem, named, runs, budget, marks(grid, budget), seed)
 
 
 def marks(grid: int | list[int], budget: int) -> tuple[int, ...]:
     """The numbers of evaluations at which the best value is recorded; the last is the budget."""
     if isinstance(grid, int):
+        if budget // grid > _MOST_MARKS:
+            raise ValueError(
+                f"grid is {grid} and budget {budget}, expected at most {_MOST_MARKS} points"
+            )
         return tuple(sorted({*range(grid, budget + 1, grid), budget}))
     found = sorted({*(integer("grid", mark, 1) for mark in grid), budget})
     if found[-1] > budget:
@@ -169,12 +182,15 @@ def _numbers(what: str, value: Any) -> int | list[int]:
 
 
 def _bytes(what: str, value: Any) -> int:
-    found = re.fullmatch(r"\s*([\d.]+)\s*([KMGT]?)B?\s*", str(value), re.IGNORECASE)
-    if found is None or isinstance(value, bool):
+    size = r"\s*(\d+(?:\.\d*)?)\s*([KMGT]?)B?\s*"
+    found = re.fullmatch(size, str(value), re.ASCII | re.IGNORECASE)
+    scale = 1000 ** " KMGT".index(found[2].upper() or " ") if found else 0
+    if found is None or not 1 <= float(found[1]) * scale < 2**63:
         raise ValueError(f"{what} is {value!r}, expected a size such as '4 GB'")
-    return int(float(found[1]) * 1000 ** " KMGT".index(found[2].upper() or " "))
+    return int(float(found[1]) * scale)
 
 
+_MOST_MARKS = 100_000
 _DEFAULTS: dict[str, Any] = {"grid": 100, "instances": 10, "runs": 10, "seed": 0}
 _SHARED: dict[str, Check] = {
     "name": text,
@@ -185,7 +201,7 @@ _SHARED: dict[str, Check] = {
 }
 _TOP: dict[str, Check] = {
     **_SHARED,
-    "seed": whole(0),
+    "seed": whole(0, 2**31),
     "seconds": positive,
     "memory": _bytes,
     "algorithm": tables,

@@ -35,7 +35,8 @@ class Watched:
         self._value, self._best = value, best
         apart = (points != best[:, None]).sum(-1) * 1.0  # Hamming distances (runs, candidates)
         self._means.append(apart.mean(-1))
-        self._spreads.append(apart.std(-1))
+        # not std: NumPy's and torch's differ
+        self._spreads.append(((apart - apart.mean(-1)[:, None]) ** 2).mean(-1) ** 0.5)
         return values
 
     def distances(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:

@@ -167,11 +167,12 @@ def campaign(
     for row in rows or ():
         if row not in item.rows:
             raise ValueError(f"{row!r} is not in {name}, expected one of {', '.join(item.rows)}")
+    made = [_distribution(row, instances, runs, item.budget) for row in rows or item.rows]
     specs = [
         spec
-        for row in rows or item.rows
+        for found in made
         for label, method in item.methods.items()
-        for spec in _distribution(row, instances, runs, item.budget).specs(label, method)
+        for spec in found.specs(label, method)
     ]
     return Campaign(name, tuple(specs), None, None)
 

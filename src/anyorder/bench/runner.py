@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import faulthandler
 import logging
 import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -22,7 +24,7 @@ from ..failures import DIED, OK
 from ..policy import why_not
 from ..workers import Done, Evaluator, OnExecutor, Outcome, Processes
 from . import algorithms
-from .store import BEAT, Finished, Spec, Store
+from .store import Finished, Spec, Store
 
 logger = logging.getLogger("anyorder")
 
@@ -30,21 +32,28 @@ logger = logging.getLogger("anyorder")
 _MOST_TRIES = 3
 # Runs of ours that go to the GPU at a time.
 _BATCH = 100
+# Global generators are seeded and memory is limited for a whole process; Dask's have threads.
+_ONE_AT_A_TIME = threading.Lock()
+# Seconds between looks for runs of Dask's that are late, and until their workers end themselves.
+_LOOK, _GRACE = 0.5, 2.0
 
 
 class OneRun:
-    """A run, by its `Spec`, within a limit of memory; what worker processes call."""
+    """A run, by its `Spec`, within limits of memory and time; what worker processes call."""
 
-    def __init__(self, memory: int | None) -> None:
-        self.memory = memory
+    def __init__(self, memory: int | None, seconds: float | None = None) -> None:
+        self.memory, self.seconds = memory, seconds
 
     def __call__(self, spec: Spec) -> Finished:
         """Do it."""
-        for name in ("ANYORDER_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
-            os.environ.setdefault(name, "1")  # one process a core
-        with _memory_limited(self.memory):
+        os.environ.setdefault("ANYORDER_NUM_THREADS", "1")  # one process a core
+        with _ONE_AT_A_TIME, _time_limited(self.seconds), _memory_limited(self.memory):
             problem = problems.get(spec.problem)
-            trace = algorithms.run(spec.method, problem, spec.budget, spec.seed, spec.grid)
+            try:
+                trace = algorithms.run(spec.method, problem, spec.budget, spec.seed, spec.grid)
+            except algorithms.AlgorithmError as error:
+                # the row says of which run, and the same reasons are counted together
+                raise error.__cause__ or error from None
         return Finished(
             curve=trace.curve,
             best=trace.best_value,
@@ -83,7 +92,7 @@ def run(
     progress
         Called with the number of runs that have been finished since.
     """
-    with _Interrupts() as interrupts:
+    with _Interrupts() as interrupts, store.beating():
         if engine != "cpu" and _gpu(engine):
             _run_batches(store, interrupts, progress)
         if not interrupts.count:
@@ -104,15 +113,20 @@ def _run_batches(store: Store, interrupts: _Interrupts, progress: Callable[[int]
         specs = store.claim(_BATCH, batch=True)
         if not specs:
             return
-        instances = {spec.problem: problems.get(spec.problem) for spec in specs}
-        traces = algorithms.run_many(
-            specs[0].method,
-            [instances[spec.problem] for spec in specs],
-            specs[0].budget,
-            [spec.seed for spec in specs],
-            specs[0].grid,
-        )
-        store.beat()
+        try:
+            instances = {spec.problem: problems.get(spec.problem) for spec in specs}
+            traces = algorithms.run_many(
+                specs[0].method,
+                [instances[spec.problem] for spec in specs],
+                specs[0].budget,
+                [spec.seed for spec in specs],
+                specs[0].grid,
+            )
+        except Exception as error:  # one by one, the fault costs only the run that has it
+            logger.warning("%s goes one run at a time: %s", specs[0].algorithm, error)
+            for spec in specs:
+                store.release(spec)
+            return
         for spec, trace in zip(specs, traces, strict=True):
             if isinstance(trace, str):
                 store.fail(spec, trace)
@@ -135,7 +149,7 @@ def _run_each(
     memory: int | None,
 ) -> None:
     done: Done = SimpleQueue()
-    with _evaluator(OneRun(memory), done, workers, scheduler, seconds) as evaluator:
+    with _evaluator(OneRun(memory, seconds), done, workers, scheduler, seconds) as evaluator:
         running: dict[int, tuple[Spec, float]] = {}
         number = 0
         while True:
@@ -145,25 +159,28 @@ def _run_each(
                 evaluator.start(number, spec)
                 number += 1
             if not running:
+                if evaluator.slots < 1 and not interrupts.count:
+                    raise RuntimeError("no run is possible any more: every worker hangs")
                 return
             try:
-                job, outcome = done.get(timeout=BEAT)
+                job, outcome = done.get(timeout=_LOOK)
             except Empty:
-                store.beat()
-                _give_up_the_late(store, evaluator, running, seconds)
+                progress(_give_up_the_late(store, evaluator, running, seconds))
                 continue
             if outcome.status is None and outcome.reason is not None:
                 raise RuntimeError(f"no run is possible any more: {outcome.reason}")
             if job in running:
-                _put_down(store, running.pop(job)[0], outcome)
-                progress(1)
+                # Dask has tried again by itself, on several workers
+                tries = _MOST_TRIES if scheduler is None else 1
+                _put_down(store, running.pop(job)[0], outcome, tries)
+                progress(1 + _give_up_the_late(store, evaluator, running, seconds))
 
 
-def _put_down(store: Store, spec: Spec, outcome: Outcome) -> None:
+def _put_down(store: Store, spec: Spec, outcome: Outcome, most_tries: int) -> None:
     if outcome.status == OK:
         if not store.finish(spec, outcome.value):
             logger.warning("%s on %s: another process did it too", spec.algorithm, spec.problem)
-    elif outcome.status == DIED and store.release(spec, _MOST_TRIES):
+    elif outcome.status == DIED and store.release(spec, most_tries):
         logger.warning("%s on %s: its worker died, once more", spec.algorithm, spec.problem)
     else:
         store.fail(spec, outcome.reason or "unknown")
@@ -172,13 +189,15 @@ def _put_down(store: Store, spec: Spec, outcome: Outcome) -> None:
 
 def _give_up_the_late(
     store: Store, evaluator: Evaluator, running: dict[int, tuple[Spec, float]], limit: float | None
-) -> None:
-    """On an executor, which keeps no time itself."""
+) -> int:
+    """On an executor, which keeps no time itself; returns how many."""
     if limit is None or not isinstance(evaluator, OnExecutor):
-        return
-    for job in [j for j, (_, start) in running.items() if time.monotonic() - start > limit]:
+        return 0
+    late = [job for job, (_, start) in running.items() if time.monotonic() - start > limit]
+    for job in late:
         evaluator.abandon(job)
         store.fail(running.pop(job)[0], f"no answer in {limit:g} s")
+    return len(late)
 
 
 @contextlib.contextmanager
@@ -186,22 +205,62 @@ def _evaluator(
     f: OneRun, done: Done, workers: int, scheduler: str | None, seconds: float | None
 ) -> Iterator[Evaluator]:
     if scheduler is None:
-        processes = Processes(f, done, workers, seconds)
-        try:
-            yield processes
-        finally:
-            processes.close()
+        with _one_thread_each():
+            processes = Processes(f, done, workers, seconds)
+            try:
+                yield processes
+            finally:
+                processes.close()
         return
     try:
         from dask.distributed import Client
     except ImportError:
         raise ImportError("a scheduler wants Dask: pip install 'anyorder[dask]'") from None
     with Client(scheduler, timeout="30s") as client:  # type: ignore[no-untyped-call]
-        executor = OnExecutor(f, done, client, None)
+        threads = client.nthreads().values()
+        if not threads:
+            raise RuntimeError(f"the scheduler {scheduler} has no workers")
+        if max(threads) > 1:
+            logger.warning("a worker does one run at a time: start them with --nthreads 1")
+        executor = OnExecutor(f, done, client, len(threads))
         try:
             yield executor
         finally:
             executor.close()
+
+
+@contextlib.contextmanager
+def _one_thread_each() -> Iterator[None]:
+    """One process a core. Libraries read this when they are loaded: before a run begins."""
+    names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+    added = [name for name in names if name not in os.environ]
+    os.environ.update(dict.fromkeys(added, "1"))
+    try:
+        yield
+    finally:
+        for name in added:
+            os.environ.pop(name, None)
+
+
+@contextlib.contextmanager
+def _time_limited(most: float | None) -> Iterator[None]:
+    """On a worker of Dask's that is started again when it dies: what hangs there ends with it.
+
+    The run has been given up by then; without this, others would wait behind it for ever.
+    """
+    dask = sys.modules.get("distributed")
+    nanny = None
+    if most is not None and dask is not None:
+        with contextlib.suppress(ValueError):  # this is no worker
+            nanny = dask.get_worker().nanny
+    if most is None or nanny is None:
+        yield
+        return
+    faulthandler.dump_traceback_later(most + _GRACE, exit=True)
+    try:
+        yield
+    finally:
+        faulthandler.cancel_dump_traceback_later()
 
 
 @contextlib.contextmanager

@@ -14,6 +14,7 @@ import json
 import os
 import socket
 import sqlite3
+import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -29,6 +30,7 @@ VERSION = 1
 _APPLICATION = 0x616E7962  # "anyb", in the file's header
 # A process says that it lives every so often; one that has not for so long does not.
 BEAT, DEAD_AFTER = 10.0, 60.0
+_OWNERS: set[str] = set()  # of this process
 
 _TABLES = """
 CREATE TABLE campaign (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -83,6 +85,7 @@ class Store:
     def __init__(self, path: str | os.PathLike[str], *, existing: bool = False) -> None:
         self.path = Path(path).absolute()
         self.owner = f"{socket.gethostname()}:{os.getpid()}:{time.time_ns()}"
+        _OWNERS.add(self.owner)
         if existing and not self.path.is_file():
             raise StudyError(f"there is no file {self.path}")
         if not self.path.parent.is_dir():
@@ -101,8 +104,9 @@ class Store:
 
     def _prepare(self) -> None:
         database = self._database
-        (application,) = database.execute("PRAGMA application_id").fetchone()
+        # in this order: another process may make the tables in between
         (tables,) = database.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        (application,) = database.execute("PRAGMA application_id").fetchone()
         if not application and not tables:
             database.execute("PRAGMA journal_mode=WAL")
             with self._writing():
@@ -118,6 +122,9 @@ class Store:
             raise StudyError(f"{self.path} holds no runs of anyorder; it is left as it is")
         if version != VERSION:
             raise StudyError(f"{self.path} has format {version}, expected {VERSION}")
+        (damage,) = database.execute("PRAGMA quick_check(1)").fetchone()
+        if damage != "ok":
+            raise StudyError(f"{self.path} is damaged, and left as it is: {damage}")
 
     @contextlib.contextmanager
     def _clear(self) -> Iterator[None]:
@@ -204,20 +211,43 @@ class Store:
         for owner, beat in owners:
             host, process, _ = owner.rsplit(":", 2)
             here = host == socket.gethostname() and os.name == "posix"
-            dead = not _lives(int(process)) if here else time.time() - beat > DEAD_AFTER
-            if owner != self.owner and dead:
+            # A living process may have the number of a dead one; it does not beat for it.
+            dead = time.time() - beat > (10 if here else 1) * DEAD_AFTER
+            if here and int(process) == os.getpid():
+                dead = owner not in _OWNERS
+            elif here and not _lives(int(process)):
+                dead = True
+            if dead:
                 self._database.execute(
                     "UPDATE runs SET status='waiting', owner=NULL "
                     "WHERE status='running' AND owner=?", (owner,),
                 )  # fmt: skip
 
-    def beat(self) -> None:
-        """Say that this process lives."""
-        with self._writing():
-            self._database.execute(
-                "UPDATE runs SET beat=? WHERE status='running' AND owner=?",
-                (time.time(), self.owner),
-            )
+    @contextlib.contextmanager
+    def beating(self) -> Iterator[None]:
+        """Say that this process lives, whatever else it does meanwhile."""
+        over = threading.Event()
+
+        def beat() -> None:
+            while not over.wait(BEAT):
+                with (
+                    contextlib.suppress(sqlite3.Error),  # the next one will do
+                    contextlib.closing(
+                        sqlite3.connect(self.path, isolation_level=None, timeout=BEAT)
+                    ) as database,
+                ):
+                    database.execute(
+                        "UPDATE runs SET beat=? WHERE status='running' AND owner=?",
+                        (time.time(), self.owner),
+                    )
+
+        thread = threading.Thread(target=beat, daemon=True, name="anyorder-beat")
+        thread.start()
+        try:
+            yield
+        finally:
+            over.set()
+            thread.join()
 
     def finish(self, spec: Spec, done: Finished) -> bool:
         """Put down what a run has given; False if it is not ours any more."""
@@ -227,7 +257,8 @@ class Store:
                 "point=?, curve=?, configuration=?, versions=?, owner=NULL "
                 "WHERE key=? AND status='running' AND owner=?",
                 (done.seconds, done.evaluations, done.best, json.dumps(done.point),
-                 np.asarray(done.curve, "<f8").tobytes(), json.dumps(dict(done.configuration)),
+                 np.asarray(done.curve, "<f8").tobytes(),
+                 json.dumps(dict(done.configuration), default=repr),
                  json.dumps(dict(done.versions)), spec.key, self.owner),
             ).rowcount  # fmt: skip
         return bool(changed)
@@ -322,7 +353,14 @@ class Store:
         failed: dict[tuple[str, str], dict[str, int]] = {}
         for algorithm, distribution, reason, count in self.failures(10_000):
             failed.setdefault((distribution, algorithm), {})[reason] = count
-        cells = {key: _cell(runs, failed.get(key, {})) for key, runs in grouped.items()}
+        cells = {}
+        for key, runs in grouped.items():
+            cells[key] = _cell(runs, failed.get(key, {}))
+            if not len(cells[key].grid):
+                raise StudyError(
+                    f"{self.path}: the runs of {key[1]!r} on {key[0]!r} have no number of "
+                    "evaluations in common: give those of another budget or grid another label"
+                )
         return Results(
             order.get("name", self.path.stem),
             tuple(order.get("algorithms", ())),
@@ -337,6 +375,7 @@ class Store:
                 "UPDATE runs SET status='waiting', owner=NULL WHERE status='running' AND owner=?",
                 (self.owner,),
             )
+        _OWNERS.discard(self.owner)
         self._database.close()
 
     def __enter__(self) -> Self:

@@ -1,0 +1,500 @@
+"""The file of all runs: who does what, what was measured, and files that are not ours."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import os
+import socket
+import sqlite3
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import anyorder as ao
+from anyorder.bench import store as stores
+from anyorder.bench.store import Finished, Spec, Store
+from anyorder.cli import main
+from anyorder.failures import StudyError
+
+GRID = (2, 4, 6)
+
+
+def specs(
+    algorithm: str = "A",
+    distribution: str = "D",
+    *,
+    instances: int = 2,
+    runs: int = 2,
+    grid: tuple[int, ...] = GRID,
+) -> list[Spec]:
+    method = f"baseline:{algorithm.lower()}"
+    return [
+        Spec(
+            algorithm, method, distribution, f"{distribution.lower()}:seed={i}", i, seed, grid[-1],
+            grid,
+        )
+        for i in range(instances)
+        for seed in range(runs)
+    ]  # fmt: skip
+
+
+def given(spec: Spec, seconds: float = 2.0) -> Finished:
+    """Made up; the curve tells which run it is of."""
+    curve = 100.0 * spec.instance + 10.0 * spec.seed + np.arange(len(spec.grid))
+    return Finished(
+        curve=curve,
+        best=float(curve[-1]),
+        point=[0, 1],
+        evaluations=spec.budget,
+        seconds=seconds,
+        configuration={"population": 5, "rates": (0.5, 1)},
+        versions={"anyorder": "1"},
+    )
+
+
+def do_all(store: Store, seconds: float = 2.0) -> int:
+    count = 0
+    while claimed := store.claim(3):
+        for spec in claimed:
+            assert store.finish(spec, given(spec, seconds))
+            count += 1
+    return count
+
+
+def rows(path: Path, columns: str = "*") -> list[dict[str, Any]]:
+    with contextlib.closing(sqlite3.connect(path)) as database:
+        database.row_factory = sqlite3.Row
+        found = database.execute(f"SELECT {columns} FROM runs ORDER BY rowid").fetchall()
+    return [dict(row) for row in found]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "runs.db"
+
+
+# --- who does what --------------------------------------------------------------------------------
+
+
+def test_a_run_is_a_row_with_all_there_is_to_know(path: Path) -> None:
+    (spec,) = specs(instances=1, runs=1)
+    before = time.time()
+    with Store(path) as store:
+        store.ask_for("trial", [spec])
+        (waiting,) = rows(path)
+        assert (waiting["status"], waiting["tries"], waiting["owner"]) == ("waiting", 0, None)
+        assert store.claim(5) == [spec]
+        (running,) = rows(path)
+        assert (running["status"], running["tries"], running["owner"]) == (
+            "running", 1, store.owner,
+        )  # fmt: skip
+        assert before <= running["started"] <= time.time()
+        assert store.finish(spec, given(spec))
+    (done,) = rows(path)
+    assert np.frombuffer(done.pop("curve"), "<f8").tolist() == [0.0, 1.0, 2.0]
+    assert json.loads(done.pop("configuration")) == {"population": 5, "rates": [0.5, 1]}
+    assert json.loads(done.pop("versions")) == {"anyorder": "1"}
+    assert json.loads(done.pop("grid")) == list(GRID)
+    assert json.loads(done.pop("point")) == [0, 1]
+    assert done.items() >= {
+        "key": spec.key, "algorithm": "A", "method": "baseline:a", "distribution": "D",
+        "problem": "d:seed=0", "instance": 0, "seed": 0, "budget": 6, "status": "done",
+        "reason": None, "tries": 1, "owner": None, "seconds": 2.0, "evaluations": 6, "best": 2.0,
+    }.items()  # fmt: skip
+
+
+def test_nobody_gets_what_another_has(path: Path) -> None:
+    with Store(path) as one, Store(path) as other:
+        one.ask_for("trial", specs())
+        first, second = one.claim(3), other.claim(3)
+        assert [*first, *second] == specs()
+        assert len(second) == 1
+        assert not one.claim(1)
+        assert not other.finish(first[0], given(first[0]))
+        other.fail(first[0], "not its own")
+        assert not other.release(first[0])
+        assert one.finish(first[0], given(first[0]))
+        assert not one.finish(first[0], given(first[0]))
+        one.fail(first[0], "too late")
+    assert [row["status"] for row in rows(path)] == ["done"] + 3 * ["waiting"]
+
+
+def test_many_at_once_get_every_run_once(path: Path) -> None:
+    """Four at a time, each of which may be the one that makes the file."""
+    wanted = specs(instances=10, runs=6)
+
+    def work(number: int) -> list[Spec]:
+        mine: list[Spec] = []
+        with Store(path) as store:
+            store.ask_for("trial", wanted)
+            while claimed := store.claim(1):
+                mine += claimed
+                assert store.finish(claimed[0], given(claimed[0]))
+        return mine
+
+    with ThreadPoolExecutor(4) as pool:
+        done = [spec for part in pool.map(work, range(4)) for spec in part]
+    assert len(done) == len(set(done)) == 60
+    assert {row["tries"] for row in rows(path)} == {1}
+
+
+def test_what_was_not_finished_is_given_back(path: Path) -> None:
+    with Store(path) as store:
+        store.ask_for("trial", specs())
+        done, *_ = store.claim(3)
+        store.finish(done, given(done))
+    assert [row["status"] for row in rows(path)] == ["done", "waiting", "waiting", "waiting"]
+    with Store(path) as store:
+        store.ask_for("trial", specs())
+        assert do_all(store) == 3
+
+
+def test_a_run_is_tried_so_often(path: Path) -> None:
+    (spec,) = specs(instances=1, runs=1)
+    with Store(path) as store:
+        store.ask_for("trial", [spec])
+        for _ in range(2):
+            assert store.claim(1) == [spec]
+            assert store.release(spec, most_tries=3)
+        assert store.claim(1) == [spec]
+        assert not store.release(spec, most_tries=3)
+        store.fail(spec, "it died")
+        assert not store.claim(1)
+        store.ask_for("trial", [spec])
+        assert not store.claim(1)
+        store.ask_for("trial", [spec], retry_failed=True)
+        assert store.claim(1) == [spec]
+        assert store.finish(spec, given(spec))
+    (row,) = rows(path)
+    assert (row["status"], row["reason"], row["tries"]) == ("done", None, 1)
+
+
+def test_a_batch_is_of_one_method_distribution_budget_and_grid(path: Path) -> None:
+    def ours(text: str, distribution: str, **more: Any) -> list[Spec]:
+        return [
+            dataclasses.replace(spec, method=text) for spec in specs(text, distribution, **more)
+        ]
+
+    groups = [
+        ours("anyorder:text", "D"),
+        ours("anyorder:text", "E"),
+        ours("anyorder", "D"),
+        ours("anyorder:text", "D", grid=(3, 6)),
+        ours("anyorder:text", "D", grid=(2, 4)),
+    ]
+    single = [*specs("B"), *ours("anyorder+graph=known", "D")]
+    with Store(path) as store:
+        store.ask_for("trial", [*single, *(spec for group in groups for spec in group)])
+        assert store.claim(3, batch=True) == groups[0][:3]
+        assert store.claim(100, batch=True) == groups[0][3:]
+        for group in groups[1:]:
+            assert store.claim(100, batch=True) == group
+        assert not store.claim(100, batch=True)
+        assert store.claim(100) == single
+
+
+# --- the dead -------------------------------------------------------------------------------------
+
+
+def gone() -> int:
+    """The number of a process that has been."""
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    process.wait()
+    return process.pid
+
+
+@pytest.mark.parametrize(
+    ("host", "process", "silent", "dead"),
+    [
+        ("here", "gone", 0, True),
+        ("here", "parent", 30, False),
+        ("here", "parent", 10_000, True),  # its number is another's by now
+        ("here", "same", 0, True),  # this process has its number
+        ("elsewhere:with:colons", "gone", 30, False),
+        ("elsewhere", "parent", 90, True),
+    ],
+)
+def test_runs_of_the_dead_are_taken_over(
+    path: Path, host: str, process: str, silent: float, dead: bool
+) -> None:
+    number = {"gone": gone, "parent": os.getppid, "same": os.getpid}[process]()
+    owner = f"{socket.gethostname() if host == 'here' else host}:{number}:1"
+    with Store(path) as store:
+        store.ask_for("trial", specs())
+        with contextlib.closing(sqlite3.connect(path)) as database, database:
+            database.execute(
+                "UPDATE runs SET status='running', owner=?, beat=?, tries=1 WHERE seed=0",
+                (owner, time.time() - silent),
+            )
+        claimed = store.claim(10)
+    assert [spec.seed for spec in claimed] == ([0, 1, 0, 1] if dead else [1, 1])
+
+
+def test_a_store_in_the_same_process_lives(path: Path) -> None:
+    with Store(path) as one, Store(path) as other:
+        one.ask_for("trial", specs())
+        one.claim(2)
+        assert len(other.claim(10)) == 2
+
+
+def test_whoever_works_beats(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stores, "BEAT", 0.05)
+    with Store(path) as store:
+        store.ask_for("trial", specs())
+        store.claim(1)
+        start = rows(path, "beat")[0]["beat"]
+        with store.beating():
+            end = time.monotonic() + 20
+            while rows(path, "beat")[0]["beat"] == start:
+                assert time.monotonic() < end
+                time.sleep(0.01)
+        assert rows(path, "beat")[1]["beat"] is None
+
+
+# --- what there is --------------------------------------------------------------------------------
+
+
+def test_results_are_in_the_order_of_the_campaign(path: Path) -> None:
+    asked = [
+        *specs("B", "Y", instances=3),
+        *specs("A", "Y", instances=3),
+        *specs("B", "X"),
+        *specs("A", "X"),
+    ]
+    with Store(path) as store:
+        # done in another order than asked for
+        store.ask_for("trial", asked[::-1])
+        do_all(store)
+        store.ask_for("trial", asked)
+        found = store.results()
+    assert (found.name, found.algorithms, found.distributions) == ("trial", ("B", "A"), ("Y", "X"))
+    assert list(found.row("Y")) == ["B", "A"]
+    cell = found.cells["Y", "A"]
+    assert cell.instances.tolist() == [0, 0, 1, 1, 2, 2]
+    assert cell.seeds.tolist() == [0, 1, 0, 1, 0, 1]
+    assert cell.grid.tolist() == list(GRID)
+    assert cell.curves.shape == (6, 3)
+    expected = 100.0 * cell.instances + 10.0 * cell.seeds
+    np.testing.assert_array_equal(cell.curves, expected[:, None] + [0, 1, 2])
+    np.testing.assert_array_equal(cell.at(4), expected + 1)
+    assert cell.seconds.tolist() == [2.0] * 6
+    with pytest.raises(ValueError, match=r"evaluations is 5, expected a point of the grid: 2, "):
+        cell.at(5)
+    assert found.only(["A"], ["X"]).cells.keys() == {("X", "A")}
+    assert found.only(("A", "B")).algorithms == ("A", "B")
+    with pytest.raises(ValueError, match="'C' is not in trial, expected one of"):
+        found.only(["C"])
+    with pytest.raises(ValueError, match="'Z' is not in trial"):
+        found.only(None, ["Z"])
+
+
+def test_results_of_some(path: Path) -> None:
+    """What runs, waits or has failed is not in the arrays; failures are counted."""
+    with Store(path) as store:
+        store.ask_for("trial", [*specs("A", runs=5, instances=1), *specs("B")])
+        one, two, three, four, _ = store.claim(5)
+        store.finish(one, given(one))
+        store.finish(four, given(four))
+        store.fail(two, "ValueError: no")
+        store.fail(three, "ValueError: no")
+        found = store.results()
+        assert store.counts() == {
+            ("D", "A"): {"done": 2, "failed": 2, "running": 1},
+            ("D", "B"): {"waiting": 4},
+        }
+        assert store.failures() == [("A", "D", "ValueError: no", 2)]
+    assert found.algorithms == ("A", "B")
+    assert list(found.cells) == [("D", "A")]
+    assert found.cells["D", "A"].seeds.tolist() == [0, 3]
+    assert found.cells["D", "A"].failed == {"ValueError: no": 2}
+
+
+def test_a_campaign_that_grows(path: Path) -> None:
+    with Store(path) as store:
+        store.ask_for("trial", specs())
+        assert do_all(store) == 4
+        store.ask_for("trial", specs(runs=3))
+        assert do_all(store) == 2
+        store.ask_for("trial", [*specs(runs=3), *specs("B")])
+        assert do_all(store) == 4
+        store.ask_for("trial", [*specs(runs=3), *specs("B")])
+        assert do_all(store) == 0
+        assert store.results().cells["D", "A"].seeds.tolist() == [0, 1, 2, 0, 1, 2]
+    assert {row["tries"] for row in rows(path)} == {1}
+
+
+def test_other_labels_for_what_is_done(path: Path) -> None:
+    renamed = [
+        dataclasses.replace(spec, algorithm="best", distribution="hills") for spec in specs()
+    ]
+    with Store(path) as store:
+        store.ask_for("trial", specs())
+        do_all(store)
+        store.ask_for("second", renamed)
+        assert not store.claim(1)
+        found = store.results()
+    assert (found.name, found.algorithms, found.distributions) == ("second", ("best",), ("hills",))
+    assert found.cells["hills", "best"].curves.shape == (4, 3)
+    assert len(found.cells) == 1
+
+
+def test_budgets_and_grids_under_one_label(path: Path) -> None:
+    """What their grids have in common."""
+    with Store(path) as store:
+        store.ask_for("trial", [*specs(runs=1), *specs(runs=1, grid=(1, 4, 6, 8))])
+        do_all(store)
+        cell = store.results().cells["D", "A"]
+    assert cell.grid.tolist() == [4, 6]
+    assert cell.instances.tolist() == [0, 0, 1, 1]
+    # the second and third points of the one, the second and third of the other
+    assert sorted(cell.at(4).tolist()) == [1, 1, 101, 101]
+    assert sorted(cell.at(6).tolist()) == [2, 2, 102, 102]
+
+
+def test_nothing_in_common_under_one_label(path: Path) -> None:
+    with Store(path) as store:
+        store.ask_for("trial", [*specs(), *specs(grid=(3, 5))])
+        do_all(store)
+        with pytest.raises(StudyError, match="'A' on 'D' have no number of evaluations in common"):
+            store.results()
+
+
+def test_a_value_that_json_does_not_have(path: Path) -> None:
+    """A configuration is someone else's: it must not cost the run."""
+    (spec,) = specs(instances=1, runs=1)
+    with Store(path) as store:
+        store.ask_for("trial", [spec])
+        store.claim(1)
+        odd = dataclasses.replace(given(spec), configuration={"set": {1}, "array": np.ones(1)})
+        assert store.finish(spec, odd)
+    assert json.loads(rows(path)[0]["configuration"])["set"] == "{1}"
+
+
+def test_the_time_that_is_left(path: Path) -> None:
+    with Store(path) as store:
+        store.ask_for("trial", [*specs("A"), *specs("B"), *specs("C")])
+        assert store.seconds_left() is None
+        a, *_ = store.claim(6)
+        store.finish(a, given(a, seconds=10.0))
+        assert store.seconds_left() == 3 * 10 + 4 * 10 + 4 * 10
+        for b in specs("B")[:2]:
+            assert store.finish(b, given(b, seconds=4.0))
+        # of A three at 10 s, of B two at 4 s, of C four at their mean, 7 s
+        assert store.seconds_left() == 30 + 8 + 28
+    with Store(path) as store:
+        do_all(store)
+        assert store.seconds_left() == 0
+
+
+def test_status_tells_it(path: Path) -> None:
+    with Store(path) as store:
+        store.ask_for("trial", [*specs("A", runs=20), *specs("B")])
+        one, two, *_ = store.claim(2)
+        store.finish(one, given(one, seconds=90.0))
+        store.fail(two, "ValueError: no")
+    got = CliRunner().invoke(main, ["bench", "status", str(path)])
+    assert got.exit_code == 0, got.output
+    # 38 of A and 4 of B at 90 s
+    assert "1 done, 0 running, 42 waiting, 1 failed" in got.output
+    assert "left: 63.0 minutes of one worker" in got.output
+    assert "failed 1 x A on D: ValueError: no" in got.output
+    told = json.loads(CliRunner().invoke(main, ["bench", "status", str(path), "--json"]).output)
+    assert told["seconds_left"] == 42 * 90
+    assert {"distribution": "D", "algorithm": "B", "waiting": 4} in told["cells"]
+    assert told["failures"] == [["A", "D", "ValueError: no", 1]]
+
+
+# --- files that are not ours, or not whole -------------------------------------------------------
+
+
+def filled(path: Path) -> None:
+    with Store(path) as store:
+        store.ask_for("trial", specs(instances=100, runs=4, grid=tuple(range(1, 200))))
+        do_all(store)
+
+
+def damaged(path: Path) -> None:
+    filled(path)
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2 : len(content) // 2 + 20_000] = b"\x55" * 20_000
+    path.write_bytes(content)
+
+
+def truncated(path: Path) -> None:
+    filled(path)
+    os.truncate(path, path.stat().st_size // 2)
+
+
+def newer(path: Path) -> None:
+    filled(path)
+    with contextlib.closing(sqlite3.connect(path)) as database:
+        database.execute("PRAGMA user_version=2")
+
+
+def text(path: Path) -> None:
+    path.write_text("algorithm,value\nA,3\n")
+
+
+def another(path: Path) -> None:
+    with contextlib.closing(sqlite3.connect(path)) as database, database:
+        database.execute("CREATE TABLE runs (key TEXT, status TEXT)")
+
+
+def study(path: Path) -> None:
+    ao.maximize(lambda x: float(x.sum()), ao.Space.binary(4), 10, seed=0, study=path)
+
+
+@pytest.mark.parametrize(
+    ("made", "said"),
+    [
+        (text, "holds no runs of anyorder; it is left as it is"),
+        (another, "holds no runs of anyorder; it is left as it is"),
+        (study, "holds no runs of anyorder; it is left as it is"),
+        (newer, "has format 2, expected 1"),
+        (truncated, "malformed"),
+        (damaged, "damaged|malformed"),
+    ],
+)
+def test_refused_and_left_as_it_is(tmp_path: Path, made: Any, said: str) -> None:
+    path = tmp_path / "study.db"
+    made(path)
+    before = {entry: entry.read_bytes() for entry in tmp_path.iterdir()}
+    for existing in (False, True):
+        with pytest.raises(StudyError, match=said) as error:
+            Store(path, existing=existing)
+        assert str(path) in str(error.value)
+    campaign = tmp_path.parent / f"{tmp_path.name}.toml"
+    campaign.write_text(
+        'budget = 5\n[[algorithm]]\nname = "baseline:random"\n[[problem]]\nproblem = "onemax:n=4"\n'
+    )
+    for command in (["run", str(campaign), "--out", str(path)], ["status", str(path)]):
+        got = CliRunner().invoke(main, ["bench", *command])
+        assert got.exit_code == 1
+        assert "Error" in got.output
+        assert "Traceback" not in got.output
+    assert {entry: entry.read_bytes() for entry in tmp_path.iterdir()} == before
+
+
+def test_no_file_and_no_folder(tmp_path: Path) -> None:
+    with pytest.raises(StudyError, match="there is no file"):
+        Store(tmp_path / "none.db", existing=True)
+    with pytest.raises(StudyError, match="no such folder"):
+        Store(tmp_path / "none" / "runs.db")
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_empty_file_is_filled(path: Path) -> None:
+    """A process that was killed before it wrote anything leaves one."""
+    path.touch()
+    with Store(path) as store:
+        store.ask_for("trial", specs())
+        assert do_all(store) == 4
