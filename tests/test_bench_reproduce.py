@@ -18,10 +18,11 @@ from click.testing import CliRunner
 
 import anyorder as ao
 from anyorder import problems
-from anyorder.bench import algorithms, reproduce
-from anyorder.bench.distances import Watched
+from anyorder.bench import algorithms, reproduce, runner
+from anyorder.bench.distances import Watched, measure
 from anyorder.bench.reproduce import ITEMS, ROWS, Item
 from anyorder.bench.results import Cell, Results
+from anyorder.bench.store import Store
 from anyorder.cli import main
 from anyorder.many import solve_many
 
@@ -342,3 +343,39 @@ def test_a_row_of_the_papers_table(tmp_path: Path) -> None:
     for early, late in zip(lines, csv.DictReader(later.stdout.splitlines()), strict=True):
         assert float(late["ours"]) >= float(early["ours"])
         assert late["paper"] == "200.8"
+
+
+def test_figures_of_curves_and_distances(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(reproduce.ROWS, "NK 16 2", "nk:n=16,k=2")
+    methods = {
+        "(d,d)": "anyorder:text+generation_order=fixed+training_order=fixed+epochs=3",
+        "(s,s)": "anyorder:text+epochs=3",
+    }
+    item = reproduce.Item("tiny", ("NK 16 2",), methods, budget=205, mark=205, distances=True)
+    monkeypatch.setitem(reproduce.ITEMS, "tiny", item)
+    with Store(tmp_path / "runs.db") as store:
+        campaign = reproduce.campaign("tiny", instances=2, runs=1)
+        store.ask_for(campaign.name, campaign.specs)
+        runner.run(store, workers=1, engine="cpu")
+        results = store.results()
+    paths = reproduce.figures("tiny", results, tmp_path, "cpu")
+    assert [path.name for path in paths] == ["tiny.png", "tiny-distances.png"]
+    assert all(path.read_bytes().startswith(b"\x89PNG") for path in paths)
+
+
+def test_distances_are_those_of_the_same_runs() -> None:
+    pair = [ao.problems.nk(16, 2, seed) for seed in (0, 1)]
+    evaluations, means = measure("anyorder:text+epochs=3", pair, 45, [5, 6], "cpu")
+    assert evaluations.tolist() == [10, 20, 30, 40, 45]
+    for problem, seed, distances in zip(pair, (5, 6), means, strict=True):
+        run = ao.maximize(
+            problem, problem.space, 45, seed=seed, config=ao.PRESETS["text"].replace(epochs=3),
+            engine="cpu", cache=False,
+        )  # fmt: skip
+        codes, values = run.history.codes, run.history.values
+        for k, end in enumerate(evaluations.tolist()):
+            best = codes[values[:end].argmax()]
+            now = codes[10 * k : end]
+            assert distances[k] == pytest.approx((now != best).sum(axis=1).mean())
+    with pytest.raises(ValueError, match="method is 'baseline:rls', expected one of ours"):
+        measure("baseline:rls", pair, 45, [5, 6])

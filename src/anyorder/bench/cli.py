@@ -257,11 +257,13 @@ def export(runs: str, algorithms: str | None, distributions: str | None, folder:
 @click.option("--instances", type=int, default=10, show_default=True, help="Of each distribution.")
 @click.option("--out", type=click.Path(dir_okay=False), default="reproduce.db", show_default=True,
               help="The file of runs; what is there is not done again.")  # fmt: skip
+@click.option("--figures", type=click.Path(file_okay=False, exists=True), metavar="FOLDER",
+              help="Draw them there, too.")  # fmt: skip
 @click.option("--csv", "as_csv", is_flag=True, help="Print as CSV.")
 @_where_to_run
 def reproduce(
-    items: tuple[str, ...], rows: str | None, runs: int, instances: int, out: str, as_csv: bool,
-    workers: int, scheduler: str | None, engine: str,
+    items: tuple[str, ...], rows: str | None, runs: int, instances: int, out: str,
+    figures: str | None, as_csv: bool, workers: int, scheduler: str | None, engine: str,
 ) -> None:  # fmt: skip
     """Run tables and figures of the paper again; without ITEMS, list them."""
     from . import reproduce as paper
@@ -280,8 +282,11 @@ def reproduce(
             _do(campaign, out, workers, scheduler, engine)
             with Store(out) as store:
                 store.ask_for(campaign.name, campaign.specs)  # its labels and its order
-                lines = paper.beside(name, store.results())
-            click.echo(_set(paper.HEAD, lines, as_csv))
+                results = store.results()
+            click.echo(_set(paper.HEAD, paper.beside(name, results), as_csv))
+            if figures is not None:
+                for path in paper.figures(name, results, Path(figures), engine):
+                    click.echo(str(path), err=True)
 
 
 def _set(head: tuple[str, ...], lines: list[dict[str, str]], as_csv: bool) -> str:

@@ -2,11 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from ..many import solve_many
+from ..policy import choose, make_layout
+from ..problems import Problem, together
+from .algorithms.naming import split
+from .algorithms.ours import configured
+
+
+def measure(
+    method: str,
+    problems: Sequence[Problem],
+    budget: int,
+    seeds: Sequence[int],
+    engine: str = "auto",
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+    """Evaluations `(G,)` and mean distances `(runs, G)`, one point a generation.
+
+    A run of ours on each of the problems, which share a space; `method` as in a campaign.
+    """
+    kind, detail, settings = split(method)
+    if kind != "anyorder":
+        raise ValueError(f"method is {method!r}, expected one of ours: others show no population")
+    config, chosen = configured(detail, {"engine": engine, **settings})
+    space = problems[0].space
+    if chosen == "auto":
+        layout = make_layout(space.cardinalities, space.ordered, config)
+        chosen = choose(layout, len(problems))[0]
+    watched = Watched(together(list(problems)))
+    solve_many(
+        watched, space=space, budget=budget, seeds=list(seeds), config=config, engine=chosen,
+        vectorized="torch" if chosen == "cuda" else True, progress=False,
+    )  # fmt: skip
+    means, _ = watched.distances()
+    evaluations = np.minimum(budget, config.population * np.arange(1, means.shape[1] + 1))
+    return evaluations, means
 
 
 class Watched:

@@ -11,8 +11,13 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib import resources
+from pathlib import Path
+from typing import Any
 
+from .. import problems
 from .campaign import Campaign, Distribution, distribution
+from .distances import measure
+from .figures import convergence, distance
 from .results import Results
 
 _FAMILIES = {
@@ -199,6 +204,26 @@ def printed(table: str) -> dict[tuple[str, str], float]:
         for line in csv.DictReader(file.read_text("utf-8").splitlines())
         if line["score"]
     }
+
+
+def figures(name: str, results: Results, folder: Path, engine: str = "auto") -> list[Path]:
+    """Draw an item into a folder: its curves, and where the paper does, its distances."""
+    item = find(name)
+    curves = folder / f"{name}.png"
+    convergence(results, curves)
+    if not item.distances:
+        return [curves]
+    found: dict[str, tuple[Any, Any]] = {}
+    row = results.distributions[0]
+    for label, cell in results.row(row).items():
+        instances = {k: problems.get(f"{ROWS[row]},seed={k}") for k in set(cell.instances.tolist())}
+        found[label] = measure(
+            item.methods[label], [instances[k] for k in cell.instances.tolist()], item.budget,
+            cell.seeds.tolist(), engine,
+        )  # fmt: skip
+    apart = folder / f"{name}-distances.png"
+    distance(found, apart, title=row)
+    return [curves, apart]
 
 
 HEAD = ("distribution", "method", "runs", "ours", "error", "paper", "difference")
