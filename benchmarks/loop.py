@@ -35,8 +35,8 @@ from scipy import stats
 from tqdm import tqdm
 
 import anyorder as ao
-from anyorder import driver
-from anyorder.workers import Outcome, call
+from anyorder.running import driver
+from anyorder.running.workers import Outcome, call
 
 N, WORKERS, MEAN, SIGMA = 128, 8, 0.040, 1.0
 

@@ -20,9 +20,9 @@ from click.testing import CliRunner
 
 import anyorder as ao
 from anyorder.cli import main
-from anyorder.command import Command
 from anyorder.failures import Infeasible
-from anyorder.problem_file import read
+from anyorder.program.command import Command
+from anyorder.program.file import read
 
 GOOD = """\
 direction = "minimize"

@@ -20,10 +20,11 @@ from hypothesis import strategies as st
 from test_workers import FAST, SPACE, assert_same, failing, value
 
 import anyorder as ao
-from anyorder import driver, failures
+from anyorder import failures
 from anyorder.policy.cpu import CpuEngine
-from anyorder.study import opened
-from anyorder.workers import Outcome, call
+from anyorder.running import driver
+from anyorder.running.study import opened
+from anyorder.running.workers import Outcome, call
 
 QUICK: dict[str, Any] = {"seed": 0, "config": FAST}
 

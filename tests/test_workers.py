@@ -23,7 +23,7 @@ import pytest
 
 import anyorder as ao
 from anyorder import failures
-from anyorder.workers import OnExecutor, Outcome, Processes
+from anyorder.running.workers import OnExecutor, Outcome, Processes
 
 FAST = ao.Config(epochs=3, hidden=(4,))
 SPACE = ao.Space.binary(8)

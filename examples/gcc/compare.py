@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import anyorder as ao
-from anyorder.command import Command
-from anyorder.problem_file import Job, read
+from anyorder.program.command import Command
+from anyorder.program.file import Job, read
 
 HERE = Path(__file__).parent
 BY_HAND = {

@@ -25,10 +25,10 @@ from .compare import Comparison, compare, run_named
 from .config import PRESETS, Config, resolve
 from .loop import maximize, minimize
 from .policy import ENGINES, choose, make_layout, why_not
-from .problem_file import Job, read
+from .program.file import Job, read
 from .result import Result
-from .show import plot as plot_command
-from .show import show as show_command
+from .running.show import plot as plot_command
+from .running.show import show as show_command
 from .space import Space
 
 _INFO_N = 128  # variables for which `info` says what "auto" takes: the problems' default

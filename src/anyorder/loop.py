@@ -12,11 +12,11 @@ import numpy.typing as npt
 
 from ._checks import integer, number
 from .config import Config, resolve
-from .driver import Driver, Rules
 from .optimizer import Optimizer
 from .result import Result
+from .running.driver import Driver, Rules
+from .running.study import Study, opened, read_settings
 from .space import Space
-from .study import Study, opened, read_settings
 
 OnFailure = Literal["raise", "worst", "skip"]
 

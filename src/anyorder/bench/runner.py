@@ -22,7 +22,7 @@ from .. import problems
 from .._version import __version__
 from ..failures import DIED, OK
 from ..policy import why_not
-from ..workers import Done, Evaluator, OnExecutor, Outcome, Processes
+from ..running.workers import Done, Evaluator, OnExecutor, Outcome, Processes
 from . import algorithms
 from .store import Finished, Spec, Store
 

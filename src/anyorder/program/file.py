@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ..config import PRESETS
+from ..space import Space
+from ..toml_file import Check, TomlFile, a, one_of, positive, table, text, whole
+from ..variables import Binary, Categorical, Integer, Variable, short
 from .command import OURS, Command, fill, holes
-from .config import PRESETS
-from .space import Space
-from .toml_file import Check, TomlFile, a, one_of, positive, table, text, whole
-from .variables import Binary, Categorical, Integer, Variable, short
 
 
 @dataclass(frozen=True)

@@ -29,10 +29,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .candidates import Codes
-from .config import Config
-from .failures import FAILED, INFEASIBLE, OK, REJECTED, STATUSES, TIMEOUT
-from .optimizer import Optimizer
+from ..candidates import Codes
+from ..config import Config
+from ..failures import FAILED, INFEASIBLE, OK, REJECTED, STATUSES, TIMEOUT
+from ..optimizer import Optimizer
 from .study import Answer, Row, Study
 from .workers import Done, Evaluator, Inline, Measured, OnExecutor, Outcome, Processes
 

@@ -37,10 +37,10 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from ._version import __version__
-from .failures import OK, StudyError
-from .result import History
-from .space import Space
+from .._version import __version__
+from ..failures import OK, StudyError
+from ..result import History
+from ..space import Space
 
 FORMAT, VERSION = "anyorder-study", 1
 _APPLICATION = 0x616E796F  # "anyo", in the file's header

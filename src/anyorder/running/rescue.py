@@ -12,9 +12,9 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from .failures import STATUSES, StudyError
-from .result import RECORD, columns
-from .space import Space
+from ..failures import STATUSES, StudyError
+from ..result import RECORD, columns
+from ..space import Space
 from .study import Packing, _check_version, opened
 
 _SELECT = (

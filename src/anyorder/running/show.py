@@ -16,11 +16,11 @@ from typing import Any
 import click
 import numpy as np
 
-from .config import PRESETS, Config
-from .failures import STATUSES, StudyError
+from ..config import PRESETS, Config
+from ..failures import STATUSES, StudyError
+from ..result import KINDS, kept_policy
+from ..space import Space
 from .rescue import write_csv
-from .result import KINDS, kept_policy
-from .space import Space
 from .study import Packing, load, opened, read_settings
 
 _POINT = 256  # letters of a point that text shows
@@ -283,7 +283,7 @@ def plot(study: str, output: str, kind: str) -> None:
     with _one_line():
         if not Path(output).absolute().parent.is_dir():
             raise click.UsageError(f"--output {output}: there is no such folder")
-        from .plots import overview
+        from ..plots import overview
 
         with _sound(Path(study).absolute()):
             history = load(study)

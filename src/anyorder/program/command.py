@@ -21,9 +21,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from .failures import Infeasible
-from .toml_file import nearest
-from .variables import short
+from ..failures import Infeasible
+from ..toml_file import nearest
+from ..variables import short
 
 OURS = ("point", "scratch")  # placeholders that are not variables
 _HOLE = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")

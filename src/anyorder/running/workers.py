@@ -26,8 +26,8 @@ from dataclasses import dataclass
 from queue import SimpleQueue
 from typing import Any, NamedTuple, Protocol
 
-from ._checks import integer, number, numbers
-from .failures import DIED, FAILED, INFEASIBLE, OK, TIMEOUT, Infeasible
+from .._checks import integer, number, numbers
+from ..failures import DIED, FAILED, INFEASIBLE, OK, TIMEOUT, Infeasible
 
 # A process that cannot even start will not start the next time either.
 _FALSE_STARTS = 2

@@ -1,0 +1,5 @@
+"""Any program as the function: `anyorder run problem.toml`.
+
+file.py      the file: space, command, where the value is
+command.py   runs the command for a point
+"""
