@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,9 @@ import pytest
 from click.testing import CliRunner
 
 from anyorder import problems
-from anyorder.bench import campaign
+from anyorder.bench import campaign, runner
 from anyorder.bench.algorithms import naming
-from anyorder.bench.store import Spec
+from anyorder.bench.store import Spec, Store
 from anyorder.cli import main
 
 GOOD = """\
@@ -334,3 +335,44 @@ def test_nothing_is_made_of_a_file_that_is_refused(path: Path, tmp_path: Path) -
     assert "line 6" in got.output
     assert "baseline:random" in got.output
     assert list(tmp_path.iterdir()) == [path]
+
+
+MINE = """
+import anyorder as ao
+
+class Mine(ao.problems.Problem):
+    def __init__(self, n=20):
+        super().__init__(f"mine:n={n}", ao.Space.binary(n))
+
+    def _values(self, points):
+        return (points * points[:, ::-1]).sum(axis=1).astype(float)
+
+ao.problems.register("mine", Mine, "pairs of ones that mirror each other")
+"""
+
+
+def test_problems_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    registry = dict(problems.registry)
+    monkeypatch.setattr("anyorder.problems.catalogue.registry", registry)
+    monkeypatch.setattr("anyorder.problems.registry", registry)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    (tmp_path / "my_problems_of_a_test.py").write_text(MINE)
+    text = """
+budget = 40
+modules = ["my_problems_of_a_test"]
+[[algorithm]]
+name = "baseline:rls"
+[[problem]]
+problem = "mine:n=12"
+"""
+    file = tmp_path / "c.toml"
+    file.write_text(text.replace("my_problems_of_a_test", "my_problem_of_a_test"))
+    with pytest.raises(ValueError, match="line 3: module 'my_problem_of_a_test' cannot be imp"):
+        campaign.read(file)
+    file.write_text(text)
+    read = campaign.read(file)
+    assert read.modules == ("my_problems_of_a_test",)
+    with Store(tmp_path / "runs.db") as store:
+        store.ask_for(read.name, read.specs[:2])
+        assert runner.run(store, workers=2, modules=read.modules) == "done"
+        assert [len(cell.curves) for cell in store.results().cells.values()] == [2]

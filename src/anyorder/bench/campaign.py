@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import os
 import re
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +14,7 @@ from typing import Any
 
 from .. import problems
 from .._checks import integer
-from ..toml_file import Check, TomlFile, positive, tables, text, whole
+from ..toml_file import Check, TomlFile, a, positive, tables, text, whole
 from . import algorithms
 from .store import Spec
 
@@ -29,12 +31,15 @@ class Campaign:
         Its runs, distribution after distribution.
     seconds, memory
         What a run may take, in seconds and bytes; None: anything.
+    modules
+        To be imported first: they register problems.
     """
 
     name: str
     specs: tuple[Spec, ...]
     seconds: float | None
     memory: int | None
+    modules: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -65,7 +70,8 @@ def read(path: str | os.PathLike[str]) -> Campaign:
     At the top `budget`, and where wanted `name`, `grid` (record the best value every so many
     evaluations, 100, or at these numbers), `instances` (how many, from the first, or which: 10),
     `runs` (on each instance: 10), `seed` (of the first run on each), `seconds` and `memory` (what
-    a run may take, such as "4 GB"). Then
+    a run may take, such as "4 GB"), `modules` (names of Python modules to import first, such as
+    one beside the file that registers your own problems). Then
 
     - `[[algorithm]]`: `name`, such as "anyorder:default" or "baseline:boa"; `label`;
     - `[[problem]]`: `problem`, such as "nk:n=64,k=4"; where wanted `name`, and its own `budget`,
@@ -75,6 +81,11 @@ def read(path: str | os.PathLike[str]) -> Campaign:
     """
     file = TomlFile(Path(path))
     top = file.table((), _TOP, ("budget", "algorithm", "problem"))
+    if "modules" in top:
+        sys.path.insert(0, str(file.path.absolute().parent))
+        with file.at("modules"):
+            for module in top["modules"]:
+                _imported(module)
     methods: dict[str, str] = {}
     for k in range(len(top["algorithm"])):
         entry = file.table(("algorithm", k), _ALGORITHM, ("name",))
@@ -112,7 +123,15 @@ def read(path: str | os.PathLike[str]) -> Campaign:
                         raise ValueError(f"{spec.problem} is there already, in {there!r}")
                     specs[spec.key] = spec
     name = top.get("name", file.path.stem)
-    return Campaign(name, tuple(specs.values()), top.get("seconds"), top.get("memory"))
+    modules = tuple(top.get("modules", ()))
+    return Campaign(name, tuple(specs.values()), top.get("seconds"), top.get("memory"), modules)
+
+
+def _imported(module: str) -> None:
+    try:
+        importlib.import_module(module)
+    except ImportError as error:
+        raise ValueError(f"module {module!r} cannot be imported: {error}") from error
 
 
 def distribution(
@@ -204,6 +223,7 @@ _TOP: dict[str, Check] = {
     "seed": whole(0, 2**31),
     "seconds": positive,
     "memory": _bytes,
+    "modules": a(list, "a list of module names", lambda v: all(isinstance(m, str) for m in v)),
     "algorithm": tables,
     "problem": tables,
 }

@@ -78,7 +78,8 @@ def _do(
         with tqdm(total=missing, unit="run", disable=None) as bar:
             reason = runner.run(
                 store, workers=workers, scheduler=scheduler, seconds=campaign.seconds,
-                memory=campaign.memory, engine=engine, progress=bar.update,
+                memory=campaign.memory, modules=campaign.modules, engine=engine,
+                progress=bar.update,
             )  # fmt: skip
         failed = sum(states.get("failed", 0) for states in store.counts().values())
     if failed:

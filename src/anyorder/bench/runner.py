@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import faulthandler
+import importlib
 import logging
 import os
 import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from importlib import metadata
 from platform import python_version
 from queue import Empty, SimpleQueue
@@ -41,13 +42,17 @@ _LOOK, _GRACE = 0.5, 2.0
 class OneRun:
     """A run, by its `Spec`, within limits of memory and time; what worker processes call."""
 
-    def __init__(self, memory: int | None, seconds: float | None = None) -> None:
-        self.memory, self.seconds = memory, seconds
+    def __init__(
+        self, memory: int | None, seconds: float | None = None, modules: Sequence[str] = ()
+    ) -> None:
+        self.memory, self.seconds, self.modules = memory, seconds, tuple(modules)
 
     def __call__(self, spec: Spec) -> Finished:
         """Do it."""
         os.environ.setdefault("ANYORDER_NUM_THREADS", "1")  # one process a core
         with _ONE_AT_A_TIME, _time_limited(self.seconds), _memory_limited(self.memory):
+            for module in self.modules:
+                importlib.import_module(module)
             problem = problems.get(spec.problem)
             try:
                 trace = algorithms.run(spec.method, problem, spec.budget, spec.seed, spec.grid)
@@ -72,6 +77,7 @@ def run(
     scheduler: str | None = None,
     seconds: float | None = None,
     memory: int | None = None,
+    modules: Sequence[str] = (),
     engine: str = "auto",
     progress: Callable[[int], None] = lambda done: None,
 ) -> str:
@@ -87,6 +93,8 @@ def run(
         The address of a Dask scheduler, whose workers are used instead.
     seconds, memory
         What a run may take, in seconds and bytes; one that takes more has failed.
+    modules
+        To be imported by the workers first.
     engine
         "cuda" or "auto": our own algorithms go to the GPU, if there is one, many runs at a time.
     progress
@@ -96,7 +104,8 @@ def run(
         if engine != "cpu" and _gpu(engine):
             _run_batches(store, interrupts, progress)
         if not interrupts.count:
-            _run_each(store, interrupts, progress, workers, scheduler, seconds, memory)
+            one = OneRun(memory, seconds, modules)
+            _run_each(store, interrupts, progress, workers, scheduler, one)
     return "interrupted" if interrupts.count else "done"
 
 
@@ -145,11 +154,11 @@ def _run_each(
     progress: Callable[[int], None],
     workers: int,
     scheduler: str | None,
-    seconds: float | None,
-    memory: int | None,
+    one: OneRun,
 ) -> None:
     done: Done = SimpleQueue()
-    with _evaluator(OneRun(memory, seconds), done, workers, scheduler, seconds) as evaluator:
+    seconds = one.seconds
+    with _evaluator(one, done, workers, scheduler, seconds) as evaluator:
         running: dict[int, tuple[Spec, float]] = {}
         number = 0
         while True:
