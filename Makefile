@@ -31,6 +31,14 @@ bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/reproduce_core.py --algorithm "iterated local search" \
 	  --algorithm "simulated annealing" --algorithm "tabu search" --out local_search.csv
 	$(BIN)/python benchmarks/integer_encoding.py
+	$(BIN)/python benchmarks/problems.py
+	$(BIN)/python benchmarks/baselines.py
+	$(BIN)/python benchmarks/baselines.py --runs 50 --algorithm "BOA, read in reverse" \
+	  --out baselines_boa.csv
+	$(BIN)/python benchmarks/local_search.py
+	$(BIN)/python benchmarks/loop.py overhead
+	$(BIN)/python benchmarks/loop.py async
+	$(BIN)/python benchmarks/loop.py million
 
 clean:
 	rm -rf $(VENV) out
