@@ -411,6 +411,8 @@ def _asynchronously(fake: _Fake, study: Path, budget: int, options: dict[str, An
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(driver.Driver, "__init__", with_fake)
+        # how many are sent ahead depends on the clock
+        patch.setattr(driver.Driver, "_places", lambda self: self._evaluator.slots)
         with ThreadPoolExecutor(1) as unused:
             return ao.maximize(
                 fake.f, ao.Space.binary(5), budget, asynchronous=True, executor=unused,

@@ -221,14 +221,17 @@ class Optimizer:
         self._asked += count
         return codes
 
-    def _redraw(self, codes: Codes) -> None:
-        """Put other points in the place of the last ones drawn, as if they had been suggested."""
-        count = len(codes)
+    def _undraw(self, count: int) -> None:
+        """Take back the last draws, none of which has been told: they will be drawn again."""
         self._drawn -= count
         self._asked -= count
         self._waiting.forget(self._asked)
+
+    def _redraw(self, codes: Codes) -> None:
+        """Put other points in the place of the last ones drawn, as if they had been suggested."""
+        self._undraw(len(codes))
         self._suggested[:0] = list(codes)
-        self._draw(count)
+        self._draw(len(codes))
 
     def suggest(self, candidate: Any) -> None:
         """Put a point of your own into what `ask` gives next, ahead of what the policy draws.

@@ -188,11 +188,14 @@ class Driver:
         return self._idle >= _IDLE_GENERATIONS * self.optimizer.config.population
 
     def _finish(self, reason: str, whole: bool) -> None:
-        """Tell what of an unfinished generation is answered: it counts for the incumbent."""
-        if whole and not self._batch:
+        """Keep the state; what of an unfinished generation is answered counts for the incumbent."""
+        if whole:
+            # Whoever goes on draws that generation again, and tells it as a whole.
+            self.optimizer._undraw(len(self._batch))
+            self._drawn -= len(self._batch)
             self._keep_state(at_once=True)
-        # No state is kept after this: whoever goes on tells the generation as a whole.
-        self.optimizer._waiting.forget(min(self._batch, default=self._drawn))
+        else:
+            self.optimizer._waiting.forget(min(self._batch, default=self._drawn))
         for number, answer in self._batch.items():
             if answer is not None:
                 self.optimizer._take(self._codes[number][None], np.array([answer.value]))
