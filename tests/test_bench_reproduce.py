@@ -26,7 +26,7 @@ from anyorder.bench.store import Store
 from anyorder.cli import main
 from anyorder.many import solve_many
 
-SHARED = Path("/work/shared")
+SHARED = Path(__file__).parents[1].parent / "shared"
 TABLES, NASBENCH = SHARED / "paper" / "tables", SHARED / "data" / "nasbench101.npz"
 PRINTED = ("global_10000", "global_1000", "fast_1000", "critic", "share_params")
 THERE = [name for name, item in ITEMS.items() if item.missing is None]

@@ -360,6 +360,21 @@ def test_budgets_and_grids_under_one_label(path: Path) -> None:
     assert sorted(cell.at(6).tolist()) == [2, 2, 102, 102]
 
 
+def test_what_is_not_asked_for_any_more_does_not_count(path: Path) -> None:
+    """A campaign with another budget: the same seeds are there twice, and count once."""
+    with Store(path) as store:
+        store.ask_for("trial", specs(runs=3))
+        do_all(store)
+        store.ask_for("trial", specs(runs=2, grid=(1, 4, 6, 8)))
+        do_all(store)
+        cell = store.results().cells["D", "A"]
+        assert cell.grid.tolist() == [1, 4, 6, 8]
+        assert cell.seeds.tolist() == [0, 1, 0, 1]
+        store.ask_for("trial", specs(runs=3))
+        assert not store.claim(1)
+        assert len(store.results().cells["D", "A"].curves) == 6
+
+
 def test_nothing_in_common_under_one_label(path: Path) -> None:
     with Store(path) as store:
         store.ask_for("trial", [*specs(), *specs(grid=(3, 5))])

@@ -23,7 +23,7 @@ import anyorder as ao
 from anyorder import failures
 from anyorder.policy.cpu import CpuEngine
 from anyorder.running import driver
-from anyorder.running.study import opened
+from anyorder.running.reading import opened
 from anyorder.running.workers import Outcome, call
 
 QUICK: dict[str, Any] = {"seed": 0, "config": FAST}

@@ -190,13 +190,25 @@ def test_plot_writes_a_picture(tmp_path: Path) -> None:
         (lambda x: 10**400, {}, ValueError, "too large for a float"),
         (len, {"progress": "yes"}, ValueError, "progress is 'yes'"),
         (len, {"engine": ["cpu"]}, ValueError, "unknown engine"),
+        (len, {"cache": "no"}, TypeError, "cache is 'no', expected True or False"),
+        (len, {"vectorized": "torch"}, TypeError, "vectorized is 'torch', expected True or False"),
     ],
 )
 def test_bad_input(f: Any, options: dict[str, Any], error: type, message: str) -> None:
     arguments = {"budget": 20, "seed": 0, "cache": False} | options
     with pytest.raises(error, match=message):
         ao.maximize(f, ao.Space.binary(4), **arguments)
-    with pytest.raises(TypeError, match="unexpected arguments: sed"):
+    with pytest.raises(TypeError, match=r"unexpected arguments: sed \(did you mean 'seed'\?\)"):
         ao.minimize(len, ao.Space.binary(4), 20, sed=3)
     with pytest.raises(ValueError, match="population must be at least 2, got 1"):
         ao.Config(population=1)
+
+
+def test_a_run_that_stops_when_collapsed_keeps_its_policy() -> None:
+    config = FAST.replace(learning_rate=0.05)
+    options = QUICK | {"config": config, "stop_collapsed": True}
+    result = ao.maximize(lambda x: float(x.sum()), ao.Space.binary(6), 2_000, **options)
+    assert result.stop_reason == "collapsed"
+    assert result.history.restarts == ()
+    last = result.history.codes[-10:]
+    assert (last == last[0]).mean() > 0.9

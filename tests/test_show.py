@@ -17,7 +17,7 @@ from click.testing import CliRunner, Result
 
 import anyorder as ao
 from anyorder.cli import main
-from anyorder.running.study import load
+from anyorder.running.reading import load
 
 FAST = ao.Config(epochs=2, hidden=(3,))
 SPACE = ao.Space(

@@ -27,7 +27,7 @@ from test_workers import FAST, PROC, SPACE, Child, assert_same, failing, lines, 
 import anyorder as ao
 from anyorder.failures import StudyError
 from anyorder.running import driver
-from anyorder.running.study import VERSION, Packing, load, opened
+from anyorder.running.reading import VERSION, Packing, load, opened
 
 QUICK: dict[str, Any] = {"seed": 0, "config": FAST}
 

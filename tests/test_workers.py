@@ -23,7 +23,8 @@ import pytest
 
 import anyorder as ao
 from anyorder import failures
-from anyorder.running.workers import OnExecutor, Outcome, Processes
+from anyorder.running.processes import Processes
+from anyorder.running.workers import OnExecutor, Outcome
 
 FAST = ao.Config(epochs=3, hidden=(4,))
 SPACE = ao.Space.binary(8)
@@ -705,7 +706,7 @@ def test_ctrl_c_finishes_what_is_out_and_a_second_does_not(
     told = lines(child.log)
     ended = [line for line in told if line.startswith("end")]
     assert len(ended) == told.count("start")  # nothing was cut off
-    assert len(ao.running.study.load(child.study)) == len(ended) < 20
+    assert len(ao.load(child.study)) == len(ended) < 20
     child.alone()
 
     again = Child(tmp_path, 20, 5.0, workers=2, asynchronous=asynchronous)
@@ -719,7 +720,7 @@ def test_ctrl_c_finishes_what_is_out_and_a_second_does_not(
     assert again.process.returncode != 0
     assert "KeyboardInterrupt" in err
     again.alone()
-    assert len(ao.running.study.load(child.study)) == len(ended)
+    assert len(ao.load(child.study)) == len(ended)
 
     whole = ao.resume(child.study, value, workers=2)
     assert whole.evaluations == 20

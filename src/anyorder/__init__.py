@@ -17,6 +17,7 @@ from .loop import maximize, minimize, resume
 from .many import solve_many
 from .optimizer import Optimizer
 from .result import History, Result, Run, Runs
+from .running.reading import load
 from .space import Space
 from .variables import Binary, Categorical, Integer
 
@@ -37,6 +38,7 @@ __all__ = [
     "StudyError",
     "__version__",
     "baselines",
+    "load",
     "maximize",
     "minimize",
     "problems",

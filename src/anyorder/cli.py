@@ -74,11 +74,13 @@ def solve(
             problem, {key: value for key, value in given.items() if value is not None}
         )
         config = parse_config(preset, settings)
-        if algorithm != "anyorder":
-            _solve_otherwise(chosen, algorithm, budget, seed, plot, as_json)
-            return
         if plot is not None and not Path(plot).absolute().parent.is_dir():
             raise ValueError(f"--plot {plot}: there is no such folder")
+        if algorithm != "anyorder":
+            if settings or preset != "default" or engine != "auto":
+                raise ValueError(f"--config, --set and --engine are not for {algorithm}")
+            _solve_otherwise(chosen, algorithm, budget, seed, plot, as_json)
+            return
         result = maximize(
             chosen.evaluate, chosen.space, budget, seed=seed, config=config, engine=engine,
             vectorized=True, cache=False,
@@ -349,16 +351,16 @@ def _digits(space: Space, point: Any, limit: int = 256) -> str:
 
 
 def _as_json(problem: str, preset: str, result: Result) -> dict[str, Any]:
-    best = result.history.best
-    every = list(range(99, len(best), 100))
+    paid = np.flatnonzero(~result.history.cached)
+    best = result.history.best[paid]
     return {
         "problem": problem,
         "best_value": result.best_value if math.isfinite(result.best_value) else None,
         "best": None if result.best is None else np.asarray(result.best).tolist(),
-        "evaluations": len(result.history),
+        "evaluations": result.evaluations,
         "stop_reason": result.stop_reason,
         "restarts": list(result.history.restarts),
-        "best_every_100": [float(best[k]) for k in every],
+        "best_every_100": [float(value) for value in best[99::100]],
         "seed": result.seed,
         "preset": preset,
         "config": result.config.to_dict(),

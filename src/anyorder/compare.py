@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from ._checks import integer
 from .bench import algorithms as known
+from .bench.stats import mann_whitney
 from .problems import Problem
 
 Values = npt.NDArray[np.float64]
@@ -125,19 +126,3 @@ def compare(
             seconds[a] += trace.seconds / runs
             done()
     return Comparison(problem.name, tuple(algorithms), best, tuple(seconds.tolist()))
-
-
-def mann_whitney(x: Values, y: Values) -> float:
-    """Two-sided p-value that x and y are drawn alike: normal approximation, ties corrected."""
-    both = np.concatenate([x, y])
-    _, inverse, counts = np.unique(both, return_inverse=True, return_counts=True)
-    ranks = (np.cumsum(counts) - (counts - 1) / 2)[inverse]
-    m, n = len(x), len(y)
-    total = m + n
-    u = ranks[:m].sum() - m * (m + 1) / 2
-    ties = float((counts**3 - counts).sum())
-    variance = m * n / 12 * (total + 1 - ties / max(1, total * (total - 1)))
-    if variance <= 0:
-        return 1.0
-    z = max(0.0, abs(u - m * n / 2) - 0.5) / math.sqrt(variance)
-    return math.erfc(z / math.sqrt(2))

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import math
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Literal, TypedDict, Unpack
 
 import numpy.typing as npt
 
-from ._checks import integer, number
 from .config import Config, resolve
 from .optimizer import Optimizer
 from .result import Result
-from .running.driver import Driver, Rules
-from .running.study import Study, opened, read_settings
+from .running.driver import Driver
+from .running.reading import opened, read_settings
+from .running.rules import Rules, make_rules
+from .running.study import Study
 from .space import Space
+from .toml_file import nearest
 
 OnFailure = Literal["raise", "worst", "skip"]
 
@@ -203,7 +204,7 @@ def resume(
     """
     unknown = options.keys() - Machine.__annotations__.keys()
     if unknown:
-        raise TypeError(f"resume got unexpected arguments: {', '.join(sorted(unknown))}")
+        raise TypeError(_unexpected("resume", unknown, Machine.__annotations__))
     with opened(study) as database:
         settings = read_settings(database)
     kept: Options = {
@@ -225,12 +226,12 @@ def _run(
 ) -> Result:
     unknown = options.keys() - Options.__annotations__.keys()
     if unknown:
-        raise TypeError(f"{direction} got unexpected arguments: {', '.join(sorted(unknown))}")
+        raise TypeError(_unexpected(direction, unknown, Options.__annotations__))
     if not callable(f):
         raise TypeError(f"f is {f!r}, expected a function")
     if not isinstance(space, Space):
         raise TypeError(f"space must be a Space, got {space!r}")
-    rules = _rules(budget, options)
+    rules = make_rules(budget, options)
     config = resolve(options.get("config", "default"))
     start = time.perf_counter()
     optimizer = Optimizer(
@@ -272,6 +273,11 @@ def _run(
         )
 
 
+def _unexpected(what: str, unknown: set[str], known: Iterable[str]) -> str:
+    listed = [name + nearest(name, known) for name in sorted(unknown)]
+    return f"{what} got unexpected arguments: {', '.join(listed)}"
+
+
 def _open(
     path: str | os.PathLike[str] | None, optimizer: Optimizer, rules: Rules, seed_given: bool
 ) -> Study:
@@ -310,41 +316,6 @@ def _continued(study: Study, optimizer: Optimizer, engine: str) -> tuple[Optimiz
         direction=optimizer.direction, graph=optimizer._layout.graph,
     )  # fmt: skip
     return again, 0, 0
-
-
-def _rules(budget: int, options: Options) -> Rules:
-    """The arguments about evaluating and stopping, checked."""
-    defaults = Rules(budget=integer("budget", budget, 1))
-    values: dict[str, Any] = {
-        name: options.get(name, getattr(defaults, name)) for name in Rules.__annotations__
-    }
-    rules = Rules(**values)
-    for name in ("target", "timeout", "max_seconds"):
-        value = values[name]
-        if value is None:
-            continue
-        if math.isnan(number(name, value)):
-            raise ValueError(f"{name} is {value!r}, expected a number")
-        if name != "target" and not value > 0:
-            raise ValueError(f"{name} is {value!r}, expected a number of seconds above 0")
-    if rules.on_failure not in ("raise", "worst", "skip"):
-        raise ValueError(f"on_failure is {rules.on_failure!r}, expected 'raise', 'worst' or 'skip'")
-    integer("retries", rules.retries, 0)
-    for name in ("workers", "patience"):
-        if values[name] is not None:
-            integer(name, values[name], 1)
-    for name in ("constraint", "callback"):
-        if values[name] is not None and not callable(values[name]):
-            raise TypeError(f"{name} is {values[name]!r}, expected a function")
-    apart = rules.executor is not None or rules.workers is not None or rules.timeout is not None
-    if rules.vectorized and apart:
-        raise ValueError(
-            "vectorized=True evaluates a generation in one call, here: it does not go together "
-            "with workers, executor or timeout"
-        )
-    if rules.asynchronous and not apart:
-        raise ValueError("asynchronous=True wants workers= or executor=: there is nobody to wait")
-    return rules
 
 
 def _bar(budget: int, progress: bool | None) -> Any:

@@ -88,6 +88,7 @@ class Optimizer:
         self._best: Codes | None = None
         self._best_value = -np.inf
         self._last_probs: npt.NDArray[np.floating] | None = None
+        self._stays_collapsed = False  # whoever drives stops then, and wants the policy as it is
 
     # --- what can be seen -----------------------------------------------------------------------
 
@@ -341,7 +342,7 @@ class Optimizer:
         if limit is None:
             return
         self._collapsed = self._collapsed + 1 if agreement >= limit else 0
-        if self._collapsed >= self.config.restart_patience:
+        if self._collapsed >= self.config.restart_patience and not self._stays_collapsed:
             self._restarts.append(self._told)
             self._policy = self._engine.fresh([self.seed], [len(self._restarts)])
             self._age = self._collapsed = 0

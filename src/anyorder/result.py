@@ -136,7 +136,7 @@ class Result:
         """Every candidate that was answered."""
         if self._history is not None:
             return self._history
-        from .running.study import load
+        from .running.reading import load
 
         return load(self.study)  # type: ignore[arg-type]  # there is one or the other
 
@@ -215,7 +215,7 @@ class Result:
 
 def kept_policy(study: str | os.PathLike[str]) -> Optimizer | None:
     """The optimiser as a study last kept it; None if it has not yet."""
-    from .running.study import opened, read_state
+    from .running.reading import opened, read_state
 
     with opened(study) as database:
         kept = read_state(database, Path(study))

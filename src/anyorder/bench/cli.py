@@ -14,7 +14,7 @@ from typing import Any
 
 import click
 
-from .._checks import cores
+from .._checks import cores, integer
 
 
 @contextlib.contextmanager
@@ -71,6 +71,7 @@ def _do(
     from . import runner
     from .store import Store
 
+    integer("workers", workers, 1)
     with Store(out) as store:
         store.ask_for(campaign.name, campaign.specs, retry)
         missing = sum(states.get("waiting", 0) for states in store.counts().values())

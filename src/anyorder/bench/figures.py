@@ -379,9 +379,10 @@ def _frame(axes: Any, lines: Mapping[str, Band], log: bool) -> None:
     end = max(int(line.grid[-1]) for line in lines.values())
     starts = []
     for line in lines.values():
-        seen = line.mean[np.isfinite(line.mean) & (log | (line.grid >= end / 20))]
-        starts += seen[:1].tolist()
-    tops = [float(line.mean[-1]) for line in lines.values() if np.isfinite(line.mean[-1])]
+        seen = np.isfinite(line.mean) & (log | (line.grid >= end / 20))
+        starts += np.fmin(line.mean, line.low)[seen][:1].tolist()
+    ends = [np.fmax(line.mean, line.high)[-1] for line in lines.values()]
+    tops = [float(value) for value in ends if np.isfinite(value)]
     if starts and tops:
         low, high = min(starts), max(tops)
         margin = 0.05 * (high - low) or 0.5

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from . import figures, stats, tables
+from . import figures, special, stats, tables
 from .results import Cell, Floats, Results
 
 LEVEL, ALPHA = 0.001, 0.05  # of the stars, and of the critical difference
@@ -82,7 +82,9 @@ def data(results: Results) -> dict[str, Any]:
         "alpha": ALPHA,
         "algorithms": [{"label": label, **_look(looks[label])} for label in results.algorithms],
         "distributions": [_row(results, d) for d in results.distributions if results.row(d)],
-        "quantiles": [round(stats.studentised_range(1 - ALPHA, k), 6) for k in range(2, count + 1)],
+        "quantiles": [
+            round(special.studentised_range(1 - ALPHA, k), 6) for k in range(2, count + 1)
+        ],
     }
 
 

@@ -23,7 +23,8 @@ from .. import problems
 from .._version import __version__
 from ..failures import DIED, OK
 from ..policy import why_not
-from ..running.workers import Done, Evaluator, OnExecutor, Outcome, Processes
+from ..running.processes import Processes
+from ..running.workers import Done, Evaluator, OnExecutor, Outcome
 from . import algorithms
 from .store import Finished, Spec, Store
 

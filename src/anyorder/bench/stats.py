@@ -15,8 +15,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ..compare import mann_whitney
 from .results import Cell, Floats, Ints, Results
+from .special import each, incomplete_beta, studentised_range
 
 _NORMAL = NormalDist()
 
@@ -68,21 +68,17 @@ def interval(
         means = np.sort(drawn / runs @ off, axis=0)
         same = 1e-12 * np.abs(off).max(axis=0)  # a tie with the mean, but for rounding
         below = ((means < -same).mean(axis=0) + (means <= same).mean(axis=0)) / 2
-        bias = _each(_NORMAL.inv_cdf, np.clip(below, 0.5 / resamples, 1 - 0.5 / resamples))
+        bias = each(_NORMAL.inv_cdf, np.clip(below, 0.5 / resamples, 1 - 0.5 / resamples))
         squares = (off**2).sum(axis=0)
         # the jackknife's estimate, which for a mean is the skewness of the values
         bend = (off**3).sum(axis=0) / (6 * np.where(squares > 0, squares, 1.0) ** 1.5)
         for end, level in ((low, (1 - confidence) / 2), (high, (1 + confidence) / 2)):
             z = bias + _NORMAL.inv_cdf(level)
-            place = _each(_NORMAL.cdf, bias + z / (1 - bend * z)) * (resamples - 1)
+            place = each(_NORMAL.cdf, bias + z / (1 - bend * z)) * (resamples - 1)
             first = np.minimum(place.astype(np.int64), resamples - 2)[None]
             a, b = (np.take_along_axis(means, k, axis=0)[0] for k in (first, first + 1))
             end[fine] = centre + a + (place - first[0]) * (b - a)
     return low.reshape(table.shape[1:]), high.reshape(table.shape[1:])
-
-
-def _each(function: Callable[[float], float], values: Floats) -> Floats:
-    return np.array([function(x) for x in values.tolist()])
 
 
 def welch(x: npt.ArrayLike, y: npt.ArrayLike) -> float:
@@ -104,45 +100,20 @@ def welch(x: npt.ArrayLike, y: npt.ArrayLike) -> float:
     return incomplete_beta(freedom / 2, 0.5, freedom / (freedom + t2), t2 / (freedom + t2))
 
 
-def incomplete_beta(a: float, b: float, x: float, rest: float | None = None) -> float:
-    """The regularised incomplete beta function I_x(a, b); `rest` is 1 - x where it is known better.
-
-    Continued fraction DLMF 8.17.22 by Lentz's method (Press et al., Numerical Recipes, 6.4).
-    """
-    rest = 1 - x if rest is None else rest
-    if not (a > 0 and b > 0 and 0 <= x <= 1):
-        raise ValueError(f"a, b, x are {a}, {b}, {x}, expected a, b > 0 and x from 0 to 1")
-    if x == 0 or rest == 0:
-        return float(x > 0)
-    if x > (a + 1) / (a + b + 2):  # the fraction converges fast on this side only
-        return 1 - incomplete_beta(b, a, rest, x)
-    log_x = math.log(x) if x < 0.5 else math.log1p(-rest)
-    log_rest = math.log(rest) if rest < 0.5 else math.log1p(-x)
-    front = math.exp(a * log_x + b * log_rest - _log_beta(a, b)) / a
-    tiny, c, d = 1e-300, 1.0, 1 / (1 - (a + b) * x / (a + 1))
-    value = d
-    for m in range(1, 100_000):
-        for step in (
-            m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m)),
-            -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1)),
-        ):
-            c, d = 1 + step / c or tiny, 1 / (1 + step * d or tiny)
-            value *= c * d
-        if abs(c * d - 1) < 1e-16:
-            break
-    return front * value
-
-
-def _log_beta(a: float, b: float) -> float:
-    a, b = max(a, b), min(a, b)
-    if a < 20:
-        return math.lgamma(a) + math.lgamma(b) - math.lgamma(a + b)
-
-    def tail(x: float) -> float:  # of Stirling's series: the logarithms of large numbers cancel
-        return (1 / 12 - (1 / 360 - (1 / 1260 - 1 / 1680 / x**2) / x**2) / x**2) / x
-
-    ratio = (a - 0.5) * math.log1p(b / a) + b * math.log(a + b) - b + tail(a + b) - tail(a)
-    return math.lgamma(b) - ratio
+def mann_whitney(x: Floats, y: Floats) -> float:
+    """Two-sided p-value that x and y are drawn alike: normal approximation, ties corrected."""
+    both = np.concatenate([x, y])
+    _, inverse, counts = np.unique(both, return_inverse=True, return_counts=True)
+    ranks = (np.cumsum(counts) - (counts - 1) / 2)[inverse]
+    m, n = len(x), len(y)
+    total = m + n
+    u = ranks[:m].sum() - m * (m + 1) / 2
+    ties = float((counts**3 - counts).sum())
+    variance = m * n / 12 * (total + 1 - ties / max(1, total * (total - 1)))
+    if variance <= 0:
+        return 1.0
+    z = max(0.0, abs(u - m * n / 2) - 0.5) / math.sqrt(variance)
+    return math.erfc(z / math.sqrt(2))
 
 
 def holm(p: npt.ArrayLike) -> Floats:
@@ -242,25 +213,6 @@ def friedman(table: npt.ArrayLike) -> Friedman:
     # of F = (rows - 1) statistic / left with k - 1 and (k - 1)(rows - 1) degrees of freedom
     x = left / (left + statistic)
     return Friedman(statistic, incomplete_beta((k - 1) * (rows - 1) / 2, (k - 1) / 2, max(0.0, x)))
-
-
-def studentised_range(level: float, k: int) -> float:
-    """The quantile of the range of k standard normals: Tukey's q with infinite degrees of freedom.
-
-    The probability k ∫ φ(z) (Φ(z) - Φ(z - q))^(k-1) dz by the trapezoid rule, which converges
-    faster than any power for such integrands, then bisection; right to 1e-9.
-    """
-    if not 0 < level < 1 or k < 2:
-        raise ValueError(f"level, k are {level}, {k}, expected 0 < level < 1 and k >= 2")
-    z = np.linspace(-9.0, 9.0, 361)
-    weights = k * np.exp(-(z**2) / 2) / math.sqrt(2 * math.pi) * (z[1] - z[0])
-    below = _each(_NORMAL.cdf, z)
-    low, high = 0.0, 20.0
-    while high - low > 1e-10:
-        q = (low + high) / 2
-        reached = float(weights @ (below - _each(_NORMAL.cdf, z - q)) ** (k - 1))
-        low, high = (q, high) if reached < level else (low, q)
-    return (low + high) / 2
 
 
 @dataclass(frozen=True)

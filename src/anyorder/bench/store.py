@@ -40,7 +40,7 @@ CREATE TABLE runs (
     seed INTEGER NOT NULL, budget INTEGER NOT NULL, grid TEXT NOT NULL,
     status TEXT NOT NULL DEFAULT 'waiting', reason TEXT, tries INTEGER NOT NULL DEFAULT 0,
     owner TEXT, beat REAL, started REAL, seconds REAL, evaluations INTEGER, best REAL, point TEXT,
-    curve BLOB, configuration TEXT, versions TEXT);
+    curve BLOB, configuration TEXT, versions TEXT, asked INTEGER NOT NULL DEFAULT 1);
 CREATE INDEX by_status ON runs (status);
 CREATE INDEX by_cell ON runs (distribution, algorithm);
 """
@@ -148,7 +148,10 @@ class Store:
     # --- what there is to do --------------------------------------------------------------------
 
     def ask_for(self, name: str, specs: Iterable[Spec], retry_failed: bool = False) -> None:
-        """Put down runs; those that are there stay as they are, and take the new labels."""
+        """Put down runs; those that are there stay as they are, and take the new labels.
+
+        What was asked for before, and is not now, stays in the file and is not in the results.
+        """
         listed = list(specs)
         order = {
             "name": name,
@@ -156,10 +159,11 @@ class Store:
             "distributions": list(dict.fromkeys(spec.distribution for spec in listed)),
         }
         with self._writing():
+            self._database.execute("UPDATE runs SET asked=0")
             self._database.executemany(
                 "INSERT INTO runs (key, algorithm, method, distribution, problem, instance, seed, "
                 "budget, grid) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (key) DO UPDATE SET "
-                "algorithm=excluded.algorithm, distribution=excluded.distribution",
+                "algorithm=excluded.algorithm, distribution=excluded.distribution, asked=1",
                 [(s.key, s.algorithm, s.method, s.distribution, s.problem, s.instance, s.seed,
                   s.budget, json.dumps(s.grid)) for s in listed],
             )  # fmt: skip
@@ -345,7 +349,7 @@ class Store:
             }
             rows = self._database.execute(
                 "SELECT distribution, algorithm, instance, seed, grid, seconds, curve FROM runs "
-                "WHERE status='done' ORDER BY instance, seed"
+                "WHERE status='done' AND asked ORDER BY instance, seed"
             ).fetchall()
         grouped: dict[tuple[str, str], list[Any]] = {}
         for distribution, algorithm, *rest in rows:

@@ -33,8 +33,10 @@ from ..candidates import Codes
 from ..config import Config
 from ..failures import FAILED, INFEASIBLE, OK, REJECTED, STATUSES, TIMEOUT
 from ..optimizer import Optimizer
+from .processes import Processes
+from .rules import Rules
 from .study import Answer, Row, Study
-from .workers import Done, Evaluator, Inline, Measured, OnExecutor, Outcome, Processes
+from .workers import Done, Evaluator, Inline, Measured, OnExecutor, Outcome
 
 logger = logging.getLogger("anyorder")
 
@@ -45,28 +47,6 @@ _TWIN_GENERATIONS = 3
 _LONGEST_REASON = 500  # characters that are kept of what went wrong
 # A state is kept every so many seconds, and so seldom that it costs at most a twentieth.
 _KEEP_EVERY, _KEEP_SHARE = 2.0, 0.05
-
-
-@dataclass(frozen=True)
-class Rules:
-    """How to evaluate and when to stop: see `maximize`, whose checked arguments these are."""
-
-    budget: int
-    vectorized: bool = False
-    executor: Any = None
-    workers: int | None = None
-    asynchronous: bool = False
-    timeout: float | None = None
-    retries: int = 0
-    on_failure: str = "raise"
-    constraint: Callable[[Any], Any] | None = None
-    cache: bool = True
-    deterministic: bool = True
-    target: float | None = None
-    max_seconds: float | None = None
-    patience: int | None = None
-    stop_collapsed: bool = False
-    callback: Callable[[Optimizer], Any] | None = None
 
 
 @dataclass
@@ -110,6 +90,7 @@ class Driver:
         self._kept, self._keep_cost = time.monotonic(), 0.0
         self._training = self._evaluating = 0.0  # seconds: of one training, of one evaluation
         self._generation = optimizer.generation
+        optimizer._stays_collapsed = rules.stop_collapsed
         self._interrupts = 0
         self._error: Exception | None = None
         self.paid, self.failed, self._distinct = study.counts()
@@ -200,7 +181,8 @@ class Driver:
             if answer is not None:
                 self.optimizer._take(self._codes[number][None], np.array([answer.value]))
         if reason == "exhausted":
-            all_known = self._distinct >= self.optimizer.space.size
+            cached = self.rules.cache and self.rules.deterministic  # else points count again
+            all_known = cached and self._distinct >= self.optimizer.space.size
             what = (
                 "all points of the space are known"
                 if all_known

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from ..failures import STATUSES, StudyError
 from ..result import RECORD, columns
 from ..space import Space
-from .study import Packing, _check_version, opened
+from .reading import Packing, check_version, opened
 
 _SELECT = (
     "SELECT number, place, point, value, generation, status, paid, seconds, error FROM candidates"
@@ -116,7 +116,7 @@ def _rescued(file: Path) -> tuple[Space | None, list[Row]]:
             database.text_factory = lambda text: text.decode(errors="replace")
             database.execute("PRAGMA writable_schema=ON")  # reads a file that was cut off, too
             try:
-                _check_version(database, file)
+                check_version(database, file)
                 return _readable_space(database), list(_readable(database))
             except sqlite3.Error as error:
                 raise StudyError(f"study {file}: nothing of it can be read: {error}") from error

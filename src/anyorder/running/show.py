@@ -20,8 +20,8 @@ from ..config import PRESETS, Config
 from ..failures import STATUSES, StudyError
 from ..result import KINDS, kept_policy
 from ..space import Space
+from .reading import Packing, load, opened, read_settings
 from .rescue import write_csv
-from .study import Packing, load, opened, read_settings
 
 _POINT = 256  # letters of a point that text shows
 
@@ -148,13 +148,14 @@ def as_text(now: dict[str, Any], rate: float | None = None) -> str:
     writing = {True: "being written", False: "nobody is writing it", None: "maybe being written"}
     kinds = ", ".join(f"{count} {kind}" for kind, count in now["kinds"].items())
     paid, failures = now["evaluations"], now["failures"]
+    out = "out" if now["being_written"] else "drawn and not evaluated"
     failed = ", ".join(f"{count} {status}" for status, count in failures.items())
     rows = {
         "study": f"{now['study']}, {writing[now['being_written']]}, last "
                  f"{_ago(time.time() - now['last_written'])} ago",
         "problem": f"{now['direction']}; {kinds}; {_size(now['log10_points'])} points",
         "evaluations": f"{paid} of {now['budget']} ({100 * paid / now['budget']:.0f} %), "
-                       f"{now['unanswered']} candidates are out",
+                       f"{now['unanswered']} candidates are {out}",
         "failures": f"{sum(failures.values())} ({failed})" if failures else "none",
         "for nothing": f"{now['cached']} known already, {now['rejected']} rejected",
         "best value": "none yet" if now["best"] is None else f"{now['best_value']}",

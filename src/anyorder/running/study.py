@@ -30,7 +30,7 @@ import logging
 import os
 import sqlite3
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -41,9 +41,18 @@ from .._version import __version__
 from ..failures import OK, StudyError
 from ..result import History
 from ..space import Space
+from .reading import (
+    APPLICATION,
+    VERSION,
+    Packing,
+    check_version,
+    clear,
+    is_study,
+    read_history,
+    read_settings,
+    read_state,
+)
 
-FORMAT, VERSION = "anyorder-study", 1
-_APPLICATION = 0x616E796F  # "anyo", in the file's header
 _SYNC_EVERY = 1.0  # seconds: what a power cut may cost
 _MAY_DIFFER = ("engine", "budget")
 _LARGEST_STATE = 900_000_000  # bytes: SQLite's limit is 1e9
@@ -92,29 +101,6 @@ class Answer(NamedTuple):
     error: str | None = None
 
 
-class Packing:
-    """Points as bytes: bits where all variables are binary, else the smallest integers that do."""
-
-    def __init__(self, space: Space) -> None:
-        most = int(space.cardinalities.max())
-        self._n, self._bits = len(space), most <= 2
-        self._type = np.dtype(np.uint8 if most <= 256 else "<u2" if most <= 65536 else "<u4")
-
-    def pack(self, codes: npt.NDArray[Any]) -> list[bytes]:
-        """One entry for each row."""
-        if self._bits:
-            return [row.tobytes() for row in np.packbits(codes.astype(np.uint8), axis=1)]
-        return [row.tobytes() for row in codes.astype(self._type)]
-
-    def unpack(self, points: Iterable[bytes]) -> npt.NDArray[np.int32]:
-        """The codes, a row for each."""
-        joined = b"".join(points)
-        if self._bits:
-            rows = np.frombuffer(joined, np.uint8).reshape(-1, (self._n + 7) // 8)
-            return np.unpackbits(rows, axis=1, count=self._n).astype(np.int32)
-        return np.frombuffer(joined, self._type).reshape(-1, self._n).astype(np.int32)
-
-
 class Study:
     """A study that is being written. One process writes, any number read.
 
@@ -148,17 +134,17 @@ class Study:
         else:
             if not self.path.parent.is_dir():
                 raise StudyError(f"study {self.path}: there is no such folder")
-            _is_study(self.path)  # refuse before anything is written beside it
+            is_study(self.path)  # refuse before anything is written beside it
             self._owner = _claim(self.path)
             try:
-                with _clear(self.path):
+                with clear(self.path):
                     self._database = _connect(self.path)
                     self.fresh = _is_empty(self._database)
             except BaseException:
                 self._release()
                 raise
         try:
-            with _clear(self.path):
+            with clear(self.path):
                 self._begin(settings, seed_given)
         except BaseException:
             self.close()
@@ -173,7 +159,7 @@ class Study:
         if self.fresh:
             for statement in _TABLES.split(";"):
                 database.execute(statement)
-            database.execute(f"PRAGMA application_id={_APPLICATION}")
+            database.execute(f"PRAGMA application_id={APPLICATION}")
             database.execute(f"PRAGMA user_version={VERSION}")
             self.settings = {"library": __version__, **settings}
         else:
@@ -188,18 +174,21 @@ class Study:
             had = self.settings.get(name)
             if value == had or name in _MAY_DIFFER or (name == "seed" and not seed_given):
                 continue
+            if isinstance(had, dict) and isinstance(value, dict):  # only what differs
+                keys = [key for key in {**had, **value} if had.get(key) != value.get(key)]
+                had, value = ({key: side.get(key) for key in keys} for side in (had, value))
             raise ValueError(
                 f"study {self.path} was begun with {name} {_short(had)}, this call has "
                 f"{_short(value)}: give the same, or another file"
             )
-        self.settings["budget"] = settings["budget"]
+        self.settings["budget"] = max(settings["budget"], self.settings["budget"])
 
     # --- writing --------------------------------------------------------------------------------
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[None]:
         """A transaction: on the disk, or at least in the system's hands, when it ends."""
-        with _clear(self.path):
+        with clear(self.path):
             due = self.path is not None and time.monotonic() - self._synced > _SYNC_EVERY
             if due:
                 self._database.execute("PRAGMA synchronous=FULL")
@@ -264,7 +253,7 @@ class Study:
     # --- reading --------------------------------------------------------------------------------
 
     def _read(self, query: str, parameters: tuple[Any, ...] = ()) -> list[Any]:
-        with _clear(self.path):
+        with clear(self.path):
             return self._database.execute(query, parameters).fetchall()
 
     def find(self, point: bytes, before: int) -> tuple[int, float] | None:
@@ -313,18 +302,18 @@ class Study:
 
     def counters(self) -> dict[str, int]:
         """The loop's counters as they were with the last state kept; empty before any."""
-        with _clear(self.path):
+        with clear(self.path):
             rows = self._read("SELECT counters FROM state")
             return dict(json.loads(rows[0][0])) if rows else {}
 
     def state(self) -> tuple[dict[str, npt.NDArray[Any]], int, int] | None:
         """The last state kept, after how many candidates and how many answers."""
-        with _clear(self.path):
+        with clear(self.path):
             return read_state(self._database, self.path)
 
     def history(self, restarts: tuple[int, ...]) -> History:
         """All answers so far."""
-        with _clear(self.path):
+        with clear(self.path):
             return read_history(self._database, self.space, self.settings["direction"], restarts)
 
     def close(self) -> None:
@@ -347,91 +336,6 @@ class Study:
         self.close()
 
 
-# --- reading only -------------------------------------------------------------------------------
-
-
-@contextlib.contextmanager
-def opened(path: str | os.PathLike[str]) -> Iterator[sqlite3.Connection]:
-    """A study to read, while it is being written or not; nothing in it is changed."""
-    file = Path(path).absolute()
-    if not _is_study(file):
-        raise StudyError(f"there is no study {file}")
-    with _clear(file):
-        # Only who may write can clear away what sharing with a writer leaves beside the file; where
-        # nobody can, there is no writer.
-        writable = os.access(file.parent, os.W_OK) and os.access(file, os.W_OK)
-        mode = "mode=rw" if writable else "immutable=1"
-        database = sqlite3.connect(f"{file.as_uri()}?{mode}", uri=True, isolation_level=None)
-        try:
-            database.execute("PRAGMA query_only=ON")
-            _check_version(database, file)
-            yield database
-        finally:
-            database.close()
-
-
-def load(path: str | os.PathLike[str]) -> History:
-    """The history of a study."""
-    with opened(path) as database:
-        settings = read_settings(database)
-        space = Space.from_dict(settings["space"])
-        return read_history(database, space, settings["direction"], read_restarts(database))
-
-
-def read_restarts(database: sqlite3.Connection) -> tuple[int, ...]:
-    """After how many answers the policy was started afresh, each time."""
-    return tuple(told for (told,) in database.execute("SELECT told FROM restarts ORDER BY told"))
-
-
-def read_settings(database: sqlite3.Connection) -> dict[str, Any]:
-    """What a study was begun with."""
-    return {
-        name: json.loads(value)
-        for name, value in database.execute("SELECT name, value FROM settings")
-    }
-
-
-def read_state(
-    database: sqlite3.Connection, path: Path | None
-) -> tuple[dict[str, npt.NDArray[Any]], int, int] | None:
-    """The last state kept, after how many candidates and how many answers."""
-    row = database.execute("SELECT arrays, drawn, told FROM state").fetchone()
-    if row is None:
-        return None
-    try:
-        with np.load(io.BytesIO(row[0]), allow_pickle=False) as arrays:
-            return dict(arrays), row[1], row[2]
-    except Exception as error:  # zipfile, zlib and NumPy each have their own
-        raise StudyError(f"study {path}: its state is damaged: {error}") from error
-
-
-def read_history(
-    database: sqlite3.Connection, space: Space, direction: str, restarts: tuple[int, ...]
-) -> History:
-    """All answers of a study, in the order they were told."""
-    packing = Packing(space)
-    rows = database.execute(
-        "SELECT point, value, generation, status, paid, seconds, error FROM candidates "
-        "WHERE status IS NOT NULL ORDER BY place"
-    )
-    kept: list[tuple[Any, ...]] = rows.fetchall()
-    points, values, generations, statuses, paid, seconds, errors = (
-        zip(*kept, strict=True) if kept else ((),) * 7
-    )
-    return History(
-        space=space,
-        maximized=direction == "maximize",
-        values=np.array(values, np.float64),  # None becomes NaN
-        codes=packing.unpack(points),
-        generations=np.array(generations, np.int64),
-        restarts=restarts,
-        statuses=np.array(statuses, np.uint8),
-        cached=~np.array(paid, np.bool_),
-        seconds=np.array(seconds, np.float64),
-        errors={k: text for k, text in enumerate(errors) if text is not None},
-    )
-
-
 def _short(value: Any) -> str:
     text = json.dumps(value)
     return text if len(text) <= 200 else f"{text[:200]}..."
@@ -440,45 +344,12 @@ def _short(value: Any) -> str:
 # --- the file -----------------------------------------------------------------------------------
 
 
-@contextlib.contextmanager
-def _clear(path: Path | None) -> Iterator[None]:
-    """Turns what SQLite says into what the user needs to know."""
-    try:
-        yield
-    except (sqlite3.Error, json.JSONDecodeError, UnicodeDecodeError) as error:
-        text = str(error)
-        hint = ""
-        if "full" in text or "disk I/O" in text:
-            hint = "; what was written before is safe: make room, and the same call goes on"
-        elif "readonly" in text or "read-only" in text:
-            hint = "; the file or its folder cannot be written"
-        elif any(word in text for word in ("malformed", "not a database", "no such", "decode")):
-            hint = "; the file is damaged: `anyorder show --csv` saves what can still be read"
-        raise StudyError(f"study {path}: {text}{hint}") from error
-
-
-def _is_study(path: Path) -> bool:
-    """Whether there is a study; a file of another kind is refused."""
-    try:
-        with path.open("rb") as file:
-            head = file.read(100)
-    except FileNotFoundError:
-        return False
-    except OSError as error:
-        raise StudyError(f"study {path}: {error.strerror}") from error
-    if not head:  # made, and nothing written yet
-        return False
-    if not head.startswith(b"SQLite format 3\0"):
-        raise StudyError(f"{path} is not a study of anyorder, and is left as it is")
-    return True
-
-
 def _connect(path: Path) -> sqlite3.Connection:
     database = sqlite3.connect(path, isolation_level=None, timeout=60.0)
     try:
         database.execute("PRAGMA synchronous=NORMAL")
         if not _is_empty(database):
-            _check_version(database, path)
+            check_version(database, path)
     except BaseException:
         database.close()
         raise
@@ -490,18 +361,6 @@ def _is_empty(database: sqlite3.Connection) -> bool:
     (application,) = database.execute("PRAGMA application_id").fetchone()
     (tables,) = database.execute("SELECT count(*) FROM sqlite_master").fetchone()
     return not application and not tables
-
-
-def _check_version(database: sqlite3.Connection, path: Path) -> None:
-    (application,) = database.execute("PRAGMA application_id").fetchone()
-    (version,) = database.execute("PRAGMA user_version").fetchone()
-    if application != _APPLICATION:
-        raise StudyError(f"{path} is not a study of anyorder, and is left as it is")
-    if version != VERSION:
-        raise StudyError(
-            f"study {path} has format {version}; this is anyorder {__version__}, which reads "
-            f"format {VERSION}"
-        )
 
 
 def _owner_file(path: Path) -> Path:
