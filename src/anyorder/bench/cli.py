@@ -240,15 +240,13 @@ def figure(
 @click.argument("folder", type=click.Path(file_okay=False))
 def export(runs: str, algorithms: str | None, distributions: str | None, folder: str) -> None:
     """Write the runs to an empty FOLDER in the format of IOHprofiler."""
-    from .. import problems
     from . import ioh_export
     from .store import Store
 
     with one_line():
         found = _results(runs, algorithms, distributions)
         with Store(runs, existing=True) as store:
-            named = store.problems()
-        dimensions = {d: len(problems.get(named[d]).space) for d in found.distributions}
+            dimensions = store.dimensions()
         ioh_export.export(found, folder, dimensions)
 
 

@@ -319,14 +319,13 @@ class Store:
                 "GROUP BY 1, 2, 3 ORDER BY 4 DESC LIMIT ?", (limit,),
             ).fetchall()  # fmt: skip
 
-    def problems(self) -> dict[str, str]:
-        """A problem of each distribution."""
+    def dimensions(self) -> dict[str, int]:
+        """How many variables the problems of each distribution have, of which a run is done."""
         with self._clear():
-            return dict(
-                self._database.execute(
-                    "SELECT distribution, min(problem) FROM runs GROUP BY distribution"
-                ).fetchall()
-            )
+            rows = self._database.execute(
+                "SELECT distribution, min(point) FROM runs WHERE status='done' GROUP BY 1"
+            ).fetchall()
+        return {distribution: len(json.loads(point)) for distribution, point in rows}
 
     def versions(self) -> dict[str, str]:
         """The versions that the runs which are done were made with; several: all of them."""
