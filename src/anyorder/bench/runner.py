@@ -227,6 +227,11 @@ def _evaluator(
     except ImportError:
         raise ImportError("a scheduler wants Dask: pip install 'anyorder[dask]'") from None
     with distributed.Client(scheduler, timeout="30s") as client:
+        threads = client.nthreads().values()
+        if not threads:
+            raise RuntimeError(f"the scheduler {scheduler} has no workers")
+        if max(threads) > 1:
+            logger.warning("a worker does one run at a time: start them with --nthreads 1")
         executor = OnExecutor(f, done, client, len(threads))
         try:
             yield executor
