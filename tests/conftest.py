@@ -6,6 +6,7 @@ import dataclasses
 import functools
 import os
 import re
+import signal
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -161,3 +162,8 @@ def assert_as_good_as_float32(got: Any, exact: Any, plain: Any, allowance: float
 def refused(kind: type[Exception], *words: str) -> Any:
     """Expect an error whose message holds every word, in order."""
     return pytest.raises(kind, match=".*".join(map(re.escape, words)))
+
+
+def hears_ctrl_c() -> None:
+    """For `preexec_fn`: what runs in the background of a shell would ignore SIGINT."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)

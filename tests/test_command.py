@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from conftest import hears_ctrl_c
 
 import anyorder as ao
 from anyorder.cli import main
@@ -514,7 +515,7 @@ def test_ctrl_c_waits_for_what_runs_and_twice_does_not(
     )
     command = [sys.executable, "-m", "anyorder", "run", str(problem)]
     with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=hears_ctrl_c
     ) as process:
         try:
             while not (mark.exists() and mark.read_text()):

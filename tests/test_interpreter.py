@@ -13,13 +13,13 @@ import pytest
 
 TESTS = Path(__file__).parent
 # of `test_engines.py`; each is half a second to three
+FEW = ("(s,d), an order a population", "known graph", "4 layers", "half the weights, dropout")
 STEPS = (
-    "(d,p)", "(s,d), an order a population", "dropout, -1", "known graph", "univariate",
-    "4 layers", "frozen output", "Bernoulli KL", "half the weights, dropout",
+    *FEW, "(d,p)", "dropout, -1", "univariate", "frozen output", "Bernoulli KL",
     "constants at the ends",
 )  # fmt: skip
 # of `test_cuda.py`: a run of the device's driver takes the interpreter ten seconds
-CHOSEN = "not (is_maximize or twice or host or chunks) or nkd and restarts or nk: and curriculum"
+CHOSEN = "not (is_maximize or twice or host or chunks) or nkd and restarts"
 
 
 def interpreted(*arguments: str) -> None:
@@ -36,6 +36,11 @@ pytestmark = pytest.mark.skipif(
 
 
 def test_steps():
+    interpreted(*(f"{TESTS}/test_engines.py::test_one_step[cuda-{step}]" for step in FEW))
+
+
+@pytest.mark.slow
+def test_more_steps():
     interpreted(*(f"{TESTS}/test_engines.py::test_one_step[cuda-{step}]" for step in STEPS))
 
 

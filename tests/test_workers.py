@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from conftest import hears_ctrl_c
 
 import anyorder as ao
 from anyorder import failures
@@ -673,6 +674,7 @@ class Child:
         self.process = subprocess.Popen(
             [sys.executable, str(script), json.dumps([budget, options])], env=os.environ | env,
             start_new_session=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            preexec_fn=hears_ctrl_c,
         )  # fmt: skip
 
     def signal(self, number: int) -> None:
