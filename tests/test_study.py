@@ -374,7 +374,7 @@ def ends(log: Path) -> list[str]:
 @pytest.mark.parametrize("kills", [4, pytest.param(100, marks=pytest.mark.slow)])
 def test_kill_9(tmp_path: Path, asynchronous: bool, kills: int) -> None:
     """At moments that are drawn: from while it starts to deep in the run."""
-    budget, workers, nap = min(20 + 8 * kills, 250), 4, 0.02  # of 256 points
+    budget, workers, nap = min(20 + 8 * kills, 200), 4, 0.02  # of 256 points
     rng, known = random.Random(0), dict[str, int]()
 
     def check() -> None:
