@@ -93,13 +93,18 @@ def solve(
         click.echo(json.dumps(_as_json(chosen.name, preset, result), allow_nan=False))
     else:
         click.echo(_as_text(chosen, preset, result))
-    if plot is not None:  # after the result is out: a figure that fails must not cost it
+    _draw(result, plot)
+    if result.stop_reason == "interrupted":
+        sys.exit(130)
+
+
+def _draw(result: Result | Comparison, plot: str | None) -> None:
+    """Draw what is out already: a figure that fails must not cost the result."""
+    if plot is not None:
         try:
             result.plot(plot)
         except (ValueError, ImportError, OSError) as error:
             raise click.ClickException(f"--plot {plot}: {error}") from error
-    if result.stop_reason == "interrupted":
-        sys.exit(130)
 
 
 def _solve_otherwise(
@@ -133,8 +138,7 @@ def _solve_otherwise(
             shown = f"{value:.6g}" if key == "best value" else value
             shown = _digits(problem.space, value) if key == "best" else shown
             click.echo(f"{key:<{width}}  {shown}")
-    if plot is not None:
-        Comparison(problem.name, (name,), best[None, None], (trace.seconds,)).plot(plot)
+    _draw(Comparison(problem.name, (name,), best[None, None], (trace.seconds,)), plot)
 
 
 @main.command("run")
@@ -180,11 +184,7 @@ def run_file(
         click.echo(json.dumps(_run_as_json(file, job, result), allow_nan=False))
     else:
         click.echo(_run_as_text(file, job, result))
-    if plot is not None:
-        try:
-            result.plot(plot)
-        except (ValueError, ImportError, OSError) as error:
-            raise click.ClickException(f"--plot {plot}: {error}") from error
+    _draw(result, plot)
     if result.stop_reason == "interrupted":
         sys.exit(130)
 
@@ -264,11 +264,7 @@ def compare_command(
             click.echo(f"{row['algorithm']:<32}{row['mean']:>12.6g}{row['sd']:>12.3g}"
                        f"{row['rank']:>6}{p:>10}{row['seconds']:>9.2f}")  # fmt: skip
         click.echo("p: Mann-Whitney, two-sided, against rank 1")
-    if plot is not None:
-        try:
-            result.plot(plot)
-        except (ValueError, ImportError, OSError) as error:
-            raise click.ClickException(f"--plot {plot}: {error}") from error
+    _draw(result, plot)
 
 
 @main.command("problems")
