@@ -253,6 +253,11 @@ def export(runs: str, algorithms: str | None, distributions: str | None, folder:
 @click.command()
 @click.argument("items", nargs=-1)
 @click.option("--rows", help="Only these distributions, separated by commas: QUBO 64 0,NK 64 4.")
+@click.option(
+    "--methods",
+    help="Only these labels, separated by commas; the tables also have PBIL, "
+    "MIMIC, BOA, (1+1) EA, hill climbing, and best other (through Nevergrad).",
+)
 @click.option("--runs", type=int, default=10, show_default=True, help="On each instance.")
 @click.option("--instances", type=int, default=10, show_default=True, help="Of each distribution.")
 @click.option("--out", type=click.Path(dir_okay=False), default="reproduce.db", show_default=True,
@@ -262,8 +267,8 @@ def export(runs: str, algorithms: str | None, distributions: str | None, folder:
 @click.option("--csv", "as_csv", is_flag=True, help="Print as CSV.")
 @_where_to_run
 def reproduce(
-    items: tuple[str, ...], rows: str | None, runs: int, instances: int, out: str,
-    figures: str | None, as_csv: bool, workers: int, scheduler: str | None, engine: str,
+    items: tuple[str, ...], rows: str | None, methods: str | None, runs: int, instances: int,
+    out: str, figures: str | None, as_csv: bool, workers: int, scheduler: str | None, engine: str,
 ) -> None:  # fmt: skip
     """Run tables and figures of the paper again; without ITEMS, list them."""
     from . import reproduce as paper
@@ -275,9 +280,11 @@ def reproduce(
             note = f" (not yet there: {item.missing})" if item.missing else ""
             click.echo(f"{name:<{width}}  {item.title}{note}")
         return
-    chosen = None if rows is None else tuple(row.strip() for row in rows.split(","))
     with one_line():
-        campaigns = {name: paper.campaign(name, chosen, instances, runs) for name in items}
+        campaigns = {
+            name: paper.campaign(name, _listed(rows), instances, runs, _listed(methods))
+            for name in items
+        }
         for name, campaign in campaigns.items():
             _do(campaign, out, workers, scheduler, engine)
             with Store(out) as store:
@@ -287,6 +294,10 @@ def reproduce(
             if figures is not None:
                 for path in paper.figures(name, results, Path(figures), engine):
                     click.echo(str(path), err=True)
+
+
+def _listed(text: str | None) -> tuple[str, ...] | None:
+    return None if text is None else tuple(part.strip() for part in text.split(","))
 
 
 def _set(head: tuple[str, ...], lines: list[dict[str, str]], as_csv: bool) -> str:

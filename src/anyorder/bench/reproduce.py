@@ -33,6 +33,8 @@ ROWS = {
     for k in ks
 } | {"NAS-Bench-101": "nasbench"}
 
+RIVAL = "nevergrad:the best other"
+
 _QUBO, _NK = "QUBO 128 5", "NK 128 4"
 _ORDERS = {
     "(d,d)": "generation_order=fixed+training_order=fixed",
@@ -54,6 +56,9 @@ class Item:
         Its distributions, names of `ROWS`.
     methods
         Label and algorithm of what is run.
+    rivals
+        The same of what is run if it is asked for. `RIVAL` stands for the best other algorithm of
+        a row, by the paper.
     budget, mark
         Evaluations of a run, and where the table reads the curves.
     printed
@@ -67,6 +72,7 @@ class Item:
     title: str
     rows: tuple[str, ...] = ()
     methods: Mapping[str, str] = field(default_factory=dict)
+    rivals: Mapping[str, str] = field(default_factory=dict)
     budget: int = 10_000
     mark: int = 10_000
     printed: tuple[str, Mapping[str, str]] | None = None
@@ -82,23 +88,34 @@ def _ours(**variants: str) -> dict[str, str]:
 
 _TABLE_ROWS = tuple(name for name in ROWS if name != "NAS-Bench-101")
 _READINGS = {"authors": "anyorder:authors", "text": "anyorder:text"}
-_BOTH = {"authors": "sigma_sigma", "text": "sigma_sigma"}
+_RIVALS = {
+    "PBIL": "baseline:pbil",
+    "MIMIC": "baseline:mimic",
+    "BOA": "baseline:boa",
+    "(1+1) EA": "baseline:one-plus-one",
+    "hill climbing": "baseline:hill-climber",
+    "best other": RIVAL,
+}
+_PRINTED = {
+    "authors": "sigma_sigma", "text": "sigma_sigma", "PBIL": "PBIL", "MIMIC": "MIMIC", "BOA": "BOA",
+    "best other": "best_other",
+}  # fmt: skip
 _DROPS = (0.0, 0.25, 0.5, 0.75)
 
 ITEMS: dict[str, Item] = {
     "table-10000": Item(
-        "scores after 10,000 evaluations, all distributions", _TABLE_ROWS, _READINGS,
-        printed=("global_10000", _BOTH),
+        "scores after 10,000 evaluations, all distributions", _TABLE_ROWS, _READINGS, _RIVALS,
+        printed=("global_10000", _PRINTED),
     ),
     "table-1000": Item(
-        "scores after 1,000 evaluations, all distributions", _TABLE_ROWS, _READINGS, 10_000, 1_000,
-        printed=("global_1000", _BOTH),
+        "scores after 1,000 evaluations, all distributions", _TABLE_ROWS, _READINGS, _RIVALS,
+        mark=1_000, printed=("global_1000", _PRINTED),
     ),
     "table-fast": Item(
         "the curriculum for small budgets, scores after 1,000 evaluations", _TABLE_ROWS,
         {"fast": "anyorder:authors+population=5+epochs=100+drop_generation=1.0+drop_training=1.0"
                  "+drop_decay=0.999"},
-        1_000, 1_000, printed=("fast_1000", {"fast": "fast_sigma_sigma"}),
+        budget=1_000, mark=1_000, printed=("fast_1000", {"fast": "fast_sigma_sigma"}),
     ),
     "table-critic": Item("with a critic", missing="the critic is not built yet"),
     "table-shared": Item("shared parameters", missing="shared parameters are not built yet"),
@@ -163,23 +180,42 @@ ITEMS: dict[str, Item] = {
 
 
 def campaign(
-    name: str, rows: tuple[str, ...] | None = None, instances: int = 10, runs: int = 10
+    name: str,
+    rows: tuple[str, ...] | None = None,
+    instances: int = 10,
+    runs: int = 10,
+    methods: tuple[str, ...] | None = None,
 ) -> Campaign:
-    """The runs behind an item; `rows` are some of its distributions, None: all of them."""
+    """The runs behind an item.
+
+    `rows` are some of its distributions, None: all of them; `methods` some of its labels, those of
+    rivals included, None: all but those.
+    """
     item = find(name)
     if item.missing is not None:
         raise ValueError(f"{name}: {item.missing}")
-    for row in rows or ():
-        if row not in item.rows:
-            raise ValueError(f"{row!r} is not in {name}, expected one of {', '.join(item.rows)}")
-    made = [_distribution(row, instances, runs, item.budget) for row in rows or item.rows]
+    known = {**item.methods, **item.rivals}
+    for asked, there in ((rows, item.rows), (methods, known)):
+        for one in asked or ():
+            if one not in there:
+                raise ValueError(f"{one!r} is not in {name}, expected one of {', '.join(there)}")
     specs = [
         spec
-        for found in made
-        for label, method in item.methods.items()
-        for spec in found.specs(label, method)
+        for row in rows or item.rows
+        for label in methods or item.methods
+        for spec in _distribution(row, instances, runs, item.budget).specs(
+            label, _method(item, known[label], row)
+        )
     ]
     return Campaign(name, tuple(specs), None, None)
+
+
+def _method(item: Item, method: str, row: str) -> str:
+    if method != RIVAL or item.printed is None:
+        return method
+    (best,) = (line["best_other_name"] for line in _lines(item.printed[0])
+               if _row(line) == row and line["method"] == "best_other")  # fmt: skip
+    return f"nevergrad:{best}"
 
 
 def find(name: str) -> Item:
@@ -198,12 +234,20 @@ def _distribution(row: str, instances: int, runs: int, budget: int) -> Distribut
 
 def printed(table: str) -> dict[tuple[str, str], float]:
     """What the paper prints: the score of each row and method."""
-    file = resources.files(__package__) / "paper" / f"{table}.csv"
     return {
-        (f"{line['problem']} {line['n']} {line['k']}", line["method"]): float(line["score"])
-        for line in csv.DictReader(file.read_text("utf-8").splitlines())
+        (_row(line), line["method"]): float(line["score"])
+        for line in _lines(table)
         if line["score"]
     }
+
+
+def _lines(table: str) -> list[dict[str, str]]:
+    file = resources.files(__package__) / "paper" / f"{table}.csv"
+    return list(csv.DictReader(file.read_text("utf-8").splitlines()))
+
+
+def _row(line: Mapping[str, str]) -> str:
+    return f"{line['problem']} {line['n']} {line['k']}"
 
 
 def figures(name: str, results: Results, folder: Path, engine: str = "auto") -> list[Path]:
