@@ -301,8 +301,8 @@ def test_an_item_from_end_to_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     """A small one, twice in one file of runs: the second time under other labels."""
     table = ("global_1000", {"r": "sigma_sigma"})
     small = Item("s", ("QUBO 64 0", "NK 64 1"), {"r": "baseline:random", "l": "baseline:rls"},
-                 60, 20, table)  # fmt: skip
-    other = Item("o", ("NK 64 1",), {"random": "baseline:random"}, 60, 60)
+                 budget=60, mark=20, printed=table)  # fmt: skip
+    other = Item("o", ("NK 64 1",), {"random": "baseline:random"}, budget=60, mark=60)
     for name, item in {"small": small, "other": other}.items():
         monkeypatch.setitem(ITEMS, name, item)
         monkeypatch.setattr(
