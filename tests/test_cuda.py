@@ -12,6 +12,7 @@ from functools import partial
 import numpy as np
 import pytest
 from conftest import case, refused, rms, stored
+from test_engines import check_step
 
 import anyorder as ao
 from anyorder import policy
@@ -34,9 +35,11 @@ SMALL = ao.PRESETS["default"].replace(epochs=2)
     ("settings", "expected"),
     [
         ({"cards": (2,), "hidden": (20,)}, ("registers",)),
-        ({"cards": (2,), "hidden": (23,)}, ("registers",)),
-        ({"cards": (2,), "hidden": (24,)}, ("memory",)),
+        ({"cards": (2,), "hidden": (24,)}, ("registers",)),
+        ({"cards": (2,), "hidden": (25,)}, ("memory",)),
         ({"cards": (2,), "hidden": (20, 20)}, ("memory",)),
+        ({"cards": (2,), "hidden": (20, 20), "layer_rates": (1, 0, 1)}, ("registers",)),
+        ({"cards": (2,), "hidden": (20, 33), "layer_rates": (1, 0, 1)}, ("memory",)),
         ({"cards": (2,), "hidden": ()}, ("memory",)),
         ({"cards": (2,), "network": "univariate"}, ("memory",)),
         ({"cards": (2,), "masked_input": -1.0}, ("registers",)),
@@ -46,13 +49,30 @@ SMALL = ao.PRESETS["default"].replace(epochs=2)
         ({"cards": (2,), "batch": 32}, ("registers",)),
         ({"cards": (2,), "batch": 33}, ("memory",)),
         ({"cards": (2, 3, 8, 9, 1)}, ("registers", "registers", "registers", "memory")),
-        ({"cards": (2,), "n": 512}, ("registers",)),
-        ({"cards": (2,), "n": 513}, ("memory",)),
+        ({"cards": (2,), "n": 768}, ("registers",)),
+        ({"cards": (2,), "n": 769}, ("memory",)),
+        ({"cards": (2,), "n": 512, "hidden": (21,)}, ("registers",)),
+        ({"cards": (2,), "n": 513, "hidden": (21,)}, ("memory",)),
     ],
 )
 def test_which_path(settings, expected):
     variant = case(**settings)
     assert variant.engine("cuda").path(variant.batch) == expected
+
+
+@pytest.mark.parametrize(
+    ("inputs", "hidden"),
+    [(20, (20,)), (60, (20,)), (120, (20,)), (180, (20,)), (250, (20,)), (370, (20,)),
+     (500, (20,)), (750, (20,)), (120, (24,)), (250, (24,)), (500, (24,)), (60, (20, 20)),
+     (250, (17, 32)), (370, (20, 20)), (250, (21, 5))],
+)  # fmt: skip
+def test_every_tiling(inputs, hidden):
+    """A variable of many values, which is trained in memory, gives two others so many inputs."""
+    rates = (1.0, 0.0, 1.0) if len(hidden) == 2 else None
+    variant = case(n=3, cards=(inputs - 4, 2, 3), hidden=hidden, layer_rates=rates, runs=2)
+    path = variant.engine("cuda").path(variant.batch)
+    assert path == ("registers", "registers", "memory")
+    check_step(variant, "cuda")
 
 
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"

@@ -3,7 +3,7 @@
     common.py  arithmetic, the random stream, eq. (8) at the outputs
     small.py   fresh parameters, training orders; ranks, incumbents and restarts for many runs
     sample.py  candidates, in one kernel
-    train.py   all epochs with the parameters in registers: up to 23 units and 512 inputs
+    train.py   all epochs with the parameters in registers: up to 24 units and 768 inputs
     stream.py  the same for any network, with the parameters in memory
 
 `CudaEngine` below has the protocol's verbs on NumPy arrays, and under each a method on tensors that
@@ -30,10 +30,25 @@ Tensor = Any
 
 _PARAMETERS_AT_ONCE = 1024  # of a program that draws fresh ones
 _KEYS_AT_ONCE = 32  # of a program that ranks them
-_SAMPLE_TILE = 4096  # weights that a sampling program reads at once,
-_AHEAD = 16384  # or up to which it reads a whole network before it needs it
+# Weights that a sampling program reads at once. A whole network that is no larger is read before it
+# is needed, one up to the second number when it is: that leaves room for more programs.
+_SAMPLE_TILE, _WHOLE = 4096, 32768
 _MOST_INPUTS = 8192
 _MOST_VALUES = 8  # of a variable whose network is trained in registers
+# How `train.py` cuts a first layer into tiles: warps, lots of a warp, inputs of a lot, lots that
+# share a tile; and the most units. Of what fits into the registers, the fastest.
+_TILES = {
+    (1, 2, 16, 2): train.MOST_UNITS,
+    (1, 4, 16, 4): train.MOST_FOLDED,
+    (2, 2, 16, 2): train.MOST_UNITS,
+    (2, 4, 16, 4): train.MOST_FOLDED,
+    (4, 2, 16, 2): train.MOST_UNITS,
+    (4, 3, 16, 4): train.MOST_FOLDED,
+    (4, 2, 32, 2): train.MOST_UNITS,
+    (8, 3, 16, 4): train.MOST_FOLDED,
+    (8, 2, 32, 2): train.MOST_UNITS,
+    (8, 3, 32, 4): train.MOST_FOLDED,
+}
 _ORDERS = {"random": small.RANDOM, "generation": small.AGAIN, "fixed": small.FIXED}
 
 
@@ -225,16 +240,13 @@ class CudaEngine:
         places = max((group.places for group in self._groups), default=1)
         wide, padded = _power(max(layout.widths[1:], default=1)), max(16, _power(n))
         widest = max(self._inputs, wide if self._depth > 1 else 1, places)
-        ahead = (
-            self._depth == 1
-            and layout.parameters > 0
-            and wide * max(self._inputs, places) <= _AHEAD
-        )
+        size_1 = wide * max(self._inputs, places)
+        whole = self._depth == 1 and layout.parameters > 0 and size_1 <= _WHOLE
         units = max(1, min(wide, _SAMPLE_TILE // widest))
         scratch = torch.empty(size * count * (2 * padded + 2 * wide), device=self.device)
         width = int(layout.widths[1]) if self._depth else 0
         copy = theta
-        if ahead:
+        if whole:
             copy = torch.empty(size * n * layout.features * width, device=self.device)
             small.turned[(n, size)](
                 copy, theta, runs, tables["begins"], n, layout.parameters, F=layout.features,
@@ -249,8 +261,9 @@ class CudaEngine:
             FIXED=config.generation_order == "fixed",
             PER_CANDIDATE=config.order_per == "candidate", GRAPH=layout.graph is not None,
             DROP=drop, DEPTH=self._depth, FP=self._inputs, HP=wide, NP=padded, OP=places,
-            UNITS=units, AHEAD=ahead, BLOCK=max(4, min(_KEYS_AT_ONCE, 4096 // padded)),
-            num_warps=8 if ahead and wide * self._inputs > 2 * _SAMPLE_TILE else 4,
+            UNITS=units, WHOLE=whole, AHEAD=whole and size_1 <= _SAMPLE_TILE,
+            BLOCK=max(4, min(_KEYS_AT_ONCE, 4096 // padded)),
+            num_warps=4 * max(1, size_1 // (2 * _SAMPLE_TILE)) if whole else 4,
         )  # fmt: skip
 
     def orders(
@@ -375,9 +388,8 @@ class CudaEngine:
         layout = self.layout
         hidden = set(layout.hidden_value.tolist())
         fits = (
-            self._depth == 1
-            and int(layout.widths[1]) <= train.MOST_UNITS
-            and 0 < layout.features <= train.MOST_INPUTS
+            self._depth in (1, 2)
+            and layout.features > 0
             and len(hidden) == 1
             and hidden <= {-1.0, 0.0, 1.0}
             and float(layout.rates.max()) <= train.MOST_RATE
@@ -386,12 +398,18 @@ class CudaEngine:
         )
         if not fits:
             return None
-        lot = 16 if self._inputs <= 128 else 32
-        warps = self._inputs // (2 * lot)
-        shape = {"W": warps, "T": lot, "C": max(16, _power(count)), "num_warps": warps}
-        if lot == 16:  # more programs on a multiprocessor at the price of a few spilled registers
-            shape["maxnreg"] = 168
-        return shape
+        frozen = 0
+        if self._depth == 2:
+            if layout.rates[1].any() or layout.widths[2] > train.MOST_FROZEN:
+                return None
+            frozen = int(layout.widths[2])
+        tiles = _tiles(layout.features, int(layout.widths[1]))
+        if tiles is None:
+            return None
+        return {
+            **tiles, "FROZEN": frozen, "C": max(16, _power(count)), "FP": self._inputs,
+            "num_warps": tiles["W"],
+        }  # fmt: skip
 
     def _stream_shape(self, rows: int, group: _Group) -> dict[str, int]:
         widest = max(*self.layout.widths[1:].tolist(), group.places, 16)
@@ -419,6 +437,14 @@ class CudaEngine:
 
     def _put(self, array: npt.NDArray[Any]) -> Tensor:
         return torch.from_numpy(np.ascontiguousarray(array)).to(self.device)
+
+
+def _tiles(inputs: int, units: int) -> dict[str, int] | None:
+    """The smallest of `_TILES` that holds a first layer."""
+    for (warps, lots, size, fold), most_units in _TILES.items():
+        if inputs <= warps * lots * size and units <= most_units:
+            return {"W": warps, "L": lots, "T": size, "FOLD": fold}
+    return None
 
 
 def _host(tensor: Tensor) -> npt.NDArray[Any]:

@@ -85,14 +85,14 @@ def sample(points, probs, scratch, theta, copy, runs, begins, value_start, outpu
            F: tl.constexpr, WIDTH: tl.constexpr, ONE_EACH: tl.constexpr, FIXED: tl.constexpr,
            PER_CANDIDATE: tl.constexpr, GRAPH: tl.constexpr,
            DROP: tl.constexpr, DEPTH: tl.constexpr, FP: tl.constexpr, HP: tl.constexpr,
-           NP: tl.constexpr, OP: tl.constexpr, UNITS: tl.constexpr, AHEAD: tl.constexpr,
-           BLOCK: tl.constexpr):  # fmt: skip
+           NP: tl.constexpr, OP: tl.constexpr, UNITS: tl.constexpr, WHOLE: tl.constexpr,
+           AHEAD: tl.constexpr, BLOCK: tl.constexpr):  # fmt: skip
     """Candidates of every run, and the distributions they were drawn from.
 
     `scratch`, 4-byte words, (candidates, 2 NP + 2 HP): the order, the uniform numbers, and the
     activations of two layers where there is more than one. OP is 1 if all variables are binary.
-    AHEAD: there is one hidden layer, of WIDTH, its weights are in `copy` (`small.turned`), and it
-    is read in one piece, before it is needed.
+    WHOLE: there is one hidden layer, of WIDTH, its weights are in `copy` (`small.turned`), and it
+    is read in one piece; AHEAD: before it is needed.
     ONE_EACH: input f is variable f's, -1 or +1.
     """
     c, r = tl.program_id(0), tl.program_id(1)
@@ -131,8 +131,8 @@ def sample(points, probs, scratch, theta, copy, runs, begins, value_start, outpu
     x = hidden
     o = tl.arange(0, OP)
     parameters = theta + r.to(tl.int64) * P
+    first_layers = copy + r.to(tl.int64) * n * F * WIDTH
     if AHEAD:
-        first_layers = copy + r.to(tl.int64) * n * F * WIDTH
         w_1, b_1, w_2, b_2 = _fetch(
             order, 0, parameters, first_layers, begins, outputs, F, WIDTH, OP, HP, FP
         )
@@ -144,6 +144,10 @@ def sample(points, probs, scratch, theta, copy, runs, begins, value_start, outpu
                 order, tl.minimum(k + 1, n - 1), parameters, first_layers, begins, outputs, F,
                 WIDTH, OP, HP, FP,
             )  # fmt: skip
+        elif WHOLE:
+            w_1, b_1, w_2, b_2 = _fetch(
+                order, k, parameters, first_layers, begins, outputs, F, WIDTH, OP, HP, FP
+            )
         value = tl.zeros((), tl.int32)
         at_values = probs + candidate * V + tl.load(value_start + i)
         if count == 0:
@@ -160,7 +164,7 @@ def sample(points, probs, scratch, theta, copy, runs, begins, value_start, outpu
             out = o - shift
             valid = (out >= 0) & (out < count)
             logits = tl.zeros((OP,), tl.float32)
-            if AHEAD:
+            if WHOLE:
                 a = tanh(tl.sum(w_1 * seen[:, None], 0) + b_1)
                 logits = tl.sum(w_2 * a[None, :], 1) + b_2
             elif DEPTH == 0:

@@ -1,4 +1,4 @@
-"""Step 3 of Algorithm 1 for one hidden layer of at most 23 units and at most 512 inputs.
+"""Step 3 of Algorithm 1 for one trained hidden layer of at most 24 units, in registers.
 
 One program holds the network of one variable of one run, with its moments, in registers through
 all epochs. What makes it fast, and what the code below must not lose:
@@ -11,18 +11,21 @@ three bfloat16 ones up to 2^-24: two and three products with sums in float32 are
 units' result layout. Those registers are what they read as a left factor, so the weights never
 leave their registers on the way into the forward product.
 
-*Folding.* That layout comes in 16 rows, and the default is 20 units. Each warp holds two lots of
-features, A and B: the first 16 units are two tiles, W_A and W_B, and the other 8 one tile, W_M,
-whose upper half of rows reads A and whose lower half reads B. Both products are made for W_M and
-half of each is kept.
+*Folding.* That layout comes in 16 rows, and the default is 20 units. Each warp holds L lots of T
+features. The first 16 units are a tile for every lot; the others share one tile W_M, whose rows
+are cut into FOLD parts, one for each lot: two of 8 units, or four of 4. Products with every lot are
+made for W_M, and of each the lot's part is kept.
 
 *Each warp its features.* The batch index of the products is the warp. Partial sums are exchanged
 once (`_sum_of_warps`, whose `split` makes the compiler spread units and candidates over the
 threads), slopes once.
 
-Units 24 to 31 repeat 16 to 23 all along: their slopes are W_M's lower half. Unit HIDDEN, one past
-the last, has a bias of 20, so that it is 1 exactly and its weight is the output's bias. Outputs are
-a tuple with a vector for each logit: as a third axis they would cost layout changes.
+Units 16 to 31 are the units of W_M, FOLD times over all along: their slopes are what W_M's rows
+need. Outputs are a tuple with a vector for each logit: as a third axis they would cost layout
+changes. Their biases are kept as vectors, too, which are the same in every place.
+
+A second hidden layer that is never trained (the published code has one) goes between the first and
+the outputs, as a matrix in parts of 16 bits as well.
 """
 
 import triton
@@ -53,8 +56,9 @@ _INPUT = tl.constexpr(tl.float32 if INTERPRETED.value else tl.bfloat16)
 # Weights are held times this, so that the lower of their two parts is no subnormal float16.
 _SCALE = tl.constexpr(64.0)
 
-MOST_UNITS = 23
-MOST_INPUTS = 512
+MOST_UNITS = 24
+MOST_FOLDED = 20  # units where four lots share a tile
+MOST_FROZEN = 32  # units of the layer that is not trained
 # Above this the weights could outgrow 65504 / _SCALE within 100,000 steps in one direction.
 MOST_RATE = 0.01
 
@@ -161,19 +165,36 @@ def _stacked(upper, lower, W: tl.constexpr, H: tl.constexpr, N: tl.constexpr):
 
 
 @triton.jit
+def _sum_of_parts(y, FOLD: tl.constexpr, W: tl.constexpr, N: tl.constexpr):
+    """The FOLD parts of 16 rows summed, and the sum in the place of each."""
+    y = tl.reshape(y, (W, FOLD, 16 // FOLD, N))
+    y = tl.broadcast_to(tl.sum(y, 1)[:, None], (W, FOLD, 16 // FOLD, N))
+    return tl.reshape(y, (W, 16, N))
+
+
+@triton.jit
+def _sum_last(z, W: tl.constexpr):
+    """(P, Q, ..., W) summed over its last axis of warps; `split` puts all of it into one thread."""
+    if W >= 16:
+        a, b = tl.split(tl.reshape(z, z.shape[:-1] + (8, 2)))
+        z = a + b
+    if W >= 8:
+        a, b = tl.split(tl.reshape(z, z.shape[:-1] + (4, 2)))
+        z = a + b
+    if W >= 4:
+        a, b = tl.split(tl.reshape(z, z.shape[:-1] + (2, 2)))
+        z = a + b
+    if W >= 2:
+        a, b = tl.split(z)
+        z = a + b
+    return z
+
+
+@triton.jit
 def _sum_of_warps(z, W: tl.constexpr, C: tl.constexpr):
     """(W, 32, C) summed over the warps: (C, 32)."""
     z = tl.permute(z, (2, 1, 0))
-    if W >= 8:
-        a, b = tl.split(tl.reshape(z, (C, 32, 4, 2)))
-        z = a + b
-    if W >= 4:
-        a, b = tl.split(tl.reshape(z, (C, 32, 2, 2)))
-        z = a + b
-    if W >= 2:
-        a, b = tl.split(tl.reshape(z, (C, 32, 2)))
-        z = a + b
-    return tl.reshape(z, (C, 32))
+    return tl.reshape(_sum_last(z, W), (C, 32))
 
 
 @triton.jit
@@ -200,10 +221,13 @@ def _scaled(values, scale, D: tl.constexpr):
 
 
 @triton.jit
-def _logits(a, w, once, D: tl.constexpr):
+def _logits(a, w, bias, once, D: tl.constexpr):
+    """Each unit counts once, and the first brings the bias."""
     out = ()
     for k in tl.static_range(D):
-        out = out + (tl.sum(a * tl.where(once, w[k], 0.0)[None, :], 1),)
+        w_k = tl.where(once, w[k], 0.0)[None, :]
+        bias_k = tl.where(tl.arange(0, 32) == 0, bias[k], 0.0)[None, :]
+        out = out + (tl.sum(a * w_k + bias_k, 1),)
     return out
 
 
@@ -217,16 +241,26 @@ def _back(slopes, w, D: tl.constexpr):
 
 @triton.jit
 def _gradients(delta, slopes, a, D: tl.constexpr):
-    """Sums over candidates: of the biases, and a tuple of the outputs' weights. Two at a time."""
-    g_1, g = tl.reduce((delta, slopes[0][:, None] * a), 0, _add_pairs)
-    out = (g,)
-    for k in tl.static_range(1, D, 2):
-        if k + 1 < D:
-            g, h = tl.reduce((slopes[k][:, None] * a, slopes[k + 1][:, None] * a), 0, _add_pairs)
-            out = out + (g, h)
-        else:
-            out = out + (tl.sum(slopes[k][:, None] * a, 0),)
-    return g_1, out
+    """Sums over candidates: of the biases, of the outputs' weights, and of their biases.
+
+    Every `reduce` makes the warps wait for each other, so as much as possible goes into one.
+    """
+    s_0 = tl.broadcast_to(slopes[0][:, None], a.shape)
+    if D < 3:
+        g_1, g_0, h_0 = tl.reduce((delta, s_0 * a, s_0), 0, _add_3)
+        weights, biases = (g_0,), (h_0,)
+    else:
+        s_1 = tl.broadcast_to(slopes[1][:, None], a.shape)
+        s_2 = tl.broadcast_to(slopes[2][:, None], a.shape)
+        g_1, g_0, h_0, g, h, g_2, h_2 = tl.reduce(
+            (delta, s_0 * a, s_0, s_1 * a, s_1, s_2 * a, s_2), 0, _add_7
+        )
+        weights, biases = (g_0, g, g_2), (h_0, h, h_2)
+    for k in tl.static_range(3, D):
+        s_k = tl.broadcast_to(slopes[k][:, None], a.shape)
+        g, h = tl.reduce((s_k * a, s_k), 0, _add_2)
+        weights, biases = weights + (g,), biases + (h,)
+    return g_1, weights, biases
 
 
 @triton.jit
@@ -239,8 +273,33 @@ def _adam_rows(w, m, v, g, beta1, beta2, rate, eps, D: tl.constexpr):
 
 
 @triton.jit
-def _add_pairs(a, b, c, d):
-    return a + c, b + d
+def _add_2(a0, a1, b0, b1):
+    return a0 + b0, a1 + b1
+
+
+@triton.jit
+def _add_3(a0, a1, a2, b0, b1, b2):
+    return a0 + b0, a1 + b1, a2 + b2
+
+
+@triton.jit
+def _add_7(a0, a1, a2, a3, a4, a5, a6, b0, b1, b2, b3, b4, b5, b6):
+    return a0 + b0, a1 + b1, a2 + b2, a3 + b3, a4 + b4, a5 + b5, a6 + b6
+
+
+@triton.jit
+def _frozen_up(a, w):
+    """Activations times a matrix in two parts, which is held times `_SCALE`."""
+    high, low = _two_parts(a)
+    return tl.dot(high, w[0], acc=tl.dot(low, w[0], acc=tl.dot(high, w[1]))) * (1.0 / _SCALE)
+
+
+@triton.jit
+def _frozen_down(delta, w):
+    """Slopes, which may be of any size, times a matrix in three parts."""
+    a, b, c = _three_parts(delta)
+    small = tl.dot(b, w[1], acc=tl.dot(c, w[0], acc=tl.dot(a, w[2])))
+    return tl.dot(a, w[0], acc=tl.dot(b, w[0], acc=tl.dot(a, w[1], acc=small)))
 
 
 @triton.jit
@@ -269,17 +328,119 @@ def _dropped(rank, owner, f, c, i, seed, generation, epoch, drops, n, F):
 
 
 @triton.jit
+def _lots(first, L: tl.constexpr, T: tl.constexpr):
+    """The features of each lot; `first` is that of each warp."""
+    out = ()
+    for k in tl.static_range(L):
+        out = out + (first + k * T + tl.arange(0, T)[None, None, :],)
+    return out
+
+
+@triton.jit
+def _load_tiles(at, row, lots, f_m, u_m, k_m, width, F, scale, L: tl.constexpr):
+    """The tiles of the first layer: one for every lot, and the folded one."""
+    out = ()
+    for k in tl.static_range(L):
+        inside = (row < width) & (lots[k] < F)
+        out = out + (tl.load(at + row * F + lots[k], mask=inside, other=0.0) * scale,)
+    return out + (tl.load(at + u_m * F + f_m, mask=k_m, other=0.0) * scale,)
+
+
+@triton.jit
+def _store_tiles(at, tiles, row, lots, f_m, u_m, k_m, width, F, scale, L: tl.constexpr):
+    for k in tl.static_range(L):
+        inside = (row < width) & (lots[k] < F)
+        tl.store(at + row * F + lots[k], tiles[k] * scale, mask=inside)
+    tl.store(at + u_m * F + f_m, tiles[L] * scale, mask=k_m)
+
+
+@triton.jit
+def _load_ranks(rank, candidate, lots, L: tl.constexpr):
+    out = ()
+    for k in tl.static_range(L):
+        out = out + (tl.load(rank + candidate + lots[k]),)
+    return out
+
+
+@triton.jit
+def _times(x, L: tl.constexpr):
+    out = ()
+    for _ in tl.static_range(L):
+        out = out + (x,)
+    return out
+
+
+@triton.jit
+def _all_masked(ranks, mine, x, hidden, L: tl.constexpr):
+    out = ()
+    for k in tl.static_range(L):
+        out = out + (_masked(ranks[k], mine, x[k], hidden),)
+    return out
+
+
+@triton.jit
+def _all_dropped(ranks, owner, lots, c, i, seed, generation, epoch, drops, n, F, L: tl.constexpr):
+    out = ()
+    for k in tl.static_range(L):
+        dropped = _dropped(ranks[k], owner, lots[k], c, i, seed, generation, epoch, drops, n, F)
+        out = out + (dropped,)
+    return out
+
+
+@triton.jit
+def _sums(w, x, part, FOLD: tl.constexpr, L: tl.constexpr, W: tl.constexpr, C: tl.constexpr):
+    """What each warp's features add to the units: (W, 32, C)."""
+    z = tl.zeros((W, 16, C), tl.float32)
+    zero = z
+    y = z
+    high_m, low_m = _two_parts(w[L])
+    turned = ()  # all of them first: each goes through shared memory, and they wait only once
+    for k in tl.static_range(L):
+        turned = turned + (tl.trans(_to_half(x[k]), (0, 2, 1)),)
+    for k in tl.static_range(L):
+        high, low = _two_parts(w[k])
+        z = _forward(high, low, turned[k], z)
+        y = tl.where(part == k, _forward(high_m, low_m, turned[k], zero), y)
+    return _stacked(z, _sum_of_parts(y, FOLD, W, C), W, 16, C)
+
+
+@triton.jit
+def _step(w, m, v, delta, x, part, beta1, beta2, rate, eps, ONE: tl.constexpr, L: tl.constexpr,
+          W: tl.constexpr, C: tl.constexpr, T: tl.constexpr):  # fmt: skip
+    """Adam on the first layer's weights; `delta` (C, 32)."""
+    if W >= 4 and ONE:  # in parts of 16 bits, as long as nothing else makes the warps wait much
+        p1, p2, p3 = _three_parts(delta)
+        d_1 = tl.broadcast_to(tl.trans(p1)[None], (W, 32, C))
+        d_2 = tl.broadcast_to(tl.trans(p2)[None], (W, 32, C))
+        d_3 = tl.broadcast_to(tl.trans(p3)[None], (W, 32, C))
+    else:
+        d_1, d_2, d_3 = _three_parts(tl.broadcast_to(tl.trans(delta)[None], (W, 32, C)))
+    w_, m_, v_ = (), (), ()
+    g_m = tl.zeros((W, 16, T), tl.float32)
+    for k in tl.static_range(L):
+        g, folded = _halves(_backward(d_1, d_2, d_3, x[k]), W, 16, T)
+        g_m = tl.where(part == k, folded, g_m)
+        a, b, c = adam(w[k], m[k], v[k], g, beta1, beta2, rate, eps)
+        w_, m_, v_ = w_ + (a,), m_ + (b,), v_ + (c,)
+    a, b, c = adam(w[L], m[L], v[L], g_m, beta1, beta2, rate, eps)
+    return w_ + (a,), m_ + (b,), v_ + (c,)
+
+
+@triton.jit
 def train(theta, m_of, v_of, runs, points_of, old_of, advantages, weights, ranks, coefficients,
           variables, begins, value_start, feature_start, floors, owner, code_base, codes, graph,
           n, F, V, B, E, P, again, rank_run, rank_step, a_run, a_candidate, a_variable, w_run,
           w_candidate, w_variable, hidden, beta, beta1, beta2, rest1, rest2,
-          HIDDEN: tl.constexpr, W: tl.constexpr, T: tl.constexpr, C: tl.constexpr,
-          D: tl.constexpr, ORDERED: tl.constexpr, GRAPH: tl.constexpr, DROP: tl.constexpr,
+          HIDDEN: tl.constexpr, FROZEN: tl.constexpr, W: tl.constexpr, L: tl.constexpr,
+          T: tl.constexpr, FOLD: tl.constexpr, C: tl.constexpr, D: tl.constexpr, FP: tl.constexpr,
+          ORDERED: tl.constexpr, GRAPH: tl.constexpr, DROP: tl.constexpr,
           BERNOULLI: tl.constexpr, KEPT: tl.constexpr):  # fmt: skip
     """All epochs of one variable of one run.
 
-    W warps of 2 T inputs, C places for B candidates, D logits: 1 for a binary variable.
-    `hidden` is what every hidden input reads. Without ORDERED it sees all others at every epoch.
+    W warps of L lots of T inputs, C places for B candidates, D logits: 1 for a binary variable.
+    FROZEN is the width of a second hidden layer that is not trained, or 0. `hidden` is what every
+    hidden input reads. Without ORDERED it sees all others at every epoch. FP is the length of a row
+    of ranks.
     `again` is F once more: with it the compiler works out where to store the weights when they are
     stored, and does not keep that in registers through the epochs.
     """
@@ -295,69 +456,67 @@ def train(theta, m_of, v_of, runs, points_of, old_of, advantages, weights, ranks
         return
 
     # the network
+    LAST: tl.constexpr = FROZEN if FROZEN else HIDDEN
+    PART: tl.constexpr = 16 // FOLD
     warp = tl.arange(0, W)[:, None, None]
     row = tl.arange(0, 16)[None, :, None]
-    upper = row < 8
-    f_a = warp * (2 * T) + tl.arange(0, T)[None, None, :]
-    f_b = f_a + T
-    f_m = tl.where(upper, f_a, f_b)
-    u_m = 16 + row % 8
+    part, u_m = row // PART, 16 + row % PART
+    lots = _lots(warp * (L * T), L, T)
+    f_m = warp * (L * T) + part * T + tl.arange(0, T)[None, None, :]
+    k_m = (u_m < HIDDEN) & (part < L) & (f_m < F)
     at = r.to(tl.int64) * P + tl.load(begins + i)
-    o_a, o_b, o_m = row * F + f_a, row * F + f_b, u_m * F + f_m
-    k_a, k_b = (row < HIDDEN) & (f_a < F), (row < HIDDEN) & (f_b < F)
-    k_m = (u_m < HIDDEN) & (f_m < F)
-    w_a = tl.load(theta + at + o_a, mask=k_a, other=0.0) * _SCALE
-    w_b = tl.load(theta + at + o_b, mask=k_b, other=0.0) * _SCALE
-    w_m = tl.load(theta + at + o_m, mask=k_m, other=0.0) * _SCALE
-    unit = tl.arange(0, 32)
-    once = unit < 24
-    unit = tl.where(once, unit, unit - 8)
+    w = _load_tiles(theta + at, row, lots, f_m, u_m, k_m, HIDDEN, F, _SCALE, L)
+    place = tl.arange(0, 32)
+    unit = tl.where(place < 16, place, 16 + place % PART)
+    once = place < 16 + PART
+    k_1 = unit < HIDDEN
     at_1 = at + HIDDEN * F
     at_2 = at_1 + HIDDEN
-    bias = tl.load(theta + at_1 + unit, mask=unit < HIDDEN, other=0.0)
-    bias = tl.where(unit == HIDDEN, 20.0, bias)
-    # the output's weights, and its biases as those of unit HIDDEN
-    is_bias = unit == HIDDEN
-    k_2 = unit <= HIDDEN
-    rows = ()
+    bias = tl.load(theta + at_1 + unit, mask=k_1, other=0.0)
+    last, once_2 = unit, once
+    if FROZEN:
+        last, once_2 = place, place < 32
+        o_f, k_f = place[None, :] * HIDDEN + unit[:, None], (place < FROZEN)[None, :] & k_1[:, None]
+        frozen = tl.load(theta + at_2 + o_f, mask=k_f, other=0.0)  # (first's units, second's)
+        up = _two_parts(tl.where(once[:, None], frozen * _SCALE, 0.0))
+        down = _three_parts(tl.trans(frozen))
+        at_b = at_2 + FROZEN * HIDDEN
+        bias_f = tl.load(theta + at_b + place, mask=place < FROZEN, other=0.0)
+        at_2 += FROZEN * (HIDDEN + 1)
+    k_2 = last < LAST
+    rows, rows_c = (), ()
     for k in tl.static_range(D):
-        rows = rows + (tl.where(is_bias, HIDDEN * D + k, k * HIDDEN + unit),)
+        rows = rows + (k * LAST + last,)
+        rows_c = rows_c + (0 * last + LAST * D + k,)
     w_2 = _load_rows(theta + at_2, rows, k_2, D)
+    c_2 = _load_rows(theta + at_2, rows_c, place < 32, D)
     if KEPT:
         s1, s2 = 1.0 / rest1, 1.0 / rest2
-        m_a, v_a = (
-            s1 * tl.load(m_of + at + o_a, mask=k_a, other=0.0),
-            s2 * tl.load(v_of + at + o_a, mask=k_a, other=0.0),
-        )
-        m_b, v_b = (
-            s1 * tl.load(m_of + at + o_b, mask=k_b, other=0.0),
-            s2 * tl.load(v_of + at + o_b, mask=k_b, other=0.0),
-        )
-        m_m, v_m = (
-            s1 * tl.load(m_of + at + o_m, mask=k_m, other=0.0),
-            s2 * tl.load(v_of + at + o_m, mask=k_m, other=0.0),
-        )
-        m_1 = s1 * tl.load(m_of + at_1 + unit, mask=unit < HIDDEN, other=0.0)
-        v_1 = s2 * tl.load(v_of + at_1 + unit, mask=unit < HIDDEN, other=0.0)
+        m = _load_tiles(m_of + at, row, lots, f_m, u_m, k_m, HIDDEN, F, s1, L)
+        v = _load_tiles(v_of + at, row, lots, f_m, u_m, k_m, HIDDEN, F, s2, L)
+        m_1 = s1 * tl.load(m_of + at_1 + unit, mask=k_1, other=0.0)
+        v_1 = s2 * tl.load(v_of + at_1 + unit, mask=k_1, other=0.0)
         m_2 = _scaled(_load_rows(m_of + at_2, rows, k_2, D), s1, D)
         v_2 = _scaled(_load_rows(v_of + at_2, rows, k_2, D), s2, D)
+        m_c = _scaled(_load_rows(m_of + at_2, rows_c, place < 32, D), s1, D)
+        v_c = _scaled(_load_rows(v_of + at_2, rows_c, place < 32, D), s2, D)
     else:
-        m_a, v_a = tl.zeros_like(w_a), tl.zeros_like(w_a)
-        m_b, v_b = tl.zeros_like(w_b), tl.zeros_like(w_b)
-        m_m, v_m = tl.zeros_like(w_m), tl.zeros_like(w_m)
+        m, v = _scaled(w, 0.0, L + 1), _scaled(w, 0.0, L + 1)
         m_1, v_1 = tl.zeros_like(bias), tl.zeros_like(bias)
         m_2, v_2 = _scaled(w_2, 0.0, D), _scaled(w_2, 0.0, D)
+        m_c, v_c = _scaled(c_2, 0.0, D), _scaled(c_2, 0.0, D)
 
     # the candidates
     c3 = c[None, :, None]
     there = c < B
     points = points_of + r.to(tl.int64) * B * n
-    full_a = _inputs(points, owner, code_base, codes, hidden, graph, f_a, c3, i, n, F, B, GRAPH)
-    full_b = _inputs(points, owner, code_base, codes, hidden, graph, f_b, c3, i, n, F, B, GRAPH)
-    if not ORDERED:  # all but itself
-        full_a = tl.where(tl.load(owner + f_a, mask=f_a < F, other=-1) == i, hidden, full_a)
-        full_b = tl.where(tl.load(owner + f_b, mask=f_b < F, other=-1) == i, hidden, full_b)
-        full_a, full_b = full_a.to(_INPUT), full_b.to(_INPUT)
+    full = ()
+    for k in tl.static_range(L):
+        f = lots[k]
+        lot = _inputs(points, owner, code_base, codes, hidden, graph, f, c3, i, n, F, B, GRAPH)
+        if not ORDERED:  # all but itself
+            lot = tl.where(tl.load(owner + f, mask=f < F, other=-1) == i, hidden, lot).to(_INPUT)
+        full = full + (lot,)
     blank = (tl.zeros((W, C, T), tl.float32) + hidden).to(_INPUT)
     value = tl.load(points + c * n + i, mask=there, other=0)
     advantage = tl.load(
@@ -374,111 +533,87 @@ def train(theta, m_of, v_of, runs, points_of, old_of, advantages, weights, ranks
     if D == 1:
         terms = binary_terms(value, olds[0], olds[1], advantage, weight, beta)
 
-    FP: tl.constexpr = 2 * W * T
     seed, generation = field(runs, r, SEED), field(runs, r, GENERATION)
     drops = field(runs, r, DROPS_T)
     rank = ranks + r.to(tl.int64) * rank_run
     at_mine = c * FP + tl.load(feature_start + i)
-    coefficient = coefficients + field(runs, r, STEPS) * 5
+    RATES: tl.constexpr = 6 if FROZEN else 4
+    coefficient = coefficients + field(runs, r, STEPS) * (RATES + 1)
     rate_1, rate_b, rate_2, rate_c = 0.0, 0.0, 0.0, 0.0
     candidate = tl.minimum(c3, B - 1) * FP
     if ORDERED:  # ranks are fetched an epoch ahead
         mine = tl.load(rank + at_mine, mask=there, other=0) & 0x7FFF
-        rank_a = tl.load(rank + candidate + f_a)
-        rank_b = tl.load(rank + candidate + f_b)
+        theirs = _load_ranks(rank, candidate, lots, L)
     for epoch in range(E):
         rate_1 = tl.load(coefficient)
         rate_b = tl.load(coefficient + 1)
-        rate_2 = tl.load(coefficient + 2)
-        rate_c = tl.load(coefficient + 3)
-        eps = tl.load(coefficient + 4)
-        coefficient += 5
-        x_a, x_b = full_a, full_b
+        rate_2 = tl.load(coefficient + RATES - 2)
+        rate_c = tl.load(coefficient + RATES - 1)
+        eps = tl.load(coefficient + RATES)
+        coefficient += RATES + 1
+        x = full
         if ORDERED:
             own = tl.broadcast_to(mine[None, :, None], (W, C, T))
             if DROP:
                 if drops > 0:
-                    rank_a = _dropped(
-                        rank_a, owner, f_a, c3, i, seed, generation, epoch, drops, n, F
+                    theirs = _all_dropped(
+                        theirs, owner, lots, c3, i, seed, generation, epoch, drops, n, F, L
                     )
-                    rank_b = _dropped(
-                        rank_b, owner, f_b, c3, i, seed, generation, epoch, drops, n, F
-                    )
-            x_a = _masked(rank_a, own, full_a, blank)
-            x_b = _masked(rank_b, own, full_b, blank)
+            x = _all_masked(theirs, own, full, blank, L)
             rank += tl.where(epoch + 1 < E, rank_step, 0)
             mine = tl.load(rank + at_mine, mask=there, other=0) & 0x7FFF
-            rank_a = tl.load(rank + candidate + f_a)
-            rank_b = tl.load(rank + candidate + f_b)
+            theirs = _load_ranks(rank, candidate, lots, L)
         elif DROP:
             if drops > 0:
                 seen = tl.zeros((W, C, T), tl.int16)
-                own = seen
-                late = _dropped(seen, owner, f_a, c3, i, seed, generation, epoch, drops, n, F)
-                x_a = _masked(late, own, full_a, blank)
-                late = _dropped(seen, owner, f_b, c3, i, seed, generation, epoch, drops, n, F)
-                x_b = _masked(late, own, full_b, blank)
+                late = _all_dropped(
+                    _times(seen, L), owner, lots, c3, i, seed, generation, epoch, drops, n, F, L
+                )
+                x = _all_masked(late, seen, full, blank, L)
 
         # forward
-        t_a = tl.trans(_to_half(x_a), (0, 2, 1))
-        t_b = tl.trans(_to_half(x_b), (0, 2, 1))
-        high, low = _two_parts(w_a)
-        z = _forward(high, low, t_a, tl.zeros((W, 16, C), tl.float32))
-        high, low = _two_parts(w_b)
-        z = _forward(high, low, t_b, z)
-        high, low = _two_parts(w_m)
-        zero = tl.zeros((W, 16, C), tl.float32)
-        y = tl.where(upper, _forward(high, low, t_a, zero), _forward(high, low, t_b, zero))
-        y_a, y_b = _halves(y, W, 8, C)
-        y = y_a + y_b
-        z = _stacked(z, _stacked(y, y, W, 8, C), W, 16, C)
+        z = _sums(w, x, part, FOLD, L, W, C)
         a = tanh(_sum_of_warps(z, W, C) * (1.0 / _SCALE) + bias[None, :])  # (C, 32)
-        logits = _logits(a, w_2, once, D)
+        h = a
+        if FROZEN:
+            h = tanh(_frozen_up(a, up) + bias_f[None, :])
+        logits = _logits(h, w_2, c_2, once_2, D)
         if D == 1:
             slopes = (binary_slope(logits[0], terms, floor),)
         else:
             slopes = tuple_slopes(logits, value, olds, advantage, weight, floor, beta, BERNOULLI, D)
-        delta = _back(slopes, w_2, D) * (1.0 - a * a)
+        delta = _back(slopes, w_2, D) * (1.0 - h * h)
+        if FROZEN:
+            delta = _frozen_down(delta, down) * (1.0 - a * a)
 
         # backward, and Adam
-        g_1, g_2 = _gradients(delta, slopes, a, D)
+        g_1, g_2, g_c = _gradients(delta, slopes, h, D)
         bias, m_1, v_1 = adam(bias, m_1, v_1, g_1, beta1, beta2, rate_b, eps)
-        rate = tl.where(is_bias, rate_c, rate_2)
-        w_2, m_2, v_2 = _adam_rows(w_2, m_2, v_2, g_2, beta1, beta2, rate, eps, D)
-        p1, p2, p3 = _three_parts(delta)
-        d_1 = tl.broadcast_to(tl.trans(p1)[None], (W, 32, C))
-        d_2 = tl.broadcast_to(tl.trans(p2)[None], (W, 32, C))
-        d_3 = tl.broadcast_to(tl.trans(p3)[None], (W, 32, C))
-        rate = rate_1 * _SCALE
-        g, g_up = _halves(_backward(d_1, d_2, d_3, x_a), W, 16, T)
-        w_a, m_a, v_a = adam(w_a, m_a, v_a, g, beta1, beta2, rate, eps)
-        g, g_low = _halves(_backward(d_1, d_2, d_3, x_b), W, 16, T)
-        w_b, m_b, v_b = adam(w_b, m_b, v_b, g, beta1, beta2, rate, eps)
-        g = tl.where(upper, g_up, g_low)
-        w_m, m_m, v_m = adam(w_m, m_m, v_m, g, beta1, beta2, rate, eps)
+        w_2, m_2, v_2 = _adam_rows(w_2, m_2, v_2, g_2, beta1, beta2, rate_2, eps, D)
+        c_2, m_c, v_c = _adam_rows(c_2, m_c, v_c, g_c, beta1, beta2, rate_c, eps, D)
+        ONE: tl.constexpr = D == 1 and FROZEN == 0
+        w, m, v = _step(
+            w, m, v, delta, x, part, beta1, beta2, rate_1 * _SCALE, eps, ONE, L, W, C, T
+        )
 
-    f_a = warp * (2 * T) + tl.arange(0, T)[None, None, :]
-    f_b = f_a + T
-    f_m = tl.where(upper, f_a, f_b)
-    o_a, o_b, o_m = row * again + f_a, row * again + f_b, u_m * again + f_m
-    k_a, k_b = (row < HIDDEN) & (f_a < again), (row < HIDDEN) & (f_b < again)
-    k_m = (u_m < HIDDEN) & (f_m < again)
-    tl.store(theta + at + o_a, w_a * (1.0 / _SCALE), mask=k_a)
-    tl.store(theta + at + o_b, w_b * (1.0 / _SCALE), mask=k_b)
-    tl.store(theta + at + o_m, w_m * (1.0 / _SCALE), mask=k_m)
-    tl.store(theta + at_1 + unit, bias, mask=(unit < HIDDEN) & once)
-    _store_rows(theta + at_2, rows, w_2, 1.0, k_2 & once, D)
+    lots = _lots(warp * (L * T), L, T)
+    f_m = warp * (L * T) + part * T + tl.arange(0, T)[None, None, :]
+    k_m = (u_m < HIDDEN) & (part < L) & (f_m < again)
+    _store_tiles(theta + at, w, row, lots, f_m, u_m, k_m, HIDDEN, again, 1.0 / _SCALE, L)
+    k_1, k_2, k_c = k_1 & once, k_2 & once_2, place == 0
+    tl.store(theta + at_1 + unit, bias, mask=k_1)
+    _store_rows(theta + at_2, rows, w_2, 1.0, k_2, D)
+    _store_rows(theta + at_2, rows_c, c_2, 1.0, k_c, D)
     if KEPT:  # a layer with no rate is frozen, and so are its moments
         if rate_1 > 0:
-            tl.store(m_of + at + o_a, m_a * rest1, mask=k_a)
-            tl.store(v_of + at + o_a, v_a * rest2, mask=k_a)
-            tl.store(m_of + at + o_b, m_b * rest1, mask=k_b)
-            tl.store(v_of + at + o_b, v_b * rest2, mask=k_b)
-            tl.store(m_of + at + o_m, m_m * rest1, mask=k_m)
-            tl.store(v_of + at + o_m, v_m * rest2, mask=k_m)
+            _store_tiles(m_of + at, m, row, lots, f_m, u_m, k_m, HIDDEN, again, rest1, L)
+            _store_tiles(v_of + at, v, row, lots, f_m, u_m, k_m, HIDDEN, again, rest2, L)
         if rate_b > 0:
-            tl.store(m_of + at_1 + unit, m_1 * rest1, mask=(unit < HIDDEN) & once)
-            tl.store(v_of + at_1 + unit, v_1 * rest2, mask=(unit < HIDDEN) & once)
-        k_2 = k_2 & once & (tl.where(is_bias, rate_c, rate_2) > 0)
-        _store_rows(m_of + at_2, rows, m_2, rest1, k_2, D)
-        _store_rows(v_of + at_2, rows, v_2, rest2, k_2, D)
+            tl.store(m_of + at_1 + unit, m_1 * rest1, mask=k_1)
+            tl.store(v_of + at_1 + unit, v_1 * rest2, mask=k_1)
+        if rate_2 > 0:
+            _store_rows(m_of + at_2, rows, m_2, rest1, k_2, D)
+            _store_rows(v_of + at_2, rows, v_2, rest2, k_2, D)
+        if rate_c > 0:
+            _store_rows(m_of + at_2, rows_c, m_c, rest1, k_c, D)
+            _store_rows(v_of + at_2, rows_c, v_c, rest2, k_c, D)
