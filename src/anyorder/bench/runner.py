@@ -291,9 +291,12 @@ def _memory_limited(most: int | None) -> Iterator[None]:
 
 
 def versions(method: str) -> dict[str, str]:
-    """Of Python, of this library, of NumPy, and of the library an algorithm comes from."""
+    """Of Python, of this library, of NumPy, and of what else a run was made with."""
     packages = {"numpy", "numba"} if method.startswith("anyorder") else {"numpy"}
     packages |= {method.partition(":")[0]} - {"anyorder", "baseline"}
+    packages |= {"torch", "triton", "ioh", "scikit-learn"} & {
+        name.replace("sklearn", "scikit-learn") for name in sys.modules
+    }
     found = {"python": python_version(), "anyorder": __version__}
     for package in sorted(packages):
         with contextlib.suppress(metadata.PackageNotFoundError):
