@@ -163,7 +163,7 @@ def runs(tmp_path_factory) -> Path:
             curve = np.array([0.1, 0.5, 0.6]) + 0.01 * len(spec.algorithm) + 0.001 * spec.seed
             versions = {"anyorder": "0.1", "numpy": "2"}
             done = Finished(curve, curve[-1], [0] * 16, 100, 0.5, {}, versions)
-            assert store.finish(spec, done)
+            assert store.finish((spec, done))
     return path
 
 

@@ -274,16 +274,24 @@ def test_batches_with_runs_that_go_wrong(tmp_path: Path, monkeypatch: pytest.Mon
 def test_a_batch_that_is_not_possible_goes_run_by_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def no(*args: Any, **options: Any) -> Any:
-        raise RuntimeError("out of memory")
+    together, batches = algorithms.run_many, []
+
+    def some(name: str, problems: Any, *args: Any, **options: Any) -> Any:
+        if problems[0].name.startswith("nk"):
+            raise RuntimeError("out of memory")
+        batches.append(len(problems))
+        return together(name, problems, *args, **options)
 
     path = tmp_path / "runs.db"
     monkeypatch.setattr(runner, "_gpu", lambda engine: True)
-    monkeypatch.setattr(algorithms, "run_many", no)
+    monkeypatch.setattr(algorithms, "run_many", some)
     with Store(path) as store:
-        store.ask_for("trial", asked(METHODS[2], "nk:n=9,k=2", 3))
+        store.ask_for(
+            "trial", [*asked(METHODS[2], "nk:n=9,k=2", 3), *asked(METHODS[2], "onemax:n=6", 1, 2)]
+        )
         assert runner.run(store, workers=1) == "done"
-    assert states(path) == {"done": 3}
+    assert batches == [2]  # those after it still go together
+    assert states(path) == {"done": 5}
     assert_as_alone(path)
 
 

@@ -65,7 +65,7 @@ def do_all(store: Store, seconds: float = 2.0) -> int:
     count = 0
     while claimed := store.claim(3):
         for spec in claimed:
-            assert store.finish(spec, given(spec, seconds))
+            assert store.finish((spec, given(spec, seconds)))
             count += 1
     return count
 
@@ -98,7 +98,7 @@ def test_a_run_is_a_row_with_all_there_is_to_know(path: Path) -> None:
             "running", 1, store.owner,
         )  # fmt: skip
         assert before <= running["started"] <= time.time()
-        assert store.finish(spec, given(spec))
+        assert store.finish((spec, given(spec)))
     (done,) = rows(path)
     assert np.frombuffer(done.pop("curve"), "<f8").tolist() == [0.0, 1.0, 2.0]
     assert json.loads(done.pop("configuration")) == {"population": 5, "rates": [0.5, 1]}
@@ -119,12 +119,12 @@ def test_nobody_gets_what_another_has(path: Path) -> None:
         assert [*first, *second] == specs()
         assert len(second) == 1
         assert not one.claim(1)
-        assert not other.finish(first[0], given(first[0]))
-        other.fail(first[0], "not its own")
+        assert not other.finish((first[0], given(first[0])))
+        other.fail((first[0], "not its own"))
         assert not other.release(first[0])
-        assert one.finish(first[0], given(first[0]))
-        assert not one.finish(first[0], given(first[0]))
-        one.fail(first[0], "too late")
+        assert one.finish((first[0], given(first[0])))
+        assert not one.finish((first[0], given(first[0])))
+        one.fail((first[0], "too late"))
     assert [row["status"] for row in rows(path)] == ["done"] + 3 * ["waiting"]
 
 
@@ -138,7 +138,7 @@ def test_many_at_once_get_every_run_once(path: Path) -> None:
             store.ask_for("trial", wanted)
             while claimed := store.claim(1):
                 mine += claimed
-                assert store.finish(claimed[0], given(claimed[0]))
+                assert store.finish((claimed[0], given(claimed[0])))
         return mine
 
     with ThreadPoolExecutor(4) as pool:
@@ -151,7 +151,7 @@ def test_what_was_not_finished_is_given_back(path: Path) -> None:
     with Store(path) as store:
         store.ask_for("trial", specs())
         done, *_ = store.claim(3)
-        store.finish(done, given(done))
+        store.finish((done, given(done)))
     assert [row["status"] for row in rows(path)] == ["done", "waiting", "waiting", "waiting"]
     with Store(path) as store:
         store.ask_for("trial", specs())
@@ -167,13 +167,13 @@ def test_a_run_is_tried_so_often(path: Path) -> None:
             assert store.release(spec, most_tries=3)
         assert store.claim(1) == [spec]
         assert not store.release(spec, most_tries=3)
-        store.fail(spec, "it died")
+        store.fail((spec, "it died"))
         assert not store.claim(1)
         store.ask_for("trial", [spec])
         assert not store.claim(1)
         store.ask_for("trial", [spec], retry_failed=True)
         assert store.claim(1) == [spec]
-        assert store.finish(spec, given(spec))
+        assert store.finish((spec, given(spec)))
     (row,) = rows(path)
     assert (row["status"], row["reason"], row["tries"]) == ("done", None, 1)
 
@@ -195,6 +195,9 @@ def test_a_batch_is_of_one_method_distribution_budget_and_grid(path: Path) -> No
     with Store(path) as store:
         store.ask_for("trial", [*single, *(spec for group in groups for spec in group)])
         assert store.claim(3, batch=True) == groups[0][:3]
+        skipped = ("anyorder:text", "D"), ("anyorder:text", "E")
+        assert store.claim(1, batch=True, but_not=skipped) == groups[2][:1]
+        assert store.release(groups[2][0])
         assert store.claim(100, batch=True) == groups[0][3:]
         for group in groups[1:]:
             assert store.claim(100, batch=True) == group
@@ -302,10 +305,10 @@ def test_results_of_some(path: Path) -> None:
     with Store(path) as store:
         store.ask_for("trial", [*specs("A", runs=5, instances=1), *specs("B")])
         one, two, three, four, _ = store.claim(5)
-        store.finish(one, given(one))
-        store.finish(four, given(four))
-        store.fail(two, "ValueError: no")
-        store.fail(three, "ValueError: no")
+        store.finish((one, given(one)))
+        store.finish((four, given(four)))
+        store.fail((two, "ValueError: no"))
+        store.fail((three, "ValueError: no"))
         found = store.results()
         assert store.counts() == {
             ("D", "A"): {"done": 2, "failed": 2, "running": 1},
@@ -330,6 +333,18 @@ def test_a_campaign_that_grows(path: Path) -> None:
         assert do_all(store) == 0
         assert store.results().cells["D", "A"].seeds.tolist() == [0, 1, 2, 0, 1, 2]
     assert {row["tries"] for row in rows(path)} == {1}
+
+
+def test_each_process_does_what_it_has_asked_for(path: Path) -> None:
+    """Two campaigns in one file, at once."""
+    with Store(path) as one, Store(path) as other:
+        one.ask_for("first", specs("A"))
+        other.ask_for("second", specs("B"))
+        assert (one.waiting(), other.waiting()) == (4, 4)
+        assert one.claim(100) == specs("A")
+        assert (one.waiting(), other.waiting()) == (0, 4)
+        other.ask_for("second", [*specs("A"), *specs("B")])
+        assert other.claim(100) == specs("B")  # the rest is being done
 
 
 def test_other_labels_for_what_is_done(path: Path) -> None:
@@ -390,7 +405,7 @@ def test_a_value_that_json_does_not_have(path: Path) -> None:
         store.ask_for("trial", [spec])
         store.claim(1)
         odd = dataclasses.replace(given(spec), configuration={"set": {1}, "array": np.ones(1)})
-        assert store.finish(spec, odd)
+        assert store.finish((spec, odd))
     assert json.loads(rows(path)[0]["configuration"])["set"] == "{1}"
 
 
@@ -399,10 +414,10 @@ def test_the_time_that_is_left(path: Path) -> None:
         store.ask_for("trial", [*specs("A"), *specs("B"), *specs("C")])
         assert store.seconds_left() is None
         a, *_ = store.claim(6)
-        store.finish(a, given(a, seconds=10.0))
+        store.finish((a, given(a, seconds=10.0)))
         assert store.seconds_left() == 3 * 10 + 4 * 10 + 4 * 10
         for b in specs("B")[:2]:
-            assert store.finish(b, given(b, seconds=4.0))
+            assert store.finish((b, given(b, seconds=4.0)))
         # of A three at 10 s, of B two at 4 s, of C four at their mean, 7 s
         assert store.seconds_left() == 30 + 8 + 28
     with Store(path) as store:
@@ -414,8 +429,8 @@ def test_status_tells_it(path: Path) -> None:
     with Store(path) as store:
         store.ask_for("trial", [*specs("A", runs=20), *specs("B")])
         one, two, *_ = store.claim(2)
-        store.finish(one, given(one, seconds=90.0))
-        store.fail(two, "ValueError: no")
+        store.finish((one, given(one, seconds=90.0)))
+        store.fail((two, "ValueError: no"))
     got = CliRunner().invoke(main, ["bench", "status", str(path)])
     assert got.exit_code == 0, got.output
     # 38 of A and 4 of B at 90 s

@@ -74,7 +74,7 @@ def _do(
     integer("workers", workers, 1)
     with Store(out) as store:
         store.ask_for(campaign.name, campaign.specs, retry)
-        missing = sum(states.get("waiting", 0) for states in store.counts().values())
+        missing = store.waiting()
         click.echo(f"{campaign.name}: {len(campaign.specs)} runs, {missing} to do", err=True)
         with tqdm(total=missing, unit="run", disable=None) as bar:
             reason = runner.run(

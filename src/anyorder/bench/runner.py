@@ -11,7 +11,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import metadata
 from platform import python_version
 from queue import Empty, SimpleQueue
@@ -60,15 +60,19 @@ class OneRun:
             except algorithms.AlgorithmError as error:
                 # the row says of which run, and the same reasons are counted together
                 raise error.__cause__ or error from None
-        return Finished(
-            curve=trace.curve,
-            best=trace.best_value,
-            point=np.asarray(trace.best).tolist(),
-            evaluations=trace.evaluations,
-            seconds=trace.seconds,
-            configuration=trace.configuration,
-            versions=versions(spec.method),
-        )
+        return _finished(trace, versions(spec.method))
+
+
+def _finished(trace: algorithms.Trace, made_with: Mapping[str, str]) -> Finished:
+    return Finished(
+        curve=trace.curve,
+        best=trace.best_value,
+        point=np.asarray(trace.best).tolist(),
+        evaluations=trace.evaluations,
+        seconds=trace.seconds,
+        configuration=trace.configuration,
+        versions=made_with,
+    )
 
 
 def run(
@@ -119,8 +123,9 @@ def _gpu(engine: str) -> bool:
 
 def _run_batches(store: Store, interrupts: _Interrupts, progress: Callable[[int], None]) -> None:
     """Our own algorithms, a batch of one distribution at a time."""
+    not_together: set[tuple[str, str]] = set()
     while not interrupts.count:
-        specs = store.claim(_BATCH, batch=True)
+        specs = store.claim(_BATCH, True, not_together)
         if not specs:
             return
         try:
@@ -133,19 +138,23 @@ def _run_batches(store: Store, interrupts: _Interrupts, progress: Callable[[int]
                 specs[0].grid,
             )
         except Exception as error:  # one by one, the fault costs only the run that has it
-            logger.warning("%s goes one run at a time: %s", specs[0].algorithm, error)
+            logger.warning(
+                "%s on %s goes one run at a time: %s",
+                specs[0].algorithm,
+                specs[0].distribution,
+                error,
+            )
+            not_together.add((specs[0].method, specs[0].distribution))
             for spec in specs:
                 store.release(spec)
-            return
-        for spec, trace in zip(specs, traces, strict=True):
-            if isinstance(trace, str):
-                store.fail(spec, trace)
-            else:
-                point = np.asarray(trace.best).tolist()
-                store.finish(spec, Finished(
-                    trace.curve, trace.best_value, point, trace.evaluations, trace.seconds,
-                    trace.configuration, versions(spec.method),
-                ))  # fmt: skip
+            continue
+        made_with = versions(specs[0].method)
+        ended = list(zip(specs, traces, strict=True))
+        store.fail(*((spec, trace) for spec, trace in ended if isinstance(trace, str)))
+        store.finish(
+            *((spec, _finished(trace, made_with)) for spec, trace in ended
+              if not isinstance(trace, str))
+        )  # fmt: skip
         progress(len(specs))
 
 
@@ -188,12 +197,12 @@ def _run_each(
 
 def _put_down(store: Store, spec: Spec, outcome: Outcome, most_tries: int) -> None:
     if outcome.status == OK:
-        if not store.finish(spec, outcome.value):
+        if not store.finish((spec, outcome.value)):
             logger.warning("%s on %s: another process did it too", spec.algorithm, spec.problem)
     elif outcome.status == DIED and store.release(spec, most_tries):
         logger.warning("%s on %s: its worker died, once more", spec.algorithm, spec.problem)
     else:
-        store.fail(spec, outcome.reason or "unknown")
+        store.fail((spec, outcome.reason or "unknown"))
         logger.warning("%s on %s failed: %s", spec.algorithm, spec.problem, outcome.reason)
 
 
@@ -206,7 +215,7 @@ def _give_up_the_late(
     late = [job for job, (_, start) in running.items() if time.monotonic() - start > limit]
     for job in late:
         evaluator.abandon(job)
-        store.fail(running.pop(job)[0], f"no answer in {limit:g} s")
+        store.fail((running.pop(job)[0], f"no answer in {limit:g} s"))
     return len(late)
 
 

@@ -16,7 +16,7 @@ import socket
 import sqlite3
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -98,6 +98,8 @@ class Store:
             self._database = sqlite3.connect(self.path, isolation_level=None, timeout=60.0)
             try:
                 self._prepare()
+                # what this process has asked for, which others need not want
+                self._database.execute("CREATE TEMP TABLE wanted (key TEXT PRIMARY KEY)")
             except BaseException:
                 self._database.close()
                 raise
@@ -150,7 +152,8 @@ class Store:
     def ask_for(self, name: str, specs: Iterable[Spec], retry_failed: bool = False) -> None:
         """Put down runs; those that are there stay as they are, and take the new labels.
 
-        What was asked for before, and is not now, stays in the file and is not in the results.
+        What was asked for before, and is not now, stays in the file and is not in the results; nor
+        is it done here, but another process may be at it.
         """
         listed = list(specs)
         order = {
@@ -171,32 +174,51 @@ class Store:
                 "INSERT OR REPLACE INTO campaign VALUES (?, ?)",
                 [(key, json.dumps(value)) for key, value in order.items()],
             )
+            self._database.execute("DELETE FROM wanted")
+            self._database.executemany(
+                "INSERT OR IGNORE INTO wanted VALUES (?)", [(spec.key,) for spec in listed]
+            )
             if retry_failed:
                 self._database.execute(
                     "UPDATE runs SET status='waiting', tries=0, reason=NULL WHERE status='failed'"
                 )
 
-    def claim(self, count: int, batch: bool = False) -> list[Spec]:
+    def _waits(self) -> str:
+        """Which runs this process may take: what it has asked for, or any if that is nothing."""
+        (some,) = self._database.execute("SELECT EXISTS (SELECT 1 FROM wanted)").fetchone()
+        return "status='waiting'" + (" AND key IN wanted" if some else "")
+
+    def waiting(self) -> int:
+        """How many runs are left for this process to take."""
+        with self._clear():
+            (count,) = self._database.execute(
+                f"SELECT count(*) FROM runs WHERE {self._waits()}"
+            ).fetchone()
+        return int(count)
+
+    def claim(
+        self, count: int, batch: bool = False, but_not: Collection[tuple[str, str]] = ()
+    ) -> list[Spec]:
         """Take up to `count` runs that wait; nobody else gets them.
 
-        `batch`: runs of ours, of one method and distribution, that can be done together.
+        `batch`: runs of ours, of one method and distribution, that can be done together, but of
+        none of these pairs.
         """
         columns = "algorithm, method, distribution, problem, instance, seed, budget, grid"
         with self._writing():
             self._free_the_dead()
-            where, values = "status='waiting'", []
+            where, values = self._waits(), []
             if batch:
-                first = self._database.execute(
-                    "SELECT method, distribution, budget, grid FROM runs WHERE status='waiting' "
+                groups = self._database.execute(
+                    f"SELECT method, distribution, budget, grid FROM runs WHERE {where} "
                     "AND method GLOB 'anyorder*' AND method NOT GLOB '*graph=*' "
-                    "ORDER BY rowid LIMIT 1"
-                ).fetchone()
-                if first is None:
+                    "GROUP BY 1, 2, 3, 4 ORDER BY min(rowid)"
+                ).fetchall()
+                groups = [group for group in groups if group[:2] not in but_not]
+                if not groups:
                     return []
-                where, values = (
-                    "status='waiting' AND method=? AND distribution=? AND budget=? AND grid=?",
-                    list(first),
-                )
+                where += " AND method=? AND distribution=? AND budget=? AND grid=?"
+                values = list(groups[0])
             rows = self._database.execute(
                 f"SELECT key, {columns} FROM runs WHERE {where} ORDER BY rowid LIMIT ?",
                 [*values, count],
@@ -253,26 +275,25 @@ class Store:
             over.set()
             thread.join()
 
-    def finish(self, spec: Spec, done: Finished) -> bool:
-        """Put down what a run has given; False if it is not ours any more."""
+    def finish(self, *runs: tuple[Spec, Finished]) -> int:
+        """Put down what runs have given; returns how many of them are still ours."""
         with self._writing():
-            changed = self._database.execute(
+            return self._database.executemany(
                 "UPDATE runs SET status='done', reason=NULL, seconds=?, evaluations=?, best=?, "
                 "point=?, curve=?, configuration=?, versions=?, owner=NULL "
                 "WHERE key=? AND status='running' AND owner=?",
-                (done.seconds, done.evaluations, done.best, json.dumps(done.point),
-                 np.asarray(done.curve, "<f8").tobytes(),
-                 json.dumps(dict(done.configuration), default=repr),
-                 json.dumps(dict(done.versions)), spec.key, self.owner),
+                [(done.seconds, done.evaluations, done.best, json.dumps(done.point),
+                  np.asarray(done.curve, "<f8").tobytes(),
+                  json.dumps(dict(done.configuration), default=repr),
+                  json.dumps(dict(done.versions)), spec.key, self.owner) for spec, done in runs],
             ).rowcount  # fmt: skip
-        return bool(changed)
 
-    def fail(self, spec: Spec, reason: str) -> None:
-        """Put down that a run failed."""
+    def fail(self, *runs: tuple[Spec, str]) -> None:
+        """Put down that runs failed, and why."""
         with self._writing():
-            self._database.execute(
+            self._database.executemany(
                 "UPDATE runs SET status='failed', reason=?, owner=NULL WHERE key=? AND owner=?",
-                (reason[:2_000], spec.key, self.owner),
+                [(reason[:2_000], spec.key, self.owner) for spec, reason in runs],
             )
 
     def release(self, spec: Spec, most_tries: int | None = None) -> bool:
