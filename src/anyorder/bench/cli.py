@@ -130,10 +130,14 @@ def _of_runs(command: Any) -> Any:
 
 
 def _results(runs: str, algorithms: str | None, distributions: str | None) -> Any:
+    from . import curves
     from .store import Store
 
-    with Store(runs, existing=True) as store:
-        found = store.results()
+    if curves.is_curves(runs):
+        found = curves.read(runs)
+    else:
+        with Store(runs, existing=True) as store:
+            found = store.results()
     return found.only(
         _labels(algorithms, found.algorithms), _labels(distributions, found.distributions)
     )
@@ -163,14 +167,17 @@ def report(
     notes: tuple[str, ...],
 ) -> None:  # fmt: skip
     """Write one HTML page that shows it all, to be opened in a browser."""
+    from . import curves
     from . import report as page
     from .store import Store
 
     with one_line():
         parent_exists(out)
         found = _results(runs, algorithms, distributions)
-        with Store(runs, existing=True) as store:
-            versions = store.versions()
+        versions = {}
+        if not curves.is_curves(runs):
+            with Store(runs, existing=True) as store:
+                versions = store.versions()
         page.write(found, out, title, notes, versions=versions)
 
 
@@ -237,17 +244,27 @@ def figure(
 
 @bench.command()
 @_of_runs
-@click.argument("folder", type=click.Path(file_okay=False))
-def export(runs: str, algorithms: str | None, distributions: str | None, folder: str) -> None:
-    """Write the runs to an empty FOLDER in the format of IOHprofiler."""
-    from . import ioh_export
+@click.argument("to", type=click.Path())
+def export(runs: str, algorithms: str | None, distributions: str | None, to: str) -> None:
+    """Write the runs elsewhere.
+
+    TO a name in .csv or .csv.gz: one small file of curves, which the other commands read as well.
+    Otherwise an empty folder, in the format of IOHprofiler.
+    """
+    from . import curves, ioh_export
     from .store import Store
 
     with one_line():
         found = _results(runs, algorithms, distributions)
+        if curves.is_curves(to):
+            parent_exists(to)
+            curves.write(found, to)
+            return
+        if curves.is_curves(runs):
+            raise ValueError(f"{runs} does not say how many variables there are: export the runs")
         with Store(runs, existing=True) as store:
             dimensions = store.dimensions()
-        ioh_export.export(found, folder, dimensions)
+        ioh_export.export(found, to, dimensions)
 
 
 @click.command()

@@ -1,0 +1,107 @@
+"""Results as one small file: a line for every run, with its curve.
+
+A CSV table, compressed where its name ends in `.gz`. Columns are distribution, algorithm, instance,
+seed, seconds, and the numbers of evaluations; a best value that has not changed since the last
+column is left out. Labels come in the order of the campaign. Failed runs are not in it.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import math
+import os
+import zlib
+from pathlib import Path
+
+import numpy as np
+
+from ..failures import StudyError
+from .results import Cell, Results
+
+SUFFIXES = (".csv", ".csv.gz")
+_HEAD = ("distribution", "algorithm", "instance", "seed", "seconds")
+
+
+def is_curves(path: str | os.PathLike[str]) -> bool:
+    """Whether a file is one of these, by its name."""
+    return os.fspath(path).endswith(SUFFIXES)
+
+
+def write(results: Results, path: str | os.PathLike[str]) -> None:
+    """Write results; all of them must have the same numbers of evaluations."""
+    grids = {tuple(cell.grid.tolist()) for cell in results.cells.values()}
+    if len(grids) != 1:
+        raise ValueError(
+            f"{results.name} has {len(grids)} different grids of evaluations, expected one; "
+            "choose some of its distributions or algorithms"
+        )
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow([*_HEAD, *grids.pop()])
+    for distribution in results.distributions:
+        for algorithm, cell in results.row(distribution).items():
+            for r, curve in enumerate(cell.curves.tolist()):
+                new = [
+                    value != before for value, before in zip(curve, [None, *curve], strict=False)
+                ]
+                writer.writerow([
+                    distribution, algorithm, cell.instances[r], cell.seeds[r],
+                    f"{cell.seconds[r]:.4g}",
+                    *(_short(value) if fresh else "" for value, fresh in
+                      zip(curve, new, strict=True)),
+                ])  # fmt: skip
+    data = text.getvalue().encode()
+    # (without the time in its header, the same results are the same file)
+    Path(path).write_bytes(gzip.compress(data, mtime=0) if str(path).endswith(".gz") else data)
+
+
+def read(*paths: str | os.PathLike[str]) -> Results:
+    """Read one file, or several with the same numbers of evaluations as one."""
+    rows: dict[tuple[str, str], list[tuple[int, int, float, list[float]]]] = {}
+    distributions, algorithms = [], []
+    grid: list[int] = []
+    for path in paths:
+        try:
+            data = Path(path).read_bytes()
+            text = (gzip.decompress(data) if str(path).endswith(".gz") else data).decode()
+        except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
+            raise StudyError(f"{path} cannot be read: {error}") from error
+        lines = csv.reader(io.StringIO(text))
+        head = next(lines, [])
+        try:
+            if tuple(head[:5]) != _HEAD or grid not in ([], own := [int(x) for x in head[5:]]):
+                raise ValueError(f"its columns are {', '.join(head[:7])}, ...")
+            grid = own
+            for distribution, algorithm, instance, seed, seconds, *values in lines:
+                curve: list[float] = []
+                for value in values:
+                    curve.append(float(value) if value else curve[-1])
+                if len(curve) != len(grid):
+                    raise ValueError(f"line {lines.line_num} has {len(curve)} values")
+                run = (int(instance), int(seed), float(seconds), curve)
+                rows.setdefault((distribution, algorithm), []).append(run)
+                distributions.append(distribution)
+                algorithms.append(algorithm)
+        except (ValueError, IndexError) as error:
+            raise StudyError(
+                f"{path} is no file of curves, or a damaged one: {error}; expected the columns "
+                f"{', '.join(_HEAD)} and {grid or 'numbers of evaluations'}"
+            ) from error
+    cells = {}
+    for key, runs in rows.items():
+        instances, seeds, seconds_, curves = zip(*runs, strict=True)
+        cells[key] = Cell(
+            np.array(grid, np.int64), np.array(curves, np.float64), np.array(instances, np.int64),
+            np.array(seeds, np.int64), np.array(seconds_, np.float64),
+        )  # fmt: skip
+    name = Path(paths[0]).name.removesuffix(".gz").removesuffix(".csv")
+    return Results(
+        name, tuple(dict.fromkeys(algorithms)), tuple(dict.fromkeys(distributions)), cells
+    )
+
+
+def _short(value: float) -> str:
+    """The fewest digits that read back as the same number."""
+    return str(int(value)) if math.isfinite(value) and value == int(value) else repr(value)
