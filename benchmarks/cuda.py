@@ -3,6 +3,7 @@
     cuda.py speed   10,000 evaluations of 100 runs and of one; eager PyTorch   results/cuda.csv
     cuda.py paper   the 18 QUBO and 12 NK distributions, 100 runs each   results/cuda_paper.csv
     cuda.py auto    `maximize` on `cpu` and on `cuda`, by size            results/cuda_auto.csv
+    cuda.py tiles   a generation with a network cut in other ways        results/cuda_tiles.csv
 
 Eager PyTorch is timed over a few generations and multiplied up to 1,000. A floor is the time that
 the chip needs for the least of one kind of work: special functions (a square root and a reciprocal
@@ -189,9 +190,70 @@ def auto() -> None:
     write("cuda_auto.csv", rows)
 
 
+# Bits or values, preset, and ways to cut a network: warps, lots, inputs of a lot, lots that share a
+# tile, and registers a thread (0: as many as there are).
+TILES: dict[tuple[int, int, str], tuple[tuple[int, ...], ...]] = {
+    (64, 2, "text"): ((1, 4, 16, 4, 0), (2, 2, 16, 2, 0), (2, 2, 16, 2, 168)),
+    (128, 2, "text"): ((2, 4, 16, 4, 0), (4, 2, 16, 2, 0), (4, 2, 16, 2, 168), (2, 2, 32, 2, 0)),
+    (256, 2, "text"): ((4, 2, 32, 2, 0), (4, 4, 16, 4, 0), (4, 4, 16, 4, 168), (8, 2, 16, 2, 128)),
+    (64, 3, "text"): ((4, 3, 16, 4, 0), (4, 3, 16, 4, 168), (2, 3, 32, 4, 0)),
+    (128, 3, "text"): ((8, 3, 16, 4, 0), (8, 3, 16, 4, 128), (4, 3, 32, 4, 0)),
+    (256, 3, "text"): ((8, 3, 32, 4, 0), (16, 3, 16, 4, 128)),
+    (128, 2, "authors"): ((2, 4, 16, 4, 0), (4, 2, 16, 2, 168)),
+    (256, 2, "authors"): ((4, 2, 32, 2, 0), (4, 4, 16, 4, 0)),
+    (128, 3, "authors"): ((8, 3, 16, 4, 0), (4, 3, 32, 4, 0)),
+    (256, 3, "authors"): ((8, 3, 32, 4, 0),),
+}
+
+
+def generation_of(n: int, d: int, preset: str, cut: tuple[int, ...] | None) -> list[float]:
+    """Milliseconds of drawing, of training orders and of training; 100 runs."""
+    from anyorder.policy import cuda
+
+    runs = 100
+    layout = make_layout([d] * n, [False] * n, ao.PRESETS[preset])
+    engine = cuda.CudaEngine(layout)
+    shape: dict[str, int] | None = None
+    if cut is not None:
+        shape = dict(zip(("W", "L", "T", "FOLD", "maxnreg"), cut, strict=True))
+        if not shape["maxnreg"]:
+            del shape["maxnreg"]
+    cuda._tiles = lambda inputs, units: shape
+    seeds = list(range(runs))
+    policy, rows = engine.fresh(seeds, [0] * runs), engine.rows(seeds, [0] * runs)
+    points = torch.empty((runs, POPULATION, n), dtype=torch.int32, device="cuda")
+    probs = torch.empty((runs, POPULATION, layout.values), device="cuda")
+    advantages = torch.linspace(1, -1, POPULATION, device="cuda")[None, :, None]
+    advantages = advantages.expand(runs, POPULATION, n)
+    weights = torch.ones((1, 1, 1), device="cuda").expand(runs, POPULATION, n)
+    engine.draw(policy.theta, rows, points, probs, False)
+    orders = engine.orders(rows, POPULATION)
+    steps: list[Callable[[], Any]] = [
+        lambda: engine.draw(policy.theta, rows, points, probs, False),
+        lambda: engine.orders(rows, POPULATION, None, orders),
+        lambda: engine.learn(policy, rows, points, probs, advantages, weights, orders, False),
+    ]
+    return [round(1e3 * timed(step, 5), 3) for step in steps]
+
+
+def tiles() -> None:
+    """The kernel's own way to cut a network is the first of each case; "memory" is `stream.py`."""
+    rows = []
+    for (n, d, preset), cuts in TILES.items():
+        for cut in (*cuts, *([None] if n == 256 else [])):
+            draw, order, train = generation_of(n, d, preset, cut)
+            row = {
+                "n": n, "d": d, "config": preset, "draw_ms": draw, "orders_ms": order,
+                "train_ms": train, "tiles": "memory" if cut is None else " ".join(map(str, cut)),
+            }  # fmt: skip
+            print(row, flush=True)
+            rows.append(row | gpu())
+            write("cuda_tiles.csv", rows)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=["speed", "paper", "auto"])
+    parser.add_argument("what", choices=["speed", "paper", "auto", "tiles"])
     parser.add_argument("--runs", type=int, default=100, help="of a distribution, tens")
     parser.add_argument("--budget", type=int, default=BUDGET)
     cases = [",".join(map(str, case)) for case in CASES]
@@ -204,8 +266,10 @@ def main() -> None:
         paper(options.runs, options.budget, options.config, options.engine)
     elif options.what == "speed":
         speed([tuple(map(int, case.split(","))) for case in options.case], options.repeats)
-    else:
+    elif options.what == "auto":
         auto()
+    else:
+        tiles()
 
 
 if __name__ == "__main__":
