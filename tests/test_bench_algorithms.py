@@ -292,6 +292,18 @@ def test_nevergrad_has_its_whole_registry():
     assert len(algorithms.available("nevergrad")) == len(ng.optimizers.registry)
 
 
+def test_nevergrad_without_what_an_optimiser_wants(monkeypatch):
+    pytest.importorskip("nevergrad")
+    from anyorder.bench.algorithms import nevergrad
+
+    nevergrad._missing.cache_clear()
+    monkeypatch.setitem(sys.modules, "nlopt", None)
+    with pytest.raises(ImportError, match="NLOPT_GN_DIRECT_L wants nlopt: pip install nlopt"):
+        algorithms.check("nevergrad:NLOPT_GN_DIRECT_L", ao.Space.binary(5))
+    algorithms.check("nevergrad:CMA", ao.Space.binary(5))
+    nevergrad._missing.cache_clear()
+
+
 def test_nevergrad_leaves_no_threads():
     pytest.importorskip("nevergrad")
     before = threading.active_count()

@@ -38,9 +38,9 @@ ENGINES = {
 _TRITON = (3, 6)  # the oldest that the kernels are tested with
 _CAPABILITY = (8, 0)  # the first GPUs that multiply bfloat16
 # Multiply-adds of a generation (parameters x population x epochs x runs) from which a GPU pays. One
-# takes 1.5 to 2 ms whatever its size; 16 cores are slower than that from 3e6 on (benchmarks/cuda.py,
-# "auto", results/cuda_auto.csv). But PyTorch and the kernels take seconds to start (`first_call_s`
-# in results/cuda.csv), which a thousand generations win back at 1e8.
+# takes 1.4 to 2 ms whatever its size; 16 cores are slower than that from 3e6 on (benchmarks/cuda.py
+# auto, results/cuda_auto.csv). But PyTorch and the kernels take seconds to start (`first_call_s` in
+# results/cuda.csv), which a thousand generations win back at 1e8.
 _WORTH_A_GPU = 1e8
 
 _log = logging.getLogger("anyorder")

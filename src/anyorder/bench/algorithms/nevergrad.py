@@ -8,6 +8,7 @@ all (Cobyla): all their runs are the same.
 
 from __future__ import annotations
 
+import functools
 import threading
 from typing import Any
 
@@ -30,8 +31,14 @@ class Nevergrad:
         return sorted(_registry())
 
     def check(self, name: str, settings: Settings, space: Space | None) -> None:
-        """Raise for any setting: the registry has an optimiser for each."""
+        """Raise for any setting: the registry has an optimiser for each.
+
+        Some of them want a package that nevergrad itself does not, and say so when they search.
+        """
         check_settings(settings, [])
+        missing = _missing(name)
+        if missing is not None:
+            raise ImportError(f"nevergrad:{name} wants {missing}: pip install {missing}")
 
     def search(self, name: str, settings: Settings, meter: Meter, seed: int) -> Settings:
         """Spend the meter's budget."""
@@ -73,6 +80,24 @@ class _Variables:
         for columns, part in zip(self._columns, parts, strict=True):
             codes[columns] = part
         return codes
+
+
+@functools.cache
+def _missing(name: str) -> str | None:
+    """The package without which an optimiser asks for nothing."""
+    parameter = require("nevergrad").p.TransitionChoice(range(2), repetitions=4)
+    before = set(threading.enumerate())
+    try:
+        optimizer = _registry()[name](parameter, budget=100, num_workers=1)
+        for _ in range(2):  # the first point may be nevergrad's own
+            optimizer.tell(optimizer.ask(), 0.0)
+    except ImportError as error:
+        return error.name or str(error)
+    except Exception:  # a run says so better
+        return None
+    finally:
+        _stop(set(threading.enumerate()) - before)
+    return None
 
 
 def _registry() -> dict[str, Any]:
