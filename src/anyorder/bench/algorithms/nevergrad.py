@@ -91,10 +91,12 @@ def _missing(name: str) -> str | None:
         optimizer = _registry()[name](parameter, budget=100, num_workers=1)
         for _ in range(2):  # the first point may be nevergrad's own
             optimizer.tell(optimizer.ask(), 0.0)
-    except ImportError as error:
-        return error.name or str(error)
-    except Exception:  # a run says so better
-        return None
+    except Exception as error:
+        cause: BaseException | None = error
+        while cause is not None and not isinstance(cause, ImportError):
+            cause = cause.__cause__ or cause.__context__
+        # of anything else, a run will say it better
+        return None if cause is None else cause.name or str(cause)
     finally:
         _stop(set(threading.enumerate()) - before)
     return None
