@@ -166,32 +166,41 @@ def test_some_printed_scores_by_hand() -> None:
     assert reproduce.printed("fast_1000")["QUBO 64 0", "fast_sigma_sigma"] == 189.5
 
 
-def cell(*scores: float, mark: int = 1_000) -> Cell:
-    """Runs with these scores at the mark, and others before and after."""
-    runs = np.arange(len(scores))
+def cell(*scores: float, runs: int = 1, mark: int = 1_000) -> Cell:
+    """Runs with these scores at the mark, and others before and after; so many an instance."""
+    places = np.arange(len(scores))
     curves = np.array([[score - 50, score, score + 50] for score in scores])
-    return Cell(np.array([100, mark, 10_000]), curves, runs, 0 * runs, 1.0 + runs)
+    return Cell(np.array([100, mark, 10_000]), curves, places // runs, places % runs, 1.0 + places)
 
 
 def test_ours_beside_the_papers() -> None:
     results = Results(
         "table-1000",
         ("text", "authors"),
-        ("QUBO 64 0", "NK 64 1"),
+        ("QUBO 64 0", "QUBO 64 1", "NK 64 1"),
         {
             ("QUBO 64 0", "authors"): cell(150.0, 152.0, 158.0, 160.0),
             ("QUBO 64 0", "text"): cell(198.25),
+            ("QUBO 64 1", "authors"): cell(150.0, 152.0, 158.0, 160.0, runs=2),
             ("NK 64 1", "text"): cell(0.5, 0.5),
+            ("NK 64 1", "authors"): cell(0.6, 0.7, 0.7, 0.8, runs=2),
         },
     )
     nk = reproduce.printed("global_1000")["NK 64 1", "sigma_sigma"]
+    assert nk == 0.7095
     assert [tuple(line.values()) for line in reproduce.beside("table-1000", results)] == [
         # one run, or runs that do not scatter, tell nothing about the difference
-        ("QUBO 64 0", "text", "1", "198.2", "0.0000", "195.9", ""),
+        ("QUBO 64 0", "text", "1", "198.2", "0.0", "195.9", ""),
         # sd = sqrt(68 / 3) = 4.7610, of the mean of four 2.3805; that of the difference to the
-        # mean of the paper's 100: 4.7610 sqrt(1 / 4 + 1 / 100) = 2.4276, and 155 - 195.9 = -16.85 x
-        ("QUBO 64 0", "authors", "4", "155.0", "2.3805", "195.9", "-16.8"),
-        ("NK 64 1", "text", "2", "0.5000", "0.0000", f"{nk:.4f}", ""),
+        # mean of 10 others 4.7610 sqrt(1 / 4 + 1 / 10) = 2.8167, and 155 - 195.9 = -14.52 x
+        ("QUBO 64 0", "authors", "4", "155.0", "2.4", "195.9", "-14.5"),
+        # within two instances: sd = sqrt((2 + 2) / 2) = 1.4142, of the mean of four runs 0.7071;
+        # to the paper's 100 runs 1.4142 sqrt(1 / 4 + 1 / 100) = 0.7211, and 155 - 147.7 = 10.12 x
+        ("QUBO 64 1", "authors", "4", "155.0", "0.7", "147.7", "+10.1"),
+        ("NK 64 1", "text", "2", "0.5000", "0.0000", "0.7095", ""),
+        # two other instances, 0.65 and 0.75: sd = 0.0707, of their mean 0.05; to the mean of the
+        # paper's ten 0.0707 sqrt(1 / 2 + 1 / 10) = 0.0548, and 0.7 - 0.7095 = -0.17 x
+        ("NK 64 1", "authors", "4", "0.7000", "0.0500", "0.7095", "-0.2"),
     ]
     assert all(tuple(line) == reproduce.HEAD for line in reproduce.beside("table-1000", results))
 
@@ -202,7 +211,7 @@ def test_figures_stand_alone() -> None:
         {("NK 128 4", "lambda 5"): cell(0.5, 0.7, mark=5_000)},
     )  # fmt: skip
     (line,) = reproduce.beside("figure-lambda", results)
-    assert (line["ours"], line["error"]) == ("50.6", "0.1000")  # at the end, 10,000
+    assert (line["ours"], line["error"]) == ("50.6", "0.1")  # at the end, 10,000
     assert (line["paper"], line["difference"]) == ("", "")
 
 

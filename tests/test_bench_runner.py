@@ -346,7 +346,13 @@ if "noted" not in problems.registry:
     problems.register("noted", noted, "notes its runs")
 
 if __name__ == "__main__":
+    from anyorder.bench import reproduce
     from anyorder.cli import main
+
+    reproduce.ROWS["noted"] = "noted"
+    reproduce.ITEMS["noted"] = reproduce.Item(
+        "noted", ("noted",), {"random": "baseline:random"}, budget=8, mark=8
+    )
     main()
 """
 CAMPAIGN = """
@@ -370,11 +376,13 @@ class Scene:
         (folder / "campaign.toml").write_text(CAMPAIGN.format(runs=runs))
         self.processes: list[subprocess.Popen[bytes]] = []
 
-    def start(self, who: str, workers: int = 2, *options: str) -> subprocess.Popen[bytes]:
+    def start(
+        self, who: str, workers: int = 2, *options: str, command: str = "bench run campaign.toml"
+    ) -> subprocess.Popen[bytes]:
         with (self.folder / f"{who}.txt").open("wb") as said:
             process = subprocess.Popen(
-                [sys.executable, self.script.name, "bench", "run", "campaign.toml", "--out",
-                 self.path.name, "--engine", "cpu", "--workers", str(workers), *options],
+                [sys.executable, self.script.name, *command.split(), "--out", self.path.name,
+                 "--engine", "cpu", "--workers", str(workers), *options],
                 cwd=self.folder, stdout=said, stderr=said, env={**os.environ, "WHO": who},
             )  # fmt: skip
         self.processes.append(process)
@@ -475,20 +483,34 @@ def test_what_a_killed_process_had_is_done_by_another(scene: Callable[[int], Sce
     assert_all_done(here)
 
 
+def interrupt_twice(here: Scene, who: str, process: subprocess.Popen[bytes]) -> None:
+    """While it holds its first runs: it leaves at once, and they wait again."""
+    wait_until(lambda: len(here.log()) == 2)
+    process.send_signal(signal.SIGINT)
+    wait_until(lambda: "Ctrl-C again" in here.said(who))
+    assert process.poll() is None
+    process.send_signal(signal.SIGINT)
+    assert process.wait(30) == 130
+    assert here.said(who).splitlines()[1:] == [
+        "finishing the runs that are under way; Ctrl-C again leaves at once",
+        "interrupted: left at once",
+    ]
+    assert states(here.path) == {"waiting": here.runs}
+
+
+@needs_kill
+def test_reproduce_interrupted_twice(scene: Callable[[int], Scene]) -> None:
+    here = scene(3)
+    here.hold()
+    command = "reproduce noted --runs 1 --instances 3"
+    interrupt_twice(here, "paper", here.start("paper", command=command))
+
+
 @needs_kill
 def test_interrupted_once_twice_and_started_again(scene: Callable[[int], Scene]) -> None:
     here = scene(7)
     here.hold()
-    # twice: it leaves at once, and what ran waits again
-    process = here.start("twice")
-    wait_until(lambda: len(here.log()) == 2)
-    process.send_signal(signal.SIGINT)
-    wait_until(lambda: "Ctrl-C again" in here.said("twice"))
-    assert process.poll() is None
-    process.send_signal(signal.SIGINT)
-    assert process.wait(30) not in (0, None)
-    assert "Traceback" not in here.said("twice")
-    assert states(here.path) == {"waiting": 7}
+    interrupt_twice(here, "twice", here.start("twice"))
     # once: it finishes what runs, and begins nothing
     process = here.start("once")
     wait_until(lambda: len(here.log()) == 4)

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
+from conftest import hears_ctrl_c
 
 import anyorder
 from anyorder.cli import main
@@ -183,3 +188,70 @@ def test_a_file_that_is_not_there() -> None:
     assert done.exit_code == 1
     assert "no_such_file.txt" in done.output
     assert "Traceback" not in done.output
+
+
+# A problem whose evaluations never end; `python -m anyorder`, or what the installed script calls.
+HELD = """
+import runpy, sys, time
+from importlib.metadata import entry_points
+from pathlib import Path
+import anyorder
+
+class Held(anyorder.problems.Problem):
+    def _values(self, points):
+        Path("begun").touch()
+        while True:
+            time.sleep(0.01)
+
+anyorder.problems.register("held", lambda: Held("held:", anyorder.Space.binary(4)), "never ends")
+if sys.argv.pop(1) == "module":
+    runpy.run_module("anyorder", run_name="__main__")
+else:
+    (script,) = entry_points(group="console_scripts", name="anyorder")
+    sys.exit(script.load()())
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals as Linux and macOS have them")
+@pytest.mark.parametrize(
+    ("way", "command", "presses"),
+    [
+        ("module", "solve held", 2),
+        ("script", "compare held --algorithms anyorder", 2),
+        ("module", "compare held --algorithms baseline:random", 1),  # they wait for nothing
+        ("script", "solve held --algorithm baseline:random", 1),
+    ],
+)
+def test_ctrl_c_that_leaves_at_once_exits_with_130(
+    way: str, command: str, presses: int, tmp_path: Path
+) -> None:
+    (tmp_path / "held.py").write_text(HELD)
+    said = tmp_path / "said"
+    with (
+        said.open("w") as stderr,
+        subprocess.Popen(
+            [sys.executable, "held.py", way, *command.split()], cwd=tmp_path,
+            stdout=subprocess.PIPE, stderr=stderr, preexec_fn=hears_ctrl_c,
+        ) as process,
+    ):  # fmt: skip
+        try:
+            wait_for(process, (tmp_path / "begun").exists)
+            process.send_signal(signal.SIGINT)
+            if presses == 2:
+                wait_for(process, lambda: "Ctrl-C again" in said.read_text())
+                process.send_signal(signal.SIGINT)
+            out, _ = process.communicate(timeout=60)
+        finally:
+            process.kill()
+    assert process.returncode == 130, said.read_text()
+    assert out == b""
+    waits = ["finishing what is being evaluated; Ctrl-C again leaves at once"]
+    assert said.read_text().splitlines() == [*waits[: presses - 1], "interrupted: left at once"]
+
+
+def wait_for(process: subprocess.Popen[bytes], condition: Callable[[], bool]) -> None:
+    end = time.monotonic() + 120
+    while not condition():
+        assert process.poll() is None, "it ended"
+        assert time.monotonic() < end, "it did not happen in time"
+        time.sleep(0.01)

@@ -29,6 +29,12 @@ def test_the_readme_code_runs_and_prints_what_it_says(
     assert (tmp_path / "run.png").exists()
 
 
+def test_the_reproduction_is_what_the_runs_give() -> None:
+    command = [sys.executable, str(ROOT / "benchmarks" / "reproduction.py"), "--check"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
 @pytest.mark.parametrize("script", sorted((ROOT / "examples").glob("*.py")), ids=lambda p: p.name)
 def test_examples_run(script: Path, tmp_path: Path) -> None:
     if script.name in WANTS:

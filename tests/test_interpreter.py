@@ -18,8 +18,11 @@ STEPS = (
     *FEW, "(d,p)", "dropout, -1", "univariate", "frozen output", "Bernoulli KL",
     "constants at the ends",
 )  # fmt: skip
-# of `test_cuda.py`: a run of the device's driver takes the interpreter ten seconds
-CHOSEN = "not (is_maximize or twice or host or chunks) or nkd and restarts"
+# of `test_cuda.py`: a run of the device's driver takes the interpreter ten seconds, a tiling five
+CHOSEN = (
+    "not (is_maximize or twice or host or chunks or tiling) or nkd and restarts "
+    "or tiling and (180 or 60)"
+)
 
 
 def interpreted(*arguments: str) -> None:

@@ -34,7 +34,19 @@ from .space import Space
 _INFO_N = 128  # variables for which `info` says what "auto" takes: the problems' default
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+class _Interruptible(click.Group):
+    """A group whose commands exit with 128 + SIGINT when Ctrl-C ends them; click's with 1."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            click.echo("interrupted: left at once", err=True)
+            sys.exit(130)
+
+
+@click.group(cls=_Interruptible, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="anyorder")
 def main() -> None:
     """Optimise black-box functions over discrete variables."""
@@ -173,9 +185,6 @@ def run_file(
                 )  # fmt: skip
             finally:  # after Ctrl-C twice, or a failure, nobody wants what still runs
                 job.command.stop()
-    except KeyboardInterrupt:
-        click.echo("interrupted twice: left without a result", err=True)
-        sys.exit(130)
     except (ValueError, TypeError) as error:
         raise click.UsageError(str(error)) from error
     except (RuntimeError, MemoryError, OSError, ImportError) as error:

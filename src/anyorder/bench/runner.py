@@ -7,7 +7,6 @@ import faulthandler
 import importlib
 import logging
 import os
-import signal
 import sys
 import threading
 import time
@@ -23,6 +22,7 @@ from .. import problems
 from .._version import __version__
 from ..failures import DIED, OK
 from ..policy import why_not
+from ..running.interrupts import Interrupts
 from ..running.processes import Processes
 from ..running.workers import Done, Evaluator, OnExecutor, Outcome
 from . import algorithms
@@ -105,7 +105,8 @@ def run(
     progress
         Called with the number of runs that have been finished since.
     """
-    with _Interrupts() as interrupts, store.beating():
+    waits = "finishing the runs that are under way"
+    with Interrupts(waits, always=True) as interrupts, store.beating():
         if engine != "cpu" and _gpu(engine):
             _run_batches(store, interrupts, progress)
         if not interrupts.count:
@@ -121,7 +122,7 @@ def _gpu(engine: str) -> bool:
     return reason is None
 
 
-def _run_batches(store: Store, interrupts: _Interrupts, progress: Callable[[int], None]) -> None:
+def _run_batches(store: Store, interrupts: Interrupts, progress: Callable[[int], None]) -> None:
     """Our own algorithms, a batch of one distribution at a time."""
     not_together: set[tuple[str, str]] = set()
     while not interrupts.count:
@@ -160,7 +161,7 @@ def _run_batches(store: Store, interrupts: _Interrupts, progress: Callable[[int]
 
 def _run_each(
     store: Store,
-    interrupts: _Interrupts,
+    interrupts: Interrupts,
     progress: Callable[[int], None],
     workers: int,
     scheduler: str | None,
@@ -311,25 +312,3 @@ def versions(method: str) -> dict[str, str]:
         with contextlib.suppress(metadata.PackageNotFoundError):
             found[package] = metadata.version(package)
     return found
-
-
-class _Interrupts:
-    """The first Ctrl-C lets what runs finish, the second does not."""
-
-    count = 0
-
-    def __enter__(self) -> _Interrupts:
-        self._ours = threading.current_thread() is threading.main_thread()
-        if self._ours:
-            self._had = signal.signal(signal.SIGINT, self._interrupt)
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        if self._ours:
-            signal.signal(signal.SIGINT, self._had)
-
-    def _interrupt(self, number: int, frame: Any) -> None:
-        self.count += 1
-        if self.count > 1:
-            raise KeyboardInterrupt
-        logger.warning("finishing the runs that are under way; Ctrl-C again leaves at once")

@@ -14,14 +14,11 @@ the run does not depend on who answers first. In asynchronous mode each answer i
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import math
-import signal
-import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from typing import Any
@@ -33,6 +30,7 @@ from ..candidates import Codes
 from ..config import Config
 from ..failures import FAILED, INFEASIBLE, OK, REJECTED, STATUSES, TIMEOUT
 from ..optimizer import Optimizer
+from .interrupts import Interrupts
 from .processes import Processes
 from .rules import Rules
 from .study import Answer, Row, Study
@@ -91,7 +89,7 @@ class Driver:
         self._training = self._evaluating = 0.0  # seconds: of one training, of one evaluation
         self._generation = optimizer.generation
         optimizer._stays_collapsed = rules.stop_collapsed
-        self._interrupts = 0
+        self._interrupts = Interrupts("finishing what is being evaluated", self._running)
         self._error: Exception | None = None
         self.paid, self.failed, self._distinct = study.counts()
         self._sign = 1.0 if optimizer.direction == "maximize" else -1.0
@@ -103,7 +101,7 @@ class Driver:
         """Go on until something stops it; returns what did."""
         whole = True  # nothing is half done: drawn and not written, or told in part
         try:
-            with self._interruptible():
+            with self._interrupts:
                 if not self.study.fresh:
                     self._restore()
                 reason = self._reason()
@@ -114,8 +112,8 @@ class Driver:
                     if reason is None and self._running:
                         self._collect()
                         reason = self._reason()
-        except KeyboardInterrupt:  # not by way of `_interruptible`, or asked twice
-            if self._interrupts > 1:
+        except KeyboardInterrupt:  # not by way of `Interrupts`, or asked twice
+            if self._interrupts.count > 1:
                 raise
             reason, whole = "interrupted", False
         finally:
@@ -126,7 +124,7 @@ class Driver:
     def _reason(self) -> str | None:
         """Why to stop now, if there is a reason."""
         rules = self.rules
-        if self._interrupts and not self._running:
+        if self._interrupts.count and not self._running:
             return "interrupted"
         if self._replaying():
             return None
@@ -217,7 +215,7 @@ class Driver:
             twins, most = 0, _TWIN_GENERATIONS * self.optimizer.config.population
             while (
                 self._reason() is None
-                and not self._interrupts
+                and not self._interrupts.count
                 and len(self._ready) + len(self._running) < self._places()
                 and len(self._ready) < self._room()
                 and not self._is_exhausted()
@@ -226,7 +224,7 @@ class Driver:
                 before = len(self._ready), self._told
                 self._draw(1)
                 twins = twins + 1 if before == (len(self._ready), self._told) else 0
-        elif not self._batch and (self._replaying() or not self._interrupts):
+        elif not self._batch and (self._replaying() or not self._interrupts.count):
             self._draw(self.optimizer.config.population)
 
     def _draw(self, count: int) -> None:
@@ -301,7 +299,7 @@ class Driver:
     def _dispatch(self) -> None:
         """Send out what is ready, as far as there are workers and budget."""
         rules, space = self.rules, self.optimizer.space
-        while self._ready and not self._interrupts and len(self._running) < self._places():
+        while self._ready and not self._interrupts.count and len(self._running) < self._places():
             count = min(self._room(), len(self._ready) if rules.vectorized else 1)
             if count < 1:
                 return
@@ -541,31 +539,6 @@ class Driver:
         if optimizer.restarts:
             parts.append(f"restarts {len(optimizer.restarts)}")
         bar.set_postfix_str(", ".join(parts), refresh=False)
-
-    @contextlib.contextmanager
-    def _interruptible(self) -> Iterator[None]:
-        """The first Ctrl-C lets what is out finish, the second does not."""
-        ours = (
-            threading.current_thread() is threading.main_thread()
-            and signal.getsignal(signal.SIGINT) is signal.default_int_handler
-        )
-        if not ours:
-            yield
-            return
-
-        def interrupt(number: int, frame: Any) -> None:
-            self._interrupts += 1
-            if self._interrupts > 1:
-                raise KeyboardInterrupt
-            if self._running:
-                with contextlib.suppress(RuntimeError):  # in the middle of another message
-                    logger.warning("finishing what is being evaluated; Ctrl-C again leaves at once")
-
-        signal.signal(signal.SIGINT, interrupt)
-        try:
-            yield
-        finally:
-            signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _evaluator(f: Callable[..., Any], done: Done, rules: Rules) -> Evaluator:

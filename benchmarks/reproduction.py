@@ -1,0 +1,155 @@
+"""The tables of docs/reproduction.md, from the runs in results/reproduction.
+
+    reproduction.py          write them into the page, and as CSV beside the runs
+    reproduction.py --check  say whether the page is up to date
+
+The runs, a file for each machine they were done on, were written by `anyorder bench export`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+from anyorder.bench import curves, reproduce
+
+ROOT = Path(__file__).parents[1]
+RUNS = ROOT / "results" / "reproduction"
+PAGE = ROOT / "docs" / "reproduction.md"
+ITEMS = ("table-10000", "table-1000")
+Line = dict[str, str]
+
+
+def markdown(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    lines = [list(head)]
+    lines += [["---"] * len(lines[0]), *map(list, rows)]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def shown(line: Line | None, error: bool = True) -> str:
+    """A mean, its standard error, and the difference to the printed one in standard errors."""
+    if line is None:
+        return ""
+    text = f"{line['ours']} ({line['error']})" if error else line["ours"]
+    far = line["difference"] and abs(float(line["difference"])) > 3
+    apart = f" {line['difference']}" if line["difference"] else ""
+    return text + (f" **{apart.strip()}**" if far else apart)
+
+
+def ours(lines: dict[tuple[str, str], Line], rows: list[str]) -> str:
+    found = [row for row in rows if {(row, "authors"), (row, "text")} & lines.keys()]
+    return markdown(
+        ("distribution", "paper", "`authors`", "`text`"),
+        (
+            (row, next(lines[row, m]["paper"] for m in ("authors", "text") if (row, m) in lines),
+             shown(lines.get((row, "authors"))), shown(lines.get((row, "text"))))
+            for row in found
+        ),
+    )  # fmt: skip
+
+
+def others(lines: dict[tuple[str, str], Line], rows: list[str]) -> str:
+    known = ("PBIL", "(1+1) EA", "hill climbing")
+    return markdown(
+        ("distribution", "PBIL, paper", "PBIL, ours", "(1+1) EA", "hill climbing"),
+        (
+            (row, *((lines.get((row, m)) or {}).get("paper", "") for m in known[:1]),
+             *(shown(lines.get((row, m))) for m in known))
+            for row in rows if any((row, m) in lines for m in known)
+        ),
+    )  # fmt: skip
+
+
+def rivals(lines: dict[tuple[str, str], Line], rows: list[str], name: str) -> str:
+    found = [row for row in rows if (row, "best other") in lines]
+    specs = reproduce.campaign(name, tuple(found), 1, 1, ("best other",)).specs
+    return markdown(
+        ("distribution", "algorithm", "paper", "ours"),
+        (
+            (spec.distribution, spec.method.partition(":")[2],
+             lines[spec.distribution, "best other"]["paper"],
+             shown(lines[spec.distribution, "best other"]))
+            for spec in specs
+        ),
+    )  # fmt: skip
+
+
+def summary(tables: dict[str, list[Line]]) -> str:
+    """How many rows of each method are how far from what is printed."""
+    rows = []
+    for name, lines in tables.items():
+        for method in dict.fromkeys(line["method"] for line in lines if line["difference"]):
+            apart = [abs(float(line["difference"])) for line in lines
+                     if line["method"] == method and line["difference"]]  # fmt: skip
+            rows.append((
+                name.removeprefix("table-"), method, str(len(apart)),
+                *(str(sum(low <= x < high for x in apart)) for low, high in
+                  ((0, 2), (2, 3), (3, 5), (5, float("inf")))),
+            ))  # fmt: skip
+    return markdown(
+        ("evaluations", "method", "rows", "below 2", "2 to 3", "3 to 5", "5 and more"), rows
+    )
+
+
+def yardstick(lines: list[Line]) -> str:
+    """How often hill climbing is above everything that the paper prints."""
+    best: dict[str, float] = {}
+    for (row, _), score in reproduce.printed("global_10000").items():
+        best[row] = max(score, best.get(row, score))
+    found = {line["distribution"]: float(line["ours"]) for line in lines
+             if line["method"] == "hill climbing"}  # fmt: skip
+    above = sum(score > best[row] for row, score in found.items())
+    return (
+        "After 10,000 evaluations its mean is above the best printed score, of all 504 algorithms, "
+        f"on {above} of {len(found)} rows."
+    )
+
+
+def made() -> tuple[dict[str, str], dict[str, str]]:
+    """The parts of the page by the name of their place, and the tables as CSV."""
+    results = curves.read(*sorted(RUNS.glob("*.csv.gz")))
+    rows = [row for row in reproduce.ROWS if row in results.distributions]
+    parts, tables, files = {}, {}, {}
+    for name in ITEMS:
+        lines = reproduce.beside(name, results)
+        tables[name] = lines
+        keyed = {(line["distribution"], line["method"]): line for line in lines}
+        parts[name] = ours(keyed, rows)
+        parts[f"{name}-others"] = others(keyed, rows)
+        if name == "table-10000":
+            parts["rivals"] = rivals(keyed, rows, name)
+            parts["yardstick"] = yardstick(lines)
+        text = ",".join(reproduce.HEAD) + "\n"
+        files[f"{name}.csv"] = text + "".join(",".join(line.values()) + "\n" for line in lines)
+    parts["summary"] = summary(tables)
+    return parts, files
+
+
+def filled(page: str, parts: dict[str, str]) -> str:
+    for name, text in parts.items():
+        head, mark, rest = page.partition(f"<!-- {name} -->\n")
+        _, end, tail = rest.partition("<!-- end -->")
+        if not end:
+            sys.exit(f"{PAGE} has no place for {name}")
+        page = f"{head}{mark}{text}\n{end}{tail}"
+    return page
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--check", action="store_true")
+    check = parser.parse_args().check
+    parts, files = made()
+    wanted = {PAGE: filled(PAGE.read_text("utf-8"), parts)}
+    wanted |= {RUNS / name: text for name, text in files.items()}
+    for path, text in wanted.items():
+        if not check:
+            path.write_text(text, "utf-8")
+        elif not path.is_file() or path.read_text("utf-8") != text:
+            sys.exit(f"{path.relative_to(ROOT)} is not what the runs give")
+
+
+if __name__ == "__main__":
+    main()
