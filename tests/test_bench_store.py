@@ -249,6 +249,25 @@ def test_a_store_in_the_same_process_lives(path: Path) -> None:
         assert len(other.claim(10)) == 2
 
 
+def test_what_the_dead_were_at_is_counted_as_waiting(path: Path) -> None:
+    with Store(path) as store:
+        store.ask_for("trial", specs())
+        store.claim(3)
+        assert store.counts() == {("D", "A"): {"running": 3, "waiting": 1}}
+        with contextlib.closing(sqlite3.connect(path)) as database, database:
+            database.execute("UPDATE runs SET owner='elsewhere:1:1', beat=0 WHERE owner NOT NULL")
+        assert store.counts() == {("D", "A"): {"waiting": 4}}
+        assert rows(path)[0]["status"] == "running"  # looking changes nothing
+
+
+def test_a_failed_run_has_its_time(path: Path) -> None:
+    with Store(path) as store:
+        store.ask_for("trial", specs())
+        spec = store.claim(1)[0]
+        store.fail((spec, "ValueError: no"))
+    assert 0 <= rows(path)[0]["seconds"] < 60
+
+
 def test_whoever_works_beats(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stores, "BEAT", 0.05)
     with Store(path) as store:

@@ -230,10 +230,12 @@ class Store:
             )  # fmt: skip
         return [Spec(*row[1:-1], *[tuple(json.loads(row[-1]))]) for row in rows]
 
-    def _free_the_dead(self) -> None:
+    def _dead(self) -> list[str]:
+        """Who has runs and lives no more."""
         owners = self._database.execute(
             "SELECT owner, max(beat) FROM runs WHERE status='running' GROUP BY owner"
         ).fetchall()
+        found = []
         for owner, beat in owners:
             host, process, _ = owner.rsplit(":", 2)
             here = host == socket.gethostname() and os.name == "posix"
@@ -244,10 +246,14 @@ class Store:
             elif here and not _lives(int(process)):
                 dead = True
             if dead:
-                self._database.execute(
-                    "UPDATE runs SET status='waiting', owner=NULL "
-                    "WHERE status='running' AND owner=?", (owner,),
-                )  # fmt: skip
+                found.append(owner)
+        return found
+
+    def _free_the_dead(self) -> None:
+        self._database.executemany(
+            "UPDATE runs SET status='waiting', owner=NULL WHERE status='running' AND owner=?",
+            [(owner,) for owner in self._dead()],
+        )
 
     @contextlib.contextmanager
     def beating(self) -> Iterator[None]:
@@ -292,8 +298,9 @@ class Store:
         """Put down that runs failed, and why."""
         with self._writing():
             self._database.executemany(
-                "UPDATE runs SET status='failed', reason=?, owner=NULL WHERE key=? AND owner=?",
-                [(reason[:2_000], spec.key, self.owner) for spec, reason in runs],
+                "UPDATE runs SET status='failed', reason=?, owner=NULL, seconds=? - started "
+                "WHERE key=? AND owner=?",
+                [(reason[:2_000], time.time(), spec.key, self.owner) for spec, reason in runs],
             )
 
     def release(self, spec: Spec, most_tries: int | None = None) -> bool:
@@ -308,21 +315,29 @@ class Store:
     # --- what there is --------------------------------------------------------------------------
 
     def counts(self) -> dict[tuple[str, str], dict[str, int]]:
-        """How many runs are in each state, by distribution and algorithm."""
+        """How many runs are in each state, by distribution and algorithm.
+
+        What a process was at that lives no more waits for the next one.
+        """
         with self._clear():
+            dead = set(self._dead())
             rows = self._database.execute(
-                "SELECT distribution, algorithm, status, count(*) FROM runs GROUP BY 1, 2, 3"
+                "SELECT distribution, algorithm, status, owner, count(*) FROM runs "
+                "GROUP BY 1, 2, 3, 4"
             ).fetchall()
         found: dict[tuple[str, str], dict[str, int]] = {}
-        for distribution, algorithm, status, count in rows:
-            found.setdefault((distribution, algorithm), {})[status] = count
+        for distribution, algorithm, status, owner, count in rows:
+            states = found.setdefault((distribution, algorithm), {})
+            state = "waiting" if owner in dead else status
+            states[state] = states.get(state, 0) + count
         return found
 
     def seconds_left(self) -> float | None:
         """Seconds of one worker that the missing runs will take, as far as their like are known."""
         with self._clear():
             rows = self._database.execute(
-                "SELECT sum(status IN ('waiting', 'running')), avg(seconds) FROM runs "
+                "SELECT sum(status IN ('waiting', 'running')), "
+                "avg(CASE status WHEN 'done' THEN seconds END) FROM runs "
                 "GROUP BY method, distribution"
             ).fetchall()
         known = [seconds for _, seconds in rows if seconds is not None]
