@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from anyorder.bench import curves, reproduce
+from anyorder.bench.results import Results
 
 ROOT = Path(__file__).parents[1]
 RUNS = ROOT / "results" / "reproduction"
@@ -107,13 +108,23 @@ def yardstick(lines: list[Line]) -> str:
     )
 
 
+def nasbench(results: Results) -> str:
+    rows = []
+    for method, cell in results.row("NAS-Bench-101").items():
+        scores = [cell.at(mark) for mark in (1_000, 10_000)]
+        errors = [x.std(ddof=1) / len(x) ** 0.5 for x in scores]
+        means = (f"{x.mean():.4f} ({error:.4f})" for x, error in zip(scores, errors, strict=True))
+        rows.append((method, str(len(scores[0])), *means))
+    return markdown(("method", "runs", "after 1,000", "after 10,000"), rows)
+
+
 def made() -> tuple[dict[str, str], dict[str, str]]:
     """The parts of the page by the name of their place, and the tables as CSV."""
     results = curves.read(*sorted(RUNS.glob("*.csv.gz")))
-    rows = [row for row in reproduce.ROWS if row in results.distributions]
+    rows = [row for row in reproduce.find("table-10000").rows if row in results.distributions]
     parts, tables, files = {}, {}, {}
     for name in ITEMS:
-        lines = reproduce.beside(name, results)
+        lines = reproduce.beside(name, results.only(distributions=rows))
         tables[name] = lines
         keyed = {(line["distribution"], line["method"]): line for line in lines}
         parts[name] = ours(keyed, rows)
@@ -124,6 +135,7 @@ def made() -> tuple[dict[str, str], dict[str, str]]:
         text = ",".join(reproduce.HEAD) + "\n"
         files[f"{name}.csv"] = text + "".join(",".join(line.values()) + "\n" for line in lines)
     parts["summary"] = summary(tables)
+    parts["nasbench"] = nasbench(results)
     return parts, files
 
 

@@ -178,7 +178,7 @@ ITEMS: dict[str, Item] = {
         }, none=""),
     ),
     "figure-gibbs": Item("Gibbs sampling", missing="Gibbs sampling is not built yet"),
-    "nasbench": Item("NAS-Bench-101", ("NAS-Bench-101",), _READINGS),
+    "nasbench": Item("NAS-Bench-101", ("NAS-Bench-101",), _READINGS, _RIVALS),
 }  # fmt: skip
 
 
