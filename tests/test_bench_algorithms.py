@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import sys
 import threading
@@ -290,6 +291,27 @@ def test_available():
 def test_nevergrad_has_its_whole_registry():
     ng = pytest.importorskip("nevergrad")
     assert len(algorithms.available("nevergrad")) == len(ng.optimizers.registry)
+
+
+@pytest.mark.parametrize(
+    ("name", "some"),
+    [
+        ("baseline:pbil", {"population": 32}),
+        ("baseline:pbil+population=7", {"population": 7}),
+        ("nevergrad:DiscreteDE", {"optimizer": "DifferentialEvolution", "F1": 0.8}),
+        ("nevergrad:ChainCMAwithRsqrt", {"optimizers": ["RandomSearch", "CMA"]}),
+        ("nevergrad:NGOpt", {"optimizer": "NGOpt"}),
+        ("optuna:TPE+n_startup_trials=4", {"n_startup_trials": 4, "n_ei_candidates": 24}),
+    ],
+)
+def test_the_whole_configuration(name, some):
+    kind = name.partition(":")[0]
+    if kind != "baseline":
+        pytest.importorskip(kind)
+    trace = algorithms.run(name, ao.problems.onemax(6), 12, 0, [12])
+    assert some.items() <= trace.configuration.items()
+    assert "seed" not in trace.configuration
+    assert "0x" not in json.dumps(trace.configuration)  # and it is JSON
 
 
 def test_nevergrad_without_what_an_optimiser_wants(monkeypatch):

@@ -6,8 +6,9 @@ import ast
 import difflib
 import importlib
 import importlib.util
+import inspect
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 Settings = dict[str, Any]
@@ -57,6 +58,28 @@ def check_settings(settings: Mapping[str, Any], known: Iterable[str]) -> None:
     for name in settings:
         if name not in known:
             raise unknown("setting", name, known)
+
+
+def whole(maker: Callable[..., Any], settings: Mapping[str, Any]) -> Settings:
+    """Settings with the defaults of what was not set, as far as it says them; no seed."""
+    try:
+        parameters = inspect.signature(maker).parameters.values()
+    except (TypeError, ValueError):  # compiled
+        return dict(settings)
+    defaults = {p.name: p.default for p in parameters if p.default is not p.empty}
+    defaults.pop("seed", None)
+    return {**plain(defaults), **settings}
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON has it; what JSON does not have, by its name."""
+    if isinstance(value, dict):
+        return {str(key): plain(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(entry) for entry in value]
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    return getattr(value, "__name__", None) or getattr(value, "name", type(value).__name__)
 
 
 def installed(package: str) -> bool:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from anyorder.bench.algorithms.meter import Codes, Meter
-from anyorder.bench.algorithms.naming import Settings, check_settings, require
+from anyorder.bench.algorithms.naming import Settings, check_settings, plain, require
 from anyorder.space import Space
 
 _PATIENCE = 50  # times 0.02 s for a thread to end
@@ -52,7 +52,11 @@ class Nevergrad:
                 optimizer.tell(candidate, -meter.value(variables.point(candidate.value)))
         finally:
             _stop(set(threading.enumerate()) - before)
-        return {}
+        # a class, or one with settings of its own
+        maker = _registry()[name]
+        if isinstance(maker, type):
+            return {"optimizer": maker.__name__}
+        return {"optimizer": type(maker).__name__, **plain(maker.config())}
 
 
 class _Variables:

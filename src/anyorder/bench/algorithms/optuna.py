@@ -6,7 +6,7 @@ import inspect
 from typing import Any
 
 from anyorder.bench.algorithms.meter import Meter
-from anyorder.bench.algorithms.naming import Settings, check_settings, require
+from anyorder.bench.algorithms.naming import Settings, check_settings, require, whole
 from anyorder.space import Space
 
 # These want more than a space, or are there to be derived from.
@@ -60,7 +60,7 @@ class Optuna:
             study.optimize(objective, n_trials=meter.budget)
         finally:
             optuna.logging.set_verbosity(verbosity)
-        return settings
+        return whole(getattr(_samplers(), f"{name}Sampler"), settings)
 
 
 def _samplers() -> Any:

@@ -6,7 +6,7 @@ import inspect
 
 from anyorder import baselines
 from anyorder.bench.algorithms.meter import Meter
-from anyorder.bench.algorithms.naming import Settings, check_settings, unknown
+from anyorder.bench.algorithms.naming import Settings, check_settings, unknown, whole
 from anyorder.config import PRESETS, Config, resolve
 from anyorder.loop import maximize
 from anyorder.policy import ENGINES
@@ -73,7 +73,7 @@ class Baselines:
             if not len(candidates):
                 break
             algorithm.tell(candidates, meter.evaluate(candidates))
-        return settings
+        return whole(baselines.registry[name], settings)
 
     def _make(
         self, name: str, settings: Settings, space: Space, seed: int, budget: int
