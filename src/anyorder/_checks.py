@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
 import operator
 import os
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -27,6 +29,13 @@ def integer(
     if low or high:
         raise ValueError(f"{what} is {number}, expected {expected}")
     return number
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """For an error message about a name: which of the known ones it may have meant, or nothing."""
+    spelled = {one.lower(): one for one in known}
+    near = difflib.get_close_matches(name.lower(), spelled, n=1, cutoff=0.5)
+    return f" (did you mean {spelled[near[0]]!r}?)" if near else ""
 
 
 def number(what: str, value: Any) -> float:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import itertools
 import math
 import numbers
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
+
+from ._checks import did_you_mean
 
 
 @dataclass(frozen=True)
@@ -146,8 +147,7 @@ class Config:
 def _refuse_unknown(fields: Mapping[str, Any]) -> None:
     for name in fields:
         if name not in _CHECKS:
-            near = difflib.get_close_matches(name, _CHECKS, 1)
-            hint = f" (did you mean {near[0]!r}?)" if near else ""
+            hint = did_you_mean(name, _CHECKS)
             raise ValueError(f"unknown setting {name!r}{hint}; there are {', '.join(_CHECKS)}")
 
 

@@ -9,6 +9,7 @@ from typing import Any, Literal, TypedDict, Unpack
 
 import numpy.typing as npt
 
+from ._checks import did_you_mean
 from .config import Config, resolve
 from .optimizer import Optimizer
 from .result import Result
@@ -17,7 +18,6 @@ from .running.reading import opened, read_settings
 from .running.rules import Rules, make_rules
 from .running.study import Study
 from .space import Space
-from .toml_file import nearest
 
 OnFailure = Literal["raise", "worst", "skip"]
 
@@ -274,7 +274,7 @@ def _run(
 
 
 def _unexpected(what: str, unknown: set[str], known: Iterable[str]) -> str:
-    listed = [name + nearest(name, known) for name in sorted(unknown)]
+    listed = [name + did_you_mean(name, known) for name in sorted(unknown)]
     return f"{what} got unexpected arguments: {', '.join(listed)}"
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 import re
 import tomllib
@@ -11,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from ._checks import integer
+from ._checks import did_you_mean, integer
 from .variables import short
 
 Check = Callable[[str, Any], Any]  # name and value in, the value as it is used out
@@ -69,19 +68,15 @@ class TomlFile:
             with self.at(*keys, key):
                 if key not in checks:
                     top = " (it belongs above the first [section])" if key in self._top else ""
-                    hint = top or nearest(key, checks) or f", expected one of {', '.join(checks)}"
+                    hint = (
+                        top or did_you_mean(key, checks) or f", expected one of {', '.join(checks)}"
+                    )
                     raise ValueError(f"unknown key {key!r}{section}{hint}")
         with self.at(*keys):
             for key in required:
                 if key not in values:
                     raise ValueError(f"there is no {key!r}{section}, which is needed")
         return {key: self.one((*keys, key), checks[key]) for key in values}
-
-
-def nearest(name: str, known: Iterable[str]) -> str:
-    """The end of an error message about a name: which known one it may have meant."""
-    near = difflib.get_close_matches(name, list(known), 1)
-    return f" (did you mean {near[0]!r}?)" if near else ""
 
 
 def _lines(text: str) -> dict[Key, int]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 import inspect
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
+from anyorder._checks import did_you_mean
 from anyorder.problems.base import Problem
 
 
@@ -69,6 +69,5 @@ def _converted(parameter: str, value: str, default: Any) -> Any:
 
 
 def _unknown(what: str, name: str, known: Iterable[str]) -> str:
-    nearest = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-    hint = f"; did you mean {nearest[0]!r}?" if nearest else ""
-    return f"unknown {what} {name!r}, expected one of {', '.join(known)}{hint}"
+    hint = did_you_mean(name, known)
+    return f"unknown {what} {name!r}{hint}, expected one of {', '.join(known)}"

@@ -6,14 +6,13 @@ IOHprofiler", Applied Soft Computing 88 (2020).
 
 from __future__ import annotations
 
-import difflib
 import math
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from anyorder._checks import integer
+from anyorder._checks import did_you_mean, integer
 from anyorder.problems.base import Problem
 from anyorder.space import Space
 
@@ -110,10 +109,8 @@ def _found(function: str | int, known: dict[int, str]) -> tuple[int, str]:
     numbers = {name.lower(): number for number, name in known.items()}
     number = int(text) if text.isdecimal() and len(text) < 4 else numbers.get(text, 0)
     if number not in known:
-        nearest = difflib.get_close_matches(text, numbers, n=1, cutoff=0.5)
-        hint = f"; did you mean {known[numbers[nearest[0]]]!r}?" if nearest else ""
         raise ValueError(
-            f"function is {function!r}, expected 1 to {len(known)} or one of "
-            f"{', '.join(known.values())}{hint}"
+            f"function is {function!r}{did_you_mean(text, known.values())}, expected 1 to "
+            f"{len(known)} or one of {', '.join(known.values())}"
         )
     return number, known[number]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import difflib
 import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from anyorder._checks import integer, number
+from anyorder._checks import did_you_mean, integer, number
 from anyorder.problems.base import Kernel, Problem
 from anyorder.problems.lines import Line
 from anyorder.space import Space
@@ -288,9 +287,8 @@ def _value_column(header: Line, value: str) -> str:
     if not value and _is_number(names[-1]):
         header.refuse(f"the last column is called {names[-1]!r}, expected a header of names")
     if value and value not in names:
-        nearest = difflib.get_close_matches(value, names, n=1)
-        hint = f"; did you mean {nearest[0]!r}?" if nearest else ""
-        header.refuse(f"no column {value!r}, expected one of {', '.join(names[:20])}{hint}")
+        hint = did_you_mean(value, names)
+        header.refuse(f"no column {value!r}{hint}, expected one of {', '.join(names[:20])}")
     return value or names[-1]
 
 

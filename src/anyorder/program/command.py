@@ -21,8 +21,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
+from .._checks import did_you_mean
 from ..failures import Infeasible
-from ..toml_file import nearest
 from ..variables import short
 
 OURS = ("point", "scratch")  # placeholders that are not variables
@@ -240,5 +240,5 @@ def fill(template: str, texts: Mapping[str, str]) -> str:
     for name in holes(template):
         if name not in texts:
             expected = "expected a variable, {point} or {scratch}; a brace is written twice"
-            raise ValueError(f"unknown {{{name}}}{nearest(name, texts)}, {expected}")
+            raise ValueError(f"unknown {{{name}}}{did_you_mean(name, texts)}, {expected}")
     return _HOLE.sub(lambda found: found[0][0] if found[1] is None else texts[found[1]], template)

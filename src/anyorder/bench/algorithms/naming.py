@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ast
-import difflib
 import importlib
 import importlib.util
 import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
+
+from anyorder._checks import did_you_mean
 
 Settings = dict[str, Any]
 _SETTING = re.compile(r"\+(?=[A-Za-z_]\w*=)")  # so that 1e+3 is one word
@@ -44,8 +45,7 @@ def split(text: str) -> Parts:
 def unknown(what: str, given: str, known: Iterable[str], *, most: int = 40) -> ValueError:
     """The error for a name that there is not; many known ones are not all listed."""
     known = list(known)
-    near = difflib.get_close_matches(given, known, n=1, cutoff=0.4)
-    hint = f"; did you mean {near[0]!r}?" if near else ""
+    hint = did_you_mean(given, known)
     listed = f"; there are {', '.join(known)}" if len(known) <= most else ""
     if not known:
         listed = "; there are none"
