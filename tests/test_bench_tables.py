@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import re
+import shutil
+import subprocess
 
 import numpy as np
 import pytest
@@ -87,6 +89,20 @@ def test_markdown(spread):
     assert rf"**{MEANS['QUBO 64_0', 'anyorder']:.1f}**\*" in rows[2]
     assert ("±" in rows[2]) == (spread in ("sd", "error"))
     assert ("[12" in rows[2]) == (spread == "interval")
+
+
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="pdflatex is not installed")
+def test_latex_compiles(tmp_path):
+    odd = ends({"D_1 & 50% [x]": {r"a^b~c\d {e} #1 $f$": [1.0, 2.0], "λ=5 σ": [-2.0, 3.0]}})
+    (tmp_path / "page.tex").write_text(
+        "\\documentclass{article}\\usepackage{booktabs}\\begin{document}\n"
+        + table(odd, spread="interval").to_latex()
+        + "\\end{document}\n",
+        "utf-8",
+    )
+    command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "page.tex"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, errors="replace")
+    assert done.returncode == 0, done.stdout[-2000:]
 
 
 def test_latex():
