@@ -93,7 +93,9 @@ def test_names_and_numbers() -> None:
     for given in ("IsingRing", "isingring", " ISINGRING", "19", 19):
         assert problems.pbo(given, 8).name == "pbo:function=IsingRing,n=8,instance=1"
     assert problems.get("pbo:function=19,n=8").name == "pbo:function=IsingRing,n=8,instance=1"
-    with refused(ValueError, "function is 'isingrin', expected 1 to 25", "'IsingRing'?"):
+    with refused(
+        ValueError, "function is 'isingrin' (did you mean 'IsingRing'?), expected 1 to 25"
+    ):
         problems.pbo("isingrin")
     for bad in ("0", "26", "999999", ""):
         with refused(ValueError, f"function is {bad!r}, expected 1 to 25"):

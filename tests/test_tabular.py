@@ -195,7 +195,9 @@ def test_malformed_files(text: str | bytes, words: list[str], tmp_path: Path) ->
 
 def test_what_else_a_file_is_refused_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = written(tmp_path, CSV)
-    with refused(ValueError, "t.csv, line 1: no column 'tme', expected one of", "'time'?"):
+    with refused(
+        ValueError, "t.csv, line 1: no column 'tme' (did you mean 'time'?), expected one of"
+    ):
         read_table(path, "tme")
     with refused(ValueError, "direction is 'min', expected 'maximize' or 'minimize'"):
         read_table(path, direction="min")
