@@ -304,9 +304,8 @@ def versions(method: str) -> dict[str, str]:
     """Of Python, of this library, of NumPy, and of what else a run was made with."""
     packages = {"numpy", "numba"} if method.startswith("anyorder") else {"numpy"}
     packages |= {method.partition(":")[0]} - {"anyorder", "baseline"}
-    packages |= {"torch", "triton", "ioh", "scikit-learn"} & {
-        name.replace("sklearn", "scikit-learn") for name in sys.modules
-    }
+    loaded = {"torch": "torch", "triton": "triton", "ioh": "ioh", "sklearn": "scikit-learn"}
+    packages |= {package for module, package in loaded.items() if module in sys.modules}
     found = {"python": python_version(), "anyorder": __version__}
     for package in sorted(packages):
         with contextlib.suppress(metadata.PackageNotFoundError):

@@ -173,28 +173,22 @@ def _sum_of_parts(y, FOLD: tl.constexpr, W: tl.constexpr, N: tl.constexpr):
 
 
 @triton.jit
-def _sum_last(z, W: tl.constexpr):
-    """(P, Q, ..., W) summed over its last axis of warps; `split` puts all of it into one thread."""
-    if W >= 16:
-        a, b = tl.split(tl.reshape(z, z.shape[:-1] + (8, 2)))
-        z = a + b
-    if W >= 8:
-        a, b = tl.split(tl.reshape(z, z.shape[:-1] + (4, 2)))
-        z = a + b
-    if W >= 4:
-        a, b = tl.split(tl.reshape(z, z.shape[:-1] + (2, 2)))
-        z = a + b
-    if W >= 2:
-        a, b = tl.split(z)
-        z = a + b
-    return z
-
-
-@triton.jit
 def _sum_of_warps(z, W: tl.constexpr, C: tl.constexpr):
     """(W, 32, C) summed over the warps: (C, 32)."""
     z = tl.permute(z, (2, 1, 0))
-    return tl.reshape(_sum_last(z, W), (C, 32))
+    if W >= 16:
+        a, b = tl.split(tl.reshape(z, (C, 32, 8, 2)))
+        z = a + b
+    if W >= 8:
+        a, b = tl.split(tl.reshape(z, (C, 32, 4, 2)))
+        z = a + b
+    if W >= 4:
+        a, b = tl.split(tl.reshape(z, (C, 32, 2, 2)))
+        z = a + b
+    if W >= 2:
+        a, b = tl.split(tl.reshape(z, (C, 32, 2)))
+        z = a + b
+    return tl.reshape(z, (C, 32))
 
 
 @triton.jit
