@@ -17,12 +17,13 @@ are cut into FOLD parts, one for each lot: two of 8 units, or four of 4. Product
 made for W_M, and of each the lot's part is kept.
 
 *Each warp its features.* The batch index of the products is the warp. Partial sums are exchanged
-once (`_sum_of_warps`, whose `split` makes the compiler spread units and candidates over the
-threads), slopes once.
+once (`_sum_last`, whose `split` makes the compiler spread units and candidates over the threads),
+slopes once.
 
 Units 16 to 31 are the units of W_M, FOLD times over all along: their slopes are what W_M's rows
 need. Outputs are a tuple with a vector for each logit: as a third axis they would cost layout
-changes. Their biases are kept as vectors, too, which are the same in every place.
+changes. The parameters after the first layer's weights are vectors, too, which every warp has; or
+columns of tiles, of which a thread has one place (`_rest_at`).
 
 A second hidden layer that is never trained (the published code has one) goes between the first and
 the outputs, as a matrix in parts of 16 bits as well.
@@ -173,97 +174,136 @@ def _sum_of_parts(y, FOLD: tl.constexpr, W: tl.constexpr, N: tl.constexpr):
 
 
 @triton.jit
-def _sum_of_warps(z, W: tl.constexpr, C: tl.constexpr):
-    """(W, 32, C) summed over the warps: (C, 32)."""
-    z = tl.permute(z, (2, 1, 0))
-    if W >= 16:
-        a, b = tl.split(tl.reshape(z, (C, 32, 8, 2)))
-        z = a + b
-    if W >= 8:
-        a, b = tl.split(tl.reshape(z, (C, 32, 4, 2)))
-        z = a + b
-    if W >= 4:
-        a, b = tl.split(tl.reshape(z, (C, 32, 2, 2)))
-        z = a + b
-    if W >= 2:
-        a, b = tl.split(tl.reshape(z, (C, 32, 2)))
-        z = a + b
-    return tl.reshape(z, (C, 32))
+def _sum_last(z, P: tl.constexpr, Q: tl.constexpr, N: tl.constexpr):
+    """(P, Q, N) summed over its last axis; `split` puts all of that into one thread."""
+    if N == 1:
+        return tl.reshape(z, (P, Q))
+    else:
+        a, b = tl.split(tl.reshape(z, (P, Q, N // 2, 2)))
+        return _sum_last(a + b, P, Q, N // 2)
 
 
 @triton.jit
-def _load_rows(at, rows, mask, D: tl.constexpr):
-    """A tuple of D vectors of parameters; `rows` says where each of them is."""
+def _rest_at(at_1, at_2, unit, last, HIDDEN: tl.constexpr, LAST: tl.constexpr, D: tl.constexpr,
+             Q: tl.constexpr, K: tl.constexpr):  # fmt: skip
+    """Where the rest of the parameters is: indices, whether there is one, and column numbers.
+
+    Column 0 has the trained units' biases; for each output one has its weights, the next its bias,
+    the same in every place. K tiles of Q columns, or as many vectors where Q is 1.
+    """
+    index, there, number = (), (), ()
+    for k in tl.static_range(K):
+        if Q == 1:
+            u, last_u, column = unit, last, tl.full((32,), k, tl.int32)
+        else:
+            u, last_u = unit[:, None], last[:, None]
+            column = k * Q + tl.arange(0, Q)[None, :]
+        output = (column - 1) // 2
+        weight = column % 2 == 1
+        at = tl.where(weight, at_2 + output * LAST + last_u, at_2 + LAST * D + output)
+        index = index + (tl.where(column == 0, at_1 + u, at),)
+        inside = tl.where(column == 0, u < HIDDEN, (last_u < LAST) | (column % 2 == 0))
+        there = there + (inside & (column <= 2 * D),)
+        number = number + (column,)
+    return index, there, number
+
+
+@triton.jit
+def _load_rest(start, at, there, scale, K: tl.constexpr):
     out = ()
-    for k in tl.static_range(D):
-        out = out + (tl.load(at + rows[k], mask=mask, other=0.0),)
+    for k in tl.static_range(K):
+        out = out + (tl.load(start + at[k], mask=there[k], other=0.0) * scale,)
     return out
 
 
 @triton.jit
-def _store_rows(at, rows, values, scale, mask, D: tl.constexpr):
-    for k in tl.static_range(D):
-        tl.store(at + rows[k], values[k] * scale, mask=mask)
-
-
-@triton.jit
-def _scaled(values, scale, D: tl.constexpr):
+def _scaled(values, scale, K: tl.constexpr):
     out = ()
-    for k in tl.static_range(D):
+    for k in tl.static_range(K):
         out = out + (values[k] * scale,)
     return out
 
 
 @triton.jit
-def _logits(a, w, bias, once, D: tl.constexpr):
+def _four_columns(tile):
+    a, b = tl.split(tl.reshape(tile, (32, 2, 2)))
+    c_0, c_2 = tl.split(a)
+    c_1, c_3 = tl.split(b)
+    return c_0, c_1, c_2, c_3
+
+
+@triton.jit
+def _columns(tiles, Q: tl.constexpr, K: tl.constexpr):
+    """The columns of all tiles, vectors."""
+    out = ()
+    for k in tl.static_range(K):
+        if Q == 1:
+            out = out + (tiles[k],)
+        elif Q == 4:
+            out = out + _four_columns(tiles[k])
+        else:
+            a, b = tl.split(tl.reshape(tiles[k], (32, 4, 2)))
+            c_0, c_2, c_4, c_6 = _four_columns(a)
+            c_1, c_3, c_5, c_7 = _four_columns(b)
+            out = out + (c_0, c_1, c_2, c_3, c_4, c_5, c_6, c_7)
+    return out
+
+
+@triton.jit
+def _tile_of(x, k: tl.constexpr, Q: tl.constexpr, C: tl.constexpr):
+    """Q of the columns x, each (C, 32), from k on as (32, Q, C)."""
+    a = tl.join(tl.join(x[k], x[k + 1]), tl.join(x[k + 2], x[k + 3]))
+    if Q == 4:
+        return tl.reshape(tl.permute(a, (1, 3, 2, 0)), (32, 4, C))
+    else:
+        b = tl.join(tl.join(x[k + 4], x[k + 5]), tl.join(x[k + 6], x[k + 7]))
+        return tl.reshape(tl.permute(tl.join(a, b), (1, 4, 3, 2, 0)), (32, 8, C))
+
+
+@triton.jit
+def _logits(a, columns, once, D: tl.constexpr):
     """Each unit counts once, and the first brings the bias."""
     out = ()
     for k in tl.static_range(D):
-        w_k = tl.where(once, w[k], 0.0)[None, :]
-        bias_k = tl.where(tl.arange(0, 32) == 0, bias[k], 0.0)[None, :]
-        out = out + (tl.sum(a * w_k + bias_k, 1),)
+        w = tl.where(once, columns[2 * k + 1], 0.0)[None, :]
+        bias = tl.where(tl.arange(0, 32) == 0, columns[2 * k + 2], 0.0)[None, :]
+        out = out + (tl.sum(a * w + bias, 1),)
     return out
 
 
 @triton.jit
-def _back(slopes, w, D: tl.constexpr):
-    out = slopes[0][:, None] * w[0][None, :]
+def _back(slopes, columns, D: tl.constexpr):
+    out = slopes[0][:, None] * columns[1][None, :]
     for k in tl.static_range(1, D):
-        out += slopes[k][:, None] * w[k][None, :]
+        out += slopes[k][:, None] * columns[2 * k + 1][None, :]
     return out
 
 
 @triton.jit
-def _gradients(delta, slopes, a, D: tl.constexpr):
-    """Sums over candidates: of the biases, of the outputs' weights, and of their biases.
+def _gradients(delta, slopes, a, D: tl.constexpr, Q: tl.constexpr, K: tl.constexpr,
+               C: tl.constexpr):  # fmt: skip
+    """Sums over candidates, as the parameters of `_rest_at` lie.
 
-    Every `reduce` makes the warps wait for each other, so as much as possible goes into one.
+    Every sum makes the warps wait for each other, so as much as possible goes into one.
     """
-    s_0 = tl.broadcast_to(slopes[0][:, None], a.shape)
-    if D < 3:
-        g_1, g_0, h_0 = tl.reduce((delta, s_0 * a, s_0), 0, _add_3)
-        weights, biases = (g_0,), (h_0,)
-    else:
-        s_1 = tl.broadcast_to(slopes[1][:, None], a.shape)
-        s_2 = tl.broadcast_to(slopes[2][:, None], a.shape)
-        g_1, g_0, h_0, g, h, g_2, h_2 = tl.reduce(
-            (delta, s_0 * a, s_0, s_1 * a, s_1, s_2 * a, s_2), 0, _add_7
-        )
-        weights, biases = (g_0, g, g_2), (h_0, h, h_2)
-    for k in tl.static_range(3, D):
-        s_k = tl.broadcast_to(slopes[k][:, None], a.shape)
-        g, h = tl.reduce((s_k * a, s_k), 0, _add_2)
-        weights, biases = weights + (g,), biases + (h,)
-    return g_1, weights, biases
-
-
-@triton.jit
-def _adam_rows(w, m, v, g, beta1, beta2, rate, eps, D: tl.constexpr):
-    w_, m_, v_ = (), (), ()
+    x = (delta,)
     for k in tl.static_range(D):
-        x, y, z = adam(w[k], m[k], v[k], g[k], beta1, beta2, rate, eps)
-        w_, m_, v_ = w_ + (x,), m_ + (y,), v_ + (z,)
-    return w_, m_, v_
+        s = tl.broadcast_to(slopes[k][:, None], a.shape)
+        x = x + (s * a, s)
+    if Q == 1:
+        if D < 3:
+            out = tl.reduce(x, 0, _add_3)
+        else:
+            out = tl.reduce((x[0], x[1], x[2], x[3], x[4], x[5], x[6]), 0, _add_7)
+        for k in tl.static_range(3, D):
+            out = out + tl.reduce((x[2 * k + 1], x[2 * k + 2]), 0, _add_2)
+    else:
+        for _ in tl.static_range(2 * D + 1, K * Q):
+            x = x + (tl.zeros_like(delta),)
+        out = ()
+        for k in tl.static_range(K):
+            out = out + (_sum_last(_tile_of(x, k * Q, Q, C), 32, Q, C),)
+    return out
 
 
 @triton.jit
@@ -279,6 +319,22 @@ def _add_3(a0, a1, a2, b0, b1, b2):
 @triton.jit
 def _add_7(a0, a1, a2, a3, a4, a5, a6, b0, b1, b2, b3, b4, b5, b6):
     return a0 + b0, a1 + b1, a2 + b2, a3 + b3, a4 + b4, a5 + b5, a6 + b6
+
+
+@triton.jit
+def _rest_step(w, m, v, g, number, beta1, beta2, rate_b, rate_2, rate_c, eps, K: tl.constexpr):
+    """Adam on them."""
+    w_, m_, v_ = (), (), ()
+    for k in tl.static_range(K):
+        rate = _rate_of(number[k], rate_b, rate_2, rate_c)
+        a, b, c = adam(w[k], m[k], v[k], g[k], beta1, beta2, rate, eps)
+        w_, m_, v_ = w_ + (a,), m_ + (b,), v_ + (c,)
+    return w_, m_, v_
+
+
+@triton.jit
+def _rate_of(column, rate_b, rate_2, rate_c):
+    return tl.where(column == 0, rate_b, tl.where(column % 2 == 1, rate_2, rate_c))
 
 
 @triton.jit
@@ -451,6 +507,9 @@ def train(theta, m_of, v_of, runs, points_of, old_of, advantages, weights, ranks
 
     # the network
     LAST: tl.constexpr = FROZEN if FROZEN else HIDDEN
+    # Columns of a tile of the rest (`_rest_at`); what is fastest.
+    Q: tl.constexpr = 1 if FROZEN or W == 4 else 8 if D > 1 else 4 if W <= 2 else 1
+    K: tl.constexpr = (2 * D + Q) // Q
     PART: tl.constexpr = 16 // FOLD
     warp = tl.arange(0, W)[:, None, None]
     row = tl.arange(0, 16)[None, :, None]
@@ -463,42 +522,30 @@ def train(theta, m_of, v_of, runs, points_of, old_of, advantages, weights, ranks
     place = tl.arange(0, 32)
     unit = tl.where(place < 16, place, 16 + place % PART)
     once = place < 16 + PART
-    k_1 = unit < HIDDEN
     at_1 = at + HIDDEN * F
     at_2 = at_1 + HIDDEN
-    bias = tl.load(theta + at_1 + unit, mask=k_1, other=0.0)
     last, once_2 = unit, once
     if FROZEN:
         last, once_2 = place, place < 32
-        o_f, k_f = place[None, :] * HIDDEN + unit[:, None], (place < FROZEN)[None, :] & k_1[:, None]
+        o_f = place[None, :] * HIDDEN + unit[:, None]
+        k_f = (place < FROZEN)[None, :] & (unit < HIDDEN)[:, None]
         frozen = tl.load(theta + at_2 + o_f, mask=k_f, other=0.0)  # (first's units, second's)
         up = _two_parts(tl.where(once[:, None], frozen * _SCALE, 0.0))
         down = _three_parts(tl.trans(frozen))
         at_b = at_2 + FROZEN * HIDDEN
         bias_f = tl.load(theta + at_b + place, mask=place < FROZEN, other=0.0)
         at_2 += FROZEN * (HIDDEN + 1)
-    k_2 = last < LAST
-    rows, rows_c = (), ()
-    for k in tl.static_range(D):
-        rows = rows + (k * LAST + last,)
-        rows_c = rows_c + (0 * last + LAST * D + k,)
-    w_2 = _load_rows(theta + at_2, rows, k_2, D)
-    c_2 = _load_rows(theta + at_2, rows_c, place < 32, D)
+    index, known, number = _rest_at(at_1, at_2, unit, last, HIDDEN, LAST, D, Q, K)
+    rest = _load_rest(theta, index, known, 1.0, K)
     if KEPT:
         s1, s2 = 1.0 / rest1, 1.0 / rest2
         m = _load_tiles(m_of + at, row, lots, f_m, u_m, k_m, HIDDEN, F, s1, L)
         v = _load_tiles(v_of + at, row, lots, f_m, u_m, k_m, HIDDEN, F, s2, L)
-        m_1 = s1 * tl.load(m_of + at_1 + unit, mask=k_1, other=0.0)
-        v_1 = s2 * tl.load(v_of + at_1 + unit, mask=k_1, other=0.0)
-        m_2 = _scaled(_load_rows(m_of + at_2, rows, k_2, D), s1, D)
-        v_2 = _scaled(_load_rows(v_of + at_2, rows, k_2, D), s2, D)
-        m_c = _scaled(_load_rows(m_of + at_2, rows_c, place < 32, D), s1, D)
-        v_c = _scaled(_load_rows(v_of + at_2, rows_c, place < 32, D), s2, D)
+        m_r = _load_rest(m_of, index, known, s1, K)
+        v_r = _load_rest(v_of, index, known, s2, K)
     else:
         m, v = _scaled(w, 0.0, L + 1), _scaled(w, 0.0, L + 1)
-        m_1, v_1 = tl.zeros_like(bias), tl.zeros_like(bias)
-        m_2, v_2 = _scaled(w_2, 0.0, D), _scaled(w_2, 0.0, D)
-        m_c, v_c = _scaled(c_2, 0.0, D), _scaled(c_2, 0.0, D)
+        m_r, v_r = _scaled(rest, 0.0, K), _scaled(rest, 0.0, K)
 
     # the candidates
     c3 = c[None, :, None]
@@ -566,25 +613,26 @@ def train(theta, m_of, v_of, runs, points_of, old_of, advantages, weights, ranks
                 x = _all_masked(late, seen, full, blank, L)
 
         # forward
-        z = _sums(w, x, part, FOLD, L, W, C)
-        a = tanh(_sum_of_warps(z, W, C) * (1.0 / _SCALE) + bias[None, :])  # (C, 32)
+        columns = _columns(rest, Q, K)
+        z = tl.permute(_sums(w, x, part, FOLD, L, W, C), (2, 1, 0))
+        a = tanh(_sum_last(z, C, 32, W) * (1.0 / _SCALE) + columns[0][None, :])
         h = a
         if FROZEN:
             h = tanh(_frozen_up(a, up) + bias_f[None, :])
-        logits = _logits(h, w_2, c_2, once_2, D)
+        logits = _logits(h, columns, once_2, D)
         if D == 1:
             slopes = (binary_slope(logits[0], terms, floor),)
         else:
             slopes = tuple_slopes(logits, value, olds, advantage, weight, floor, beta, BERNOULLI, D)
-        delta = _back(slopes, w_2, D) * (1.0 - h * h)
+        delta = _back(slopes, columns, D) * (1.0 - h * h)
         if FROZEN:
             delta = _frozen_down(delta, down) * (1.0 - a * a)
 
         # backward, and Adam
-        g_1, g_2, g_c = _gradients(delta, slopes, h, D)
-        bias, m_1, v_1 = adam(bias, m_1, v_1, g_1, beta1, beta2, rate_b, eps)
-        w_2, m_2, v_2 = _adam_rows(w_2, m_2, v_2, g_2, beta1, beta2, rate_2, eps, D)
-        c_2, m_c, v_c = _adam_rows(c_2, m_c, v_c, g_c, beta1, beta2, rate_c, eps, D)
+        g = _gradients(delta, slopes, h, D, Q, K, C)
+        rest, m_r, v_r = _rest_step(
+            rest, m_r, v_r, g, number, beta1, beta2, rate_b, rate_2, rate_c, eps, K
+        )
         ONE: tl.constexpr = D == 1 and FROZEN == 0
         w, m, v = _step(
             w, m, v, delta, x, part, beta1, beta2, rate_1 * _SCALE, eps, ONE, L, W, C, T
@@ -594,20 +642,19 @@ def train(theta, m_of, v_of, runs, points_of, old_of, advantages, weights, ranks
     f_m = warp * (L * T) + part * T + tl.arange(0, T)[None, None, :]
     k_m = (u_m < HIDDEN) & (part < L) & (f_m < again)
     _store_tiles(theta + at, w, row, lots, f_m, u_m, k_m, HIDDEN, again, 1.0 / _SCALE, L)
-    k_1, k_2, k_c = k_1 & once, k_2 & once_2, place == 0
-    tl.store(theta + at_1 + unit, bias, mask=k_1)
-    _store_rows(theta + at_2, rows, w_2, 1.0, k_2, D)
-    _store_rows(theta + at_2, rows_c, c_2, 1.0, k_c, D)
     if KEPT:  # a layer with no rate is frozen, and so are its moments
         if rate_1 > 0:
             _store_tiles(m_of + at, m, row, lots, f_m, u_m, k_m, HIDDEN, again, rest1, L)
             _store_tiles(v_of + at, v, row, lots, f_m, u_m, k_m, HIDDEN, again, rest2, L)
-        if rate_b > 0:
-            tl.store(m_of + at_1 + unit, m_1 * rest1, mask=k_1)
-            tl.store(v_of + at_1 + unit, v_1 * rest2, mask=k_1)
-        if rate_2 > 0:
-            _store_rows(m_of + at_2, rows, m_2, rest1, k_2, D)
-            _store_rows(v_of + at_2, rows, v_2, rest2, k_2, D)
-        if rate_c > 0:
-            _store_rows(m_of + at_2, rows_c, m_c, rest1, k_c, D)
-            _store_rows(v_of + at_2, rows_c, v_c, rest2, k_c, D)
+    for k in tl.static_range(K):
+        first, weight = number[k] == 0, number[k] % 2 == 1
+        if Q == 1:
+            one, one_2, zero = once, once_2, place == 0
+        else:
+            one, one_2, zero = once[:, None], once_2[:, None], (place == 0)[:, None]
+        mine = known[k] & tl.where(first, one, tl.where(weight, one_2, zero))
+        tl.store(theta + index[k], rest[k], mask=mine)
+        if KEPT:
+            mine = mine & (_rate_of(number[k], rate_b, rate_2, rate_c) > 0)
+            tl.store(m_of + index[k], m_r[k] * rest1, mask=mine)
+            tl.store(v_of + index[k], v_r[k] * rest2, mask=mine)
