@@ -18,8 +18,10 @@ from anyorder.bench.results import Results
 
 ROOT = Path(__file__).parents[1]
 RUNS = ROOT / "results" / "reproduction"
+READINGS = ROOT / "results" / "readings.csv.gz"
 PAGE = ROOT / "docs" / "reproduction.md"
 ITEMS = ("table-10000", "table-1000")
+COUNTS = ("rows", "below 2", "2 to 3", "3 to 5", "5 and more")
 Line = dict[str, str]
 
 
@@ -77,21 +79,36 @@ def rivals(lines: dict[tuple[str, str], Line], rows: list[str], name: str) -> st
     )  # fmt: skip
 
 
+def counts(lines: list[Line]) -> list[str]:
+    """How many lines, and how many are how far from what is printed."""
+    apart = [abs(float(line["difference"])) for line in lines]
+    bounds = ((0, 2), (2, 3), (3, 5), (5, float("inf")))
+    return [str(len(apart)), *(str(sum(low <= x < high for x in apart)) for low, high in bounds)]
+
+
 def summary(tables: dict[str, list[Line]]) -> str:
     """How many rows of each method are how far from what is printed."""
     rows = []
     for name, lines in tables.items():
         for method in dict.fromkeys(line["method"] for line in lines if line["difference"]):
-            apart = [abs(float(line["difference"])) for line in lines
-                     if line["method"] == method and line["difference"]]  # fmt: skip
-            rows.append((
-                name.removeprefix("table-"), method, str(len(apart)),
-                *(str(sum(low <= x < high for x in apart)) for low, high in
-                  ((0, 2), (2, 3), (3, 5), (5, float("inf")))),
-            ))  # fmt: skip
-    return markdown(
-        ("evaluations", "method", "rows", "below 2", "2 to 3", "3 to 5", "5 and more"), rows
-    )
+            mine = [line for line in lines if line["method"] == method and line["difference"]]
+            rows.append((name.removeprefix("table-"), method, *counts(mine)))
+    return markdown(("evaluations", "method", *COUNTS), rows)
+
+
+def readings(results: Results) -> str:
+    """The same for other readings of the code, and for `authors` on the rows that those have."""
+    other, rows = curves.read(READINGS), []
+    for label in other.algorithms:
+        found = [row for row in other.distributions if (row, label) in other.cells]
+        for kind in ("two", "three"):
+            part = [row for row in found if row.startswith("NK3") == (kind == "three")]
+            for name in ITEMS if part else ():
+                for source, method in ((other, label), (results, "authors")):
+                    there = [row for row in part if (row, method) in source.cells]
+                    lines = reproduce.beside(name, source.only([method], there))
+                    rows.append((method, kind, name.removeprefix("table-"), *counts(lines)))
+    return markdown(("reading", "values", "evaluations", *COUNTS), rows)
 
 
 def yardstick(lines: list[Line]) -> str:
@@ -135,6 +152,7 @@ def made() -> tuple[dict[str, str], dict[str, str]]:
         text = ",".join(reproduce.HEAD) + "\n"
         files[f"{name}.csv"] = text + "".join(",".join(line.values()) + "\n" for line in lines)
     parts["summary"] = summary(tables)
+    parts["readings"] = readings(results)
     parts["nasbench"] = nasbench(results)
     return parts, files
 

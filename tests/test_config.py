@@ -13,8 +13,9 @@ from anyorder.config import PRESETS, Config, resolve
 # The paper's text, field by field; the other presets as differences from it.
 TEXT = {
     "population": 10, "network": "separate", "hidden": (20,), "masked_input": 0.0,
-    "integer_encoding": "thermometer", "generation_order": "random", "training_order": "random",
-    "order_per": "candidate", "drop_generation": 0.0, "drop_training": 0.0, "drop_decay": 1.0,
+    "unchosen_input": -1.0, "integer_encoding": "thermometer", "generation_order": "random",
+    "training_order": "random", "order_per": "candidate", "drop_generation": 0.0,
+    "drop_training": 0.0, "drop_decay": 1.0,
     "epochs": 50, "learning_rate": 1e-3, "layer_rates": None, "input_rate": None, "beta": 1.0,
     "kl": "categorical", "clip": 1e-3, "adam": "anew", "adam_beta1": 0.9, "adam_beta2": 0.999,
     "adam_eps": 1e-8, "loss_runs": None, "utility": (1.0, -1.0), "ties": "strict",
@@ -22,15 +23,16 @@ TEXT = {
 }  # fmt: skip
 AUTHORS = {
     **TEXT, "hidden": (20, 20), "layer_rates": (1.0, 0.0, 1.0), "masked_input": -1.0,
-    "kl": "bernoulli", "ties": "sort", "loss_runs": 100,
+    "unchosen_input": 0.0, "ties": "sort", "loss_runs": 500,
 }  # fmt: skip
 DEFAULT = {**TEXT, "input_rate": 12.8, "restart_agreement": 0.995}
 
 # a good value other than the default for every field
 OTHER = {
     "population": 3, "network": "univariate", "hidden": (3, 2, 1), "masked_input": -1.0,
-    "integer_encoding": "onehot", "generation_order": "fixed", "training_order": "none",
-    "order_per": "population", "drop_generation": 1.0, "drop_training": 0.25, "drop_decay": 0.993,
+    "unchosen_input": 0.5, "integer_encoding": "onehot", "generation_order": "fixed",
+    "training_order": "none", "order_per": "population", "drop_generation": 1.0,
+    "drop_training": 0.25, "drop_decay": 0.993,
     "epochs": 1, "learning_rate": 0.1, "layer_rates": (1.0, 0.0), "input_rate": 1.5, "beta": 0.0,
     "kl": "bernoulli", "clip": 0.05, "adam": "kept", "adam_beta1": 0.0, "adam_beta2": 0.5,
     "adam_eps": 1e-3, "loss_runs": 7, "utility": (3.0, 1.0, 1.0, -2.0), "ties": "average",
@@ -43,6 +45,7 @@ BAD = {
     "network": ["shared", "", None, 1],
     "hidden": [(0,), (20, -1), (2.5,), 20, "20", None, (True,)],
     "masked_input": [-1.5, 2, math.nan, "0", None, False],
+    "unchosen_input": [-1.01, 2, math.nan, "0", None],
     "integer_encoding": ["binary", None],
     "generation_order": ["generation", "none", None],
     "training_order": ["same", None],

@@ -45,6 +45,8 @@ SMALL = ao.PRESETS["default"].replace(epochs=2)
         ({"cards": (2,), "masked_input": -1.0}, ("registers",)),
         ({"cards": (2,), "masked_input": 0.5}, ("memory",)),
         ({"cards": (2, 3), "masked_input": -1.0}, ("memory", "memory")),
+        ({"cards": (3,), "unchosen_input": 0.0}, ("registers",)),
+        ({"cards": (3,), "unchosen_input": 0.5}, ("memory",)),
         ({"cards": (2,), "learning_rate": 0.1}, ("memory",)),
         ({"cards": (2,), "batch": 32}, ("registers",)),
         ({"cards": (2,), "batch": 33}, ("memory",)),

@@ -18,7 +18,7 @@ SIZES = (1, 2, 3, 7, 16, 33, 64, 130)
 BINARY = {"cards": (2,), "hidden": (20,)}
 AUTHORS = {
     "cards": (2,), "hidden": (20, 20), "layer_rates": (1.0, 0.0, 1.0), "masked_input": -1.0,
-    "kl": "bernoulli", "loss_runs": 100,
+    "unchosen_input": 0.0, "loss_runs": 500,
 }  # fmt: skip
 
 VARIANTS: dict[str, Case] = {
@@ -45,6 +45,8 @@ VARIANTS: dict[str, Case] = {
     "4 layers": case(hidden=(5, 4, 18, 3)),
     "masked -1": case(masked_input=-1.0),
     "masked 0.5": case(masked_input=0.5),
+    "unchosen 0": case(unchosen_input=0.0),
+    "unchosen 0.5": case(unchosen_input=0.5),
     "one-hot integers": case(integer_encoding="onehot"),
     "frozen middle": case(hidden=(6, 5), layer_rates=(1.0, 0.0, 1.0)),
     "frozen inputs": case(layer_rates=(0.0, 1.0)),

@@ -53,6 +53,13 @@ def test_onehot_integers():
     assert [inputs_of(layout, 1, v) for v in range(2)] == [[-1], [1]]
 
 
+def test_what_an_input_of_another_value_reads():
+    layout = layout_of([3, 2, 3], [False, False, True], unchosen_input=0.0)
+    assert [inputs_of(layout, 0, v) for v in range(3)] == [[1, 0, 0], [0, 1, 0], [0, 0, 1]]
+    assert [inputs_of(layout, 1, v) for v in range(2)] == [[-1], [1]]
+    assert [inputs_of(layout, 2, v) for v in range(3)] == [[-1, -1], [1, -1], [1, 1]]
+
+
 def test_index_arrays():
     layout = layout_of([2, 3, 1, 4, 2], [False, False, False, True, False])
     assert layout.n == 5

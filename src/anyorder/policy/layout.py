@@ -171,7 +171,10 @@ def make_layout(
     tables, middle, at = [], {}, 0
     for d, t in sorted(set(kinds)):
         step = np.arange(1 - d, d)  # v - t
-        tables.append(np.where(step > 0 if d == 2 or t else step == 0, 1.0, -1.0))
+        if d == 2 or t:
+            tables.append(np.where(step > 0, 1.0, -1.0))
+        else:
+            tables.append(np.where(step == 0, 1.0, config.unchosen_input))
         middle[d, t] = at + d - 1
         at += 2 * d - 1
     zero = np.array([middle[kind] for kind in kinds], np.int64)

@@ -391,7 +391,7 @@ class CudaEngine:
             self._depth in (1, 2)
             and layout.features > 0
             and len(hidden) == 1
-            and hidden <= {-1.0, 0.0, 1.0}
+            and hidden | set(layout.codes.tolist()) <= {-1.0, 0.0, 1.0}
             and float(layout.rates.max()) <= train.MOST_RATE
             and count <= 32
             and group.logits <= _MOST_VALUES
