@@ -314,6 +314,20 @@ def test_the_whole_configuration(name, some):
     assert "0x" not in json.dumps(trace.configuration)  # and it is JSON
 
 
+def test_whether_a_name_means_what_it_did():
+    problem = ao.problems.nk(6, 2, 0)
+    for name in ("anyorder", "anyorder:text+beta=2+hidden=(4,)+engine=cpu", "anyorder+graph=known"):
+        then = algorithms.run(name, problem, 12, 0, [12], engine="reference").configuration
+        assert algorithms.still(name, then)
+        assert algorithms.still(name, json.loads(json.dumps(then)))
+        assert not algorithms.still(name, {**then, "epochs": 3})
+        assert not algorithms.still(name, {**then, "of another version": 3})
+        assert not algorithms.still(name, {**then, "kl": "reverse"})
+    assert algorithms.still("anyorder", {})  # what is not said has its default
+    assert not algorithms.still("anyorder:authors", {})
+    assert algorithms.still("baseline:pbil", {"population": 7})
+
+
 def test_nevergrad_without_what_an_optimiser_wants(monkeypatch):
     pytest.importorskip("nevergrad")
     from anyorder.bench.algorithms import nevergrad

@@ -381,6 +381,52 @@ def test_other_labels_for_what_is_done(path: Path) -> None:
     assert len(found.cells) == 1
 
 
+def test_runs_of_what_a_name_no_longer_means_are_set_aside(path: Path) -> None:
+    def known(method: str, configuration: Any) -> bool:
+        assert configuration == {"population": 5, "rates": [0.5, 1]}
+        return method != "baseline:a"
+
+    both = [*specs("A"), *specs("B")]
+    with Store(path) as store:
+        store.ask_for("trial", both)
+        do_all(store)
+        assert store.set_aside(["baseline:b"], known) == 0
+        assert store.set_aside(["baseline:a", "baseline:b"], known) == 4
+        assert store.set_aside(["baseline:a", "baseline:b"], known) == 0
+        store.ask_for("trial", both)
+        assert store.waiting() == 4
+        assert list(store.results().cells) == [("D", "B")]
+        assert do_all(store) == 4
+        assert len(store.results().cells["D", "A"].curves) == 4
+        assert store.set_aside(["baseline:a"], known) == 4  # and the ones of today tomorrow
+    assert len(rows(path)) == 12
+    assert len({row["key"] for row in rows(path)}) == 12
+
+
+def test_a_preset_that_has_changed_is_run_again(tmp_path: Path, path: Path) -> None:
+    campaign = tmp_path / "campaign.toml"
+    campaign.write_text(
+        "budget = 20\ngrid = 10\ninstances = 1\nruns = 2\n[[algorithm]]\n"
+        'name = "anyorder:authors"\n[[algorithm]]\nname = "baseline:random"\n'
+        '[[problem]]\nproblem = "onemax:n=4"\n'
+    )
+    arguments = ["bench", "run", str(campaign), "--out", str(path), "--engine", "cpu"]
+    for said in ("4 to do", "0 to do"):
+        got = CliRunner().invoke(main, arguments)
+        assert got.exit_code == 0, got.output
+        assert said in got.output
+        assert "no longer" not in got.output
+    with contextlib.closing(sqlite3.connect(path)) as database, database:
+        changed = "UPDATE runs SET configuration=json_set(configuration, '$.beta', 2.0) WHERE "
+        database.execute(changed + "method LIKE 'anyorder%' AND seed=(SELECT min(seed) FROM runs)")
+    got = CliRunner().invoke(main, arguments)
+    assert got.exit_code == 0, got.output
+    assert "1 runs in" in got.output
+    assert "no longer" in got.output
+    assert "1 to do" in got.output
+    assert [row["status"] for row in rows(path)] == ["done"] * 5
+
+
 def test_budgets_and_grids_under_one_label(path: Path) -> None:
     """What their grids have in common."""
     with Store(path) as store:

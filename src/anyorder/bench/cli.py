@@ -68,11 +68,17 @@ def _do(
 ) -> None:
     from tqdm import tqdm
 
-    from . import runner
+    from . import algorithms, runner
     from .store import Store
 
     integer("workers", workers, 1)
     with Store(out) as store:
+        other = store.set_aside({spec.method for spec in campaign.specs}, algorithms.still)
+        if other:
+            click.echo(
+                f"{other} runs in {out} were done with settings that their algorithm's name no "
+                "longer stands for: they stay in the file, and are done again", err=True,
+            )  # fmt: skip
         store.ask_for(campaign.name, campaign.specs, retry)
         missing = store.waiting()
         click.echo(f"{campaign.name}: {len(campaign.specs)} runs, {missing} to do", err=True)

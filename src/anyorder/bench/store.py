@@ -16,7 +16,7 @@ import socket
 import sqlite3
 import threading
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -27,6 +27,7 @@ from ..failures import StudyError
 from .results import Cell, Floats, Results
 
 VERSION = 1
+KEY = 32  # letters of a run's key
 _APPLICATION = 0x616E7962  # "anyb", in the file's header
 # A process says that it lives every so often; one that has not for so long does not.
 BEAT, DEAD_AFTER = 10.0, 60.0
@@ -63,7 +64,7 @@ class Spec:
     def key(self) -> str:
         """The same for the same run, whatever it is called."""
         what = [self.method, self.problem, self.seed, self.budget, list(self.grid)]
-        return hashlib.sha256(json.dumps(what).encode()).hexdigest()[:32]
+        return hashlib.sha256(json.dumps(what).encode()).hexdigest()[:KEY]
 
 
 @dataclass(frozen=True)
@@ -148,6 +149,28 @@ class Store:
             self._database.execute("COMMIT")
 
     # --- what there is to do --------------------------------------------------------------------
+
+    def set_aside(
+        self, methods: Iterable[str], same: Callable[[str, Mapping[str, Any]], bool]
+    ) -> int:
+        """Take out runs of these methods that are not what the method means now; how many.
+
+        They stay in the file under another key, in no campaign, and are missing again.
+        """
+        with self._writing():
+            found = self._database.execute(
+                "SELECT DISTINCT method, configuration FROM runs WHERE status='done'"
+            ).fetchall()
+            wanted = set(methods)
+            return sum(
+                self._database.execute(
+                    "UPDATE runs SET key=key || '-' || rowid, asked=0 WHERE status='done' AND "
+                    "method=? AND configuration=? AND length(key)=?",
+                    (method, text, KEY),
+                ).rowcount
+                for method, text in found
+                if method in wanted and not same(method, json.loads(text))
+            )
 
     def ask_for(self, name: str, specs: Iterable[Spec], retry_failed: bool = False) -> None:
         """Put down runs; those that are there stay as they are, and take the new labels.

@@ -18,7 +18,7 @@ import contextlib
 import random
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -32,6 +32,7 @@ from anyorder.bench.algorithms.naming import Parts, Settings, installed, split, 
 from anyorder.bench.algorithms.nevergrad import Nevergrad
 from anyorder.bench.algorithms.optuna import Optuna
 from anyorder.bench.algorithms.ours import AnyOrder, Baselines, configured
+from anyorder.config import Config
 from anyorder.many import solve_many
 from anyorder.problems.base import Problem
 from anyorder.space import Space
@@ -99,6 +100,21 @@ def check(name: str, space: Space | None = None) -> None:
     ValueError or TypeError for a bad name or setting, ImportError for a package that is missing.
     """
     _checked(name, space)
+
+
+def still(name: str, configuration: Mapping[str, Any]) -> bool:
+    """Whether a run of that name has that configuration today, which it had when it was done.
+
+    Known of ours only: a preset may be another one in another version.
+    """
+    kind, detail, settings = split(name)
+    if kind != "anyorder":
+        return True
+    fields = {key: x for key, x in configuration.items() if key not in ("engine", "graph")}
+    try:
+        return Config.from_dict(fields) == configured(detail, settings)[0]
+    except (TypeError, ValueError):  # settings of another version
+        return False
 
 
 def run(
