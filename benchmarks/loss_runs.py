@@ -49,10 +49,9 @@ def main() -> None:
     for loss in LOSSES:
         apart = []
         for kind in TYPES:
-            best = np.array([row["best_1000"] for row in rows
-                             if (row["loss_runs"], row["type"]) == (loss, kind)])  # fmt: skip
-            groups = best.reshape(10, runs)
-            error = groups.std(axis=1, ddof=1).mean() * (1 / best.size + 1 / 100) ** 0.5
+            mine = [row for row in rows if (row["loss_runs"], row["type"]) == (loss, kind)]
+            best = np.array([row["best_1000"] for row in mine])
+            error = reproduce.errors(best, np.array([row["instance"] for row in mine]), True)[1]
             apart.append((best.mean() - paper[f"QUBO 128 {kind}", "sigma_sigma"]) / error)
         print(f"{loss:>5} runs: " + "  ".join(f"{x:+.1f}" for x in apart), flush=True)
 

@@ -287,7 +287,7 @@ def beside(name: str, results: Results) -> list[dict[str, str]]:
     """Ours beside the paper's, a row for each cell, with the columns of `HEAD`.
 
     Mean and standard error of our scores, the printed score, and the difference in standard errors,
-    taking the paper's 100 runs on 10 instances to scatter as ours do: see `_errors`.
+    taking the paper's 100 runs on 10 instances to scatter as ours do: see `errors`.
     """
     item = find(name)
     table, names = item.printed or ("", {})
@@ -297,7 +297,7 @@ def beside(name: str, results: Results) -> list[dict[str, str]]:
         for label, cell in results.row(row).items():
             scores = cell.at(item.mark)
             mean = float(scores.mean())
-            ours, both = _errors(scores, cell.instances, row.startswith("QUBO"))
+            ours, both = errors(scores, cell.instances, row.startswith("QUBO"))
             theirs = paper.get((row, names.get(label, "")))
             apart = "" if theirs is None or not both else f"{(mean - theirs) / both:+.1f}"
             shown = (row, label, str(len(scores)), _digits(mean, mean), _digits(ours, mean),
@@ -306,7 +306,7 @@ def beside(name: str, results: Results) -> list[dict[str, str]]:
     return lines
 
 
-def _errors(scores: Floats, instances: Ints, same: bool) -> tuple[float, float]:
+def errors(scores: Floats, instances: Ints, same: bool) -> tuple[float, float]:
     """Standard errors of our mean and of its difference to the paper's.
 
     On the `same` instances as the paper's, only the scatter within an instance counts (if there are
