@@ -18,7 +18,7 @@ from click.testing import CliRunner
 
 import anyorder as ao
 from anyorder import problems
-from anyorder.bench import algorithms, reproduce, runner
+from anyorder.bench import algorithms, curves, reproduce, runner
 from anyorder.bench.distances import Watched, measure
 from anyorder.bench.reproduce import ITEMS, ROWS, Item
 from anyorder.bench.results import Cell, Results
@@ -385,8 +385,17 @@ def test_figures_of_curves_and_distances(tmp_path: Path, monkeypatch: pytest.Mon
         runner.run(store, workers=1, engine="cpu")
         results = store.results()
     paths = reproduce.figures("tiny", results, tmp_path, "cpu")
-    assert [path.name for path in paths] == ["tiny.png", "tiny-distances.png"]
-    assert all(path.read_bytes().startswith(b"\x89PNG") for path in paths)
+    assert [path.name for path in paths] == [
+        "tiny.png", "tiny-distances.png", "tiny-distances.csv.gz"
+    ]  # fmt: skip
+    assert all(path.read_bytes().startswith(b"\x89PNG") for path in paths[:2])
+    kept, cell = curves.read(paths[2]), results.cells["NK 16 2", "(s,s)"]
+    assert kept.algorithms == tuple(methods)
+    pair = [ao.problems.nk(16, 2, seed) for seed in cell.instances.tolist()]
+    ends, means = measure(methods["(s,s)"], pair, 205, cell.seeds.tolist(), "cpu")
+    found = kept.cells["NK 16 2", "(s,s)"]
+    assert ends[[9, 19, 20]].tolist() == found.grid.tolist() == [100, 200, 205]
+    assert (found.curves == means[:, [9, 19, 20]]).all()
 
 
 def test_distances_are_those_of_the_same_runs() -> None:

@@ -9,18 +9,18 @@ from __future__ import annotations
 import csv
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import resources
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from .. import problems
+from . import curves
 from .campaign import Campaign, Distribution, distribution
 from .distances import measure
 from .figures import convergence, distance
-from .results import Floats, Ints, Results
+from .results import Cell, Floats, Ints, Results
 
 _FAMILIES = {
     "QUBO": ("qubo:n={n},type={k}", (0, 1, 2, 3, 4, 5)),
@@ -261,23 +261,30 @@ def _row(line: Mapping[str, str]) -> str:
 
 
 def figures(name: str, results: Results, folder: Path, engine: str = "auto") -> list[Path]:
-    """Draw an item into a folder: its curves, and where the paper does, its distances."""
+    """Draw an item into a folder: its curves, and where the paper does, its distances.
+
+    The distances cost every run once more, so they are kept beside their figure, as curves.
+    """
     item = find(name)
-    curves = folder / f"{name}.png"
-    convergence(results, curves)
+    scores = folder / f"{name}.png"
+    convergence(results, scores)
     if not item.distances:
-        return [curves]
-    found: dict[str, tuple[Any, Any]] = {}
+        return [scores]
+    found: dict[tuple[str, str], Cell] = {}
     row = results.distributions[0]
     for label, cell in results.row(row).items():
         instances = {k: problems.get(f"{ROWS[row]},seed={k}") for k in set(cell.instances.tolist())}
-        found[label] = measure(
+        evaluations, means = measure(
             item.methods[label], [instances[k] for k in cell.instances.tolist()], item.budget,
             cell.seeds.tolist(), engine,
         )  # fmt: skip
+        found[row, label] = replace(cell, curves=means[:, np.searchsorted(evaluations, cell.grid)])
+    kept = folder / f"{name}-distances.csv.gz"
+    curves.write(Results(name, results.algorithms, (row,), found), kept)
     apart = folder / f"{name}-distances.png"
-    distance(found, apart, title=row)
-    return [curves, apart]
+    distance({label: (cell.grid, cell.curves) for (_, label), cell in found.items()}, apart,
+             title=row)  # fmt: skip
+    return [scores, apart, kept]
 
 
 HEAD = ("distribution", "method", "runs", "ours", "error", "paper", "difference")
