@@ -246,10 +246,14 @@ def test_batches_give_the_same_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(runner, "_run_each", lambda *rest: None)
     batched = asked(METHODS[2], "nk:n=9,k=2", 2, 2, 47, 10) + asked(METHODS[2], "onemax:n=6", 1, 2)
     finished: list[int] = []
+    made: list[str] = []
+    get = problems.get
     with Store(path) as store:
         store.ask_for("trial", [*batched, *asked("baseline:random", "onemax:n=6")])
+        monkeypatch.setattr(problems, "get", lambda name: (made.append(name), get(name))[1])
         runner.run(store, workers=1, progress=finished.append)
         assert finished == [3, 1, 2]
+        assert len(made) == 4  # an instance is made once for all its runs in a batch
         assert states(path) == {"done": 6, "waiting": 1}
         assert len(store.claim(1)) == 1  # nothing else was touched
     with contextlib.closing(sqlite3.connect(path)) as database, database:

@@ -130,7 +130,7 @@ def _run_batches(store: Store, interrupts: Interrupts, progress: Callable[[int],
         if not specs:
             return
         try:
-            instances = {spec.problem: problems.get(spec.problem) for spec in specs}
+            instances = {name: problems.get(name) for name in {spec.problem for spec in specs}}
             traces = algorithms.run_many(
                 specs[0].method,
                 [instances[spec.problem] for spec in specs],
