@@ -113,6 +113,19 @@ def test_nasbench_has_one_instance_and_as_many_runs() -> None:
     assert sorted({spec.seed for spec in found.specs}) == list(range(100))
 
 
+def test_first_words_of_rows_stand_for_all_that_begin_so() -> None:
+    def rows(*asked: str) -> list[str]:
+        found = reproduce.campaign("table-10000", asked, 1, 1, ("PBIL",))
+        return [spec.distribution for spec in found.specs]
+
+    assert rows("NK 64") == ["NK 64 1", "NK 64 2", "NK 64 4", "NK 64 8"]  # and none of NK3
+    assert rows("NK 64 4", "NK 64") == ["NK 64 4", "NK 64 1", "NK 64 2", "NK 64 8"]
+    assert len(rows("QUBO", "NK")) == 30
+    for wrong in ("QUB", "NK 6", ""):
+        with pytest.raises(ValueError, match=f"'{wrong}' is not in table-10000, expected one of"):
+            rows(wrong)
+
+
 def test_errors_say_what_there_is() -> None:
     with pytest.raises(ValueError, match="unknown item 'table-1', expected one of table-10000, "):
         reproduce.campaign("table-1")

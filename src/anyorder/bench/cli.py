@@ -275,7 +275,10 @@ def export(runs: str, algorithms: str | None, distributions: str | None, to: str
 
 @click.command()
 @click.argument("items", nargs=-1)
-@click.option("--rows", help="Only these distributions, separated by commas: QUBO 64 0,NK 64 4.")
+@click.option(
+    "--rows",
+    help="Only these distributions, separated by commas, by name or first words: QUBO,NK 64 4.",
+)
 @click.option(
     "--methods",
     help="Only these labels, separated by commas; the tables also have PBIL, "

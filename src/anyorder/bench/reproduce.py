@@ -198,20 +198,24 @@ def campaign(
 ) -> Campaign:
     """The runs behind an item.
 
-    `rows` are some of its distributions, None: all of them; `methods` some of its labels, those of
-    rivals included, None: all but those.
+    `rows` are some of its distributions, None: all of them; the first words of a name stand for all
+    that begin with them ("QUBO", "NK 64"). `methods` are some of its labels, those of rivals
+    included, None: all but those.
     """
     item = find(name)
     if item.missing is not None:
         raise ValueError(f"{name}: {item.missing}")
     known = {**item.methods, **item.rivals}
-    for asked, there in ((rows, item.rows), (methods, known)):
-        for one in asked or ():
-            if one not in there:
-                raise ValueError(f"{one!r} is not in {name}, expected one of {', '.join(there)}")
+    begun = {one: [row for row in item.rows if f"{row} ".startswith(f"{one} ")]
+             for one in rows or item.rows}  # fmt: skip
+    wrong = {one: item.rows for one, found in begun.items() if not found}
+    wrong |= {one: tuple(known) for one in methods or () if one not in known}
+    if wrong:
+        one, there = next(iter(wrong.items()))
+        raise ValueError(f"{one!r} is not in {name}, expected one of {', '.join(there)}")
     specs = [
         spec
-        for row in rows or item.rows
+        for row in dict.fromkeys(row for found in begun.values() for row in found)
         for label in methods or item.methods
         for spec in _distribution(row, instances, runs, item.budget).specs(
             label, _method(item, known[label], row)
