@@ -1,6 +1,6 @@
-"""The tables of docs/reproduction.md, from the runs in results/reproduction.
+"""The tables and figures of docs/reproduction.md, from the runs in results/reproduction.
 
-    reproduction.py          write them into the page, and as CSV beside the runs
+    reproduction.py          write the tables into the page and as CSV beside the runs; draw
     reproduction.py --check  say whether the page is up to date
 
 The runs, a file for each machine they were done on, were written by `anyorder bench export`.
@@ -11,13 +11,17 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
-from anyorder.bench import curves, reproduce
+import numpy as np
+
+from anyorder.bench import curves, figures, reproduce
 from anyorder.bench.results import Results
 
 ROOT = Path(__file__).parents[1]
 RUNS = ROOT / "results" / "reproduction"
+FIGURES = RUNS / "figures"
 READINGS = ROOT / "results" / "readings.csv.gz"
 PAGE = ROOT / "docs" / "reproduction.md"
 ITEMS = ("table-10000", "table-1000")
@@ -31,24 +35,21 @@ def markdown(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
-def shown(line: Line | None, error: bool = True) -> str:
+def shown(line: Line) -> str:
     """A mean, its standard error, and the difference to the printed one in standard errors."""
-    if line is None:
-        return ""
-    text = f"{line['ours']} ({line['error']})" if error else line["ours"]
-    far = line["difference"] and abs(float(line["difference"])) > 3
-    apart = f" {line['difference']}" if line["difference"] else ""
-    return text + (f" **{apart.strip()}**" if far else apart)
+    apart = line["difference"]
+    if apart:
+        apart = f" **{apart}**" if abs(float(apart)) > 3 else f" {apart}"
+    return f"{line['ours']} ({line['error']}){apart}"
 
 
 def ours(lines: dict[tuple[str, str], Line], rows: list[str]) -> str:
-    found = [row for row in rows if {(row, "authors"), (row, "text")} & lines.keys()]
     return markdown(
         ("distribution", "paper", "`authors`", "`text`"),
         (
-            (row, next(lines[row, m]["paper"] for m in ("authors", "text") if (row, m) in lines),
-             shown(lines.get((row, "authors"))), shown(lines.get((row, "text"))))
-            for row in found
+            (row, lines[row, "text"]["paper"],
+             *(shown(lines[row, method]) for method in ("authors", "text")))
+            for row in rows
         ),
     )  # fmt: skip
 
@@ -58,9 +59,8 @@ def others(lines: dict[tuple[str, str], Line], rows: list[str]) -> str:
     return markdown(
         ("distribution", "PBIL, paper", "PBIL, ours", "(1+1) EA", "hill climbing"),
         (
-            (row, *((lines.get((row, m)) or {}).get("paper", "") for m in known[:1]),
-             *(shown(lines.get((row, m))) for m in known))
-            for row in rows if any((row, m) in lines for m in known)
+            (row, lines[row, "PBIL"]["paper"], *(shown(lines[row, method]) for method in known))
+            for row in rows
         ),
     )  # fmt: skip
 
@@ -135,10 +135,51 @@ def nasbench(results: Results) -> str:
     return markdown(("method", "runs", "after 1,000", "after 10,000"), rows)
 
 
-def made() -> tuple[dict[str, str], dict[str, str]]:
+def orders() -> tuple[Results, Results]:
+    """Runs of `figure-orders`, and distances of populations to the incumbents of some of them."""
+    return tuple(curves.read(FIGURES / f"figure-orders{end}.csv.gz") for end in ("", "-distances"))
+
+
+def orders_table() -> str:
+    scores, apart = orders()
+    (row,) = scores.distributions
+    marks = (1_000, 5_000, 10_000)
+    return markdown(
+        ("orders", *(f"after {m:,}" for m in marks), *(f"distance after {m:,}" for m in marks)),
+        (
+            (label, *(f"{cell.at(m).mean():.4f}" for m in marks),
+             *(f"{apart.cells[row, label].at(m).mean():.1f}" for m in marks))
+            for label, cell in scores.row(row).items()
+        ),
+    )  # fmt: skip
+
+
+def times(results: Results, rows: list[str]) -> str:
+    """How long `text` took where values are two; a distribution's runs go together, sharing it."""
+    took = {row: results.cells[row, "text"].seconds.sum() for row in rows if "NK3" not in row}
+    each = (np.median([took[row] for row in took if f" {n} " in row]) for n in (64, 128, 256))
+    return (
+        "On one NVIDIA H200, 100 runs of `text` take {:.1f} s for 64 bits, {:.1f} s for 128 and "
+        "{:.1f} s for 256 (medians).\n".format(*each)
+        + f"The {len(took)} distributions of QUBO and NK together took {sum(took.values()):.0f} s."
+    )
+
+
+def draw(results: Results, rows: list[str]) -> None:
+    scores, apart = orders()
+    figures.convergence(scores, FIGURES / "figure-orders.png")
+    figures.distance(
+        {label: (cell.grid, cell.curves) for (_, label), cell in apart.cells.items()},
+        FIGURES / "figure-orders-distances.png", title=apart.distributions[0],
+    )  # fmt: skip
+    alike = results.only(("authors", "text", "PBIL", "(1+1) EA", "hill climbing"), rows)
+    for mark in (1_000, 10_000):
+        named = replace(alike, name=f"{mark:,} evaluations")
+        figures.rank_map(named, FIGURES / f"ranks-{mark}.png", evaluations=mark)
+
+
+def made(results: Results, rows: list[str]) -> tuple[dict[str, str], dict[str, str]]:
     """The parts of the page by the name of their place, and the tables as CSV."""
-    results = curves.read(*sorted(RUNS.glob("*.csv.gz")))
-    rows = [row for row in reproduce.find("table-10000").rows if row in results.distributions]
     parts, tables, files = {}, {}, {}
     for name in ITEMS:
         lines = reproduce.beside(name, results.only(distributions=rows))
@@ -154,6 +195,8 @@ def made() -> tuple[dict[str, str], dict[str, str]]:
     parts["summary"] = summary(tables)
     parts["readings"] = readings(results)
     parts["nasbench"] = nasbench(results)
+    parts["orders"] = orders_table()
+    parts["times"] = times(results, rows)
     return parts, files
 
 
@@ -171,7 +214,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--check", action="store_true")
     check = parser.parse_args().check
-    parts, files = made()
+    results = curves.read(*sorted(RUNS.glob("*.csv.gz")))
+    rows = list(reproduce.find("table-10000").rows)
+    parts, files = made(results, rows)
     wanted = {PAGE: filled(PAGE.read_text("utf-8"), parts)}
     wanted |= {RUNS / name: text for name, text in files.items()}
     for path, text in wanted.items():
@@ -179,6 +224,8 @@ def main() -> None:
             path.write_text(text, "utf-8")
         elif not path.is_file() or path.read_text("utf-8") != text:
             sys.exit(f"{path.relative_to(ROOT)} is not what the runs give")
+    if not check:
+        draw(results, rows)
 
 
 if __name__ == "__main__":
