@@ -1,9 +1,9 @@
-"""The engine `cuda`: its times, eager PyTorch in the same run, and the paper's distributions.
+"""The engine `cuda`: its times, eager PyTorch in the same run, and what its kernel waits for.
 
-    cuda.py speed   10,000 evaluations of 100 runs and of one; eager PyTorch   results/cuda.csv
-    cuda.py paper   the 18 QUBO and 12 NK distributions, 100 runs each   results/cuda_paper.csv
-    cuda.py auto    `maximize` on `cpu` and on `cuda`, by size            results/cuda_auto.csv
-    cuda.py tiles   a generation with a network cut in other ways        results/cuda_tiles.csv
+    cuda.py speed    10,000 evaluations of 100 runs and of one; eager PyTorch  results/cuda.csv
+    cuda.py auto     `maximize` on `cpu` and on `cuda`, by size           results/cuda_auto.csv
+    cuda.py tiles    a generation with a network cut in other ways       results/cuda_tiles.csv
+    cuda.py profile  the training kernel under Nsight Compute          results/cuda_profile.csv
 
 Eager PyTorch is timed over a few generations and multiplied up to 1,000. A floor is the time that
 the chip needs for the least of one kind of work: special functions (a square root and a reciprocal
@@ -17,10 +17,13 @@ if __name__ == "cuda":  # PyTorch looks for a package of this name, and this is 
     raise ImportError("benchmarks/cuda.py is a script")
 
 import argparse
+import csv
+import re
 import subprocess
+import sys
+import tempfile
 import time
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -36,7 +39,6 @@ BUDGET, POPULATION, HIDDEN, EPOCHS = 10_000, 10, 20, 50
 CASES = ((64, 2, 100), (128, 2, 100), (256, 2, 100), (128, 3, 100), (128, 2, 1))
 LIMITS = {(64, 2, 100): 2.0, (128, 2, 100): 5.0, (256, 2, 100): 16.0, (128, 3, 100): 12.0,
           (128, 2, 1): 1.0}  # fmt: skip
-MARKS = (500, 1_000, 2_000, 3_000, 5_000, 10_000)
 
 
 def gpu() -> dict[str, Any]:
@@ -123,45 +125,6 @@ def speed(cases: list[tuple[int, ...]], repeats: int) -> None:
         print(", ".join(f"{key} {value}" for key, value in row.items()), flush=True)
         rows.append(row | chip | {"copy_tb_s": round(rate / 1e12, 2)})
         write("cuda.csv", rows)
-
-
-def make(name: str) -> ao.problems.Problem:
-    return ao.problems.get(name)
-
-
-def paper(runs: int, budget: int, config: str, engine: str) -> None:
-    start = time.perf_counter()
-    kinds = [("qubo", n, t) for n in (64, 128, 256) for t in range(6)]
-    kinds += [("nk", n, k) for n in (64, 128, 256) for k in (1, 2, 4, 8)]
-    key = {"qubo": "type", "nk": "k"}
-    names = [f"{kind}:n={n},{key[kind]}={t},seed={s}" for kind, n, t in kinds for s in range(10)]
-    with ProcessPoolExecutor(cores()) as pool:
-        problems = list(pool.map(make, names))
-    made = time.perf_counter() - start
-    rows, total = [], 0.0
-    for place, (kind, n, t) in enumerate(kinds):
-        result = ao.solve_many(
-            problems[10 * place : 10 * place + 10], runs=runs // 10, budget=budget, config=config,
-            engine=engine, progress=False,
-        )  # fmt: skip
-        total += result.seconds
-        best = result.best_values
-        error = best.std(ddof=1) / len(best) ** 0.5
-        print(f"{kind:>4} n {n:>3} {key[kind]} {t}: best {best.mean():.4f} +- {error:.4f} after "
-              f"{budget} evaluations, {result.seconds:.2f} s", flush=True)  # fmt: skip
-        for r, run in enumerate(result):
-            marks = {f"best_{m}": round(float(np.nanmax(run.values[:m])), 5) for m in MARKS}
-            rows.append(
-                {
-                    "problem": kind, "n": n, "k": t, "instance": r // (runs // 10),
-                    "seed": run.seed, **marks, "restarts": len(run.restarts),
-                    "seconds_of_all": round(result.seconds, 3), "config": config,
-                }
-            )  # fmt: skip
-        write("cuda_paper.csv", rows)
-    whole = time.perf_counter() - start
-    print(f"{len(kinds)} distributions, {runs} runs each: {total:.1f} s of search, {made:.1f} s to "
-          f"make the instances, {whole:.1f} s in all", flush=True)  # fmt: skip
 
 
 def auto() -> None:
@@ -251,25 +214,77 @@ def tiles() -> None:
             write("cuda_tiles.csv", rows)
 
 
+# What is kept of Nsight Compute's page of details, by the name of the column.
+DETAILS = {
+    "duration_ms": "Duration", "warps_a_multiprocessor": "Achieved Active Warps Per SM",
+    "programs_by_registers": "Block Limit Registers",
+    "programs_by_shared_memory": "Block Limit Shared Mem",
+    "issue_slots_busy_percent": "Issue Slots Busy",
+    "cycles_a_warp_and_instruction": "Warp Cycles Per Issued Instruction",
+    "l1_throughput_percent": "L1/TEX Cache Throughput",
+    "dram_throughput_percent": "DRAM Throughput",
+}  # fmt: skip
+
+
+def profile() -> None:
+    """One generation of 100 runs, preset `text`, for the two cases that take longest."""
+    rows = []
+    for n, d in ((256, 2), (128, 3)):
+        with tempfile.TemporaryDirectory() as folder:
+            report = f"{folder}/report"
+            sections = ("SpeedOfLight", "ComputeWorkloadAnalysis", "WarpStateStats", "Occupancy",
+                        "SourceCounters")  # fmt: skip
+            command = ["ncu", "--clock-control", "none", "-k", "train", "-c", "1", "-o", report]
+            command += [word for section in sections for word in ("--section", section)]
+            command += [sys.executable, __file__, "generation", "--case", f"{n},{d},100"]
+            subprocess.run(command, check=True)
+            details, source = (
+                subprocess.run(
+                    ["ncu", "--import", f"{report}.ncu-rep", "--page", *page],
+                    capture_output=True, text=True, check=True,
+                ).stdout
+                for page in (["details"], ["source", "--csv"])
+            )  # fmt: skip
+        rows.append({"n": n, "d": d, "runs": 100} | profiled(details, source) | gpu())
+        write("cuda_profile.csv", rows)
+
+
+def profiled(details: str, source: str) -> dict[str, float]:
+    """What the two pages say: totals, and what warps wait for, in percent of all samples."""
+    found = {}
+    for key, name in DETAILS.items():
+        (value,) = re.findall(rf"^ +{re.escape(name)} .*?([\d.,]+)$", details, re.MULTILINE)
+        found[key] = float(value.replace(",", ""))
+    lines = source[source.index('"Address"') :].splitlines()  # a line for each instruction
+    table = list(csv.DictReader(lines))
+
+    def total(column: str) -> int:
+        return sum(int(line[column]) for line in table if (line[column] or "").isdigit())
+
+    ideal, actual = (total(f"L1 Wavefronts Shared{end}") for end in (" Ideal", ""))
+    found["shared_memory_conflicts_percent"] = round(100 * (actual - ideal) / actual, 1)
+    waits = {name: total(name) for name in table[0] if name and re.fullmatch(r"stall_\w+", name)}
+    samples = sum(waits.values())
+    return found | {name: round(100 * count / samples, 1) for name, count in waits.items()}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=["speed", "paper", "auto", "tiles"])
-    parser.add_argument("--runs", type=int, default=100, help="of a distribution, tens")
-    parser.add_argument("--budget", type=int, default=BUDGET)
+    parser.add_argument("what", choices=["speed", "auto", "tiles", "profile", "generation"])
     cases = [",".join(map(str, case)) for case in CASES]
-    parser.add_argument("--case", nargs="*", default=cases, metavar="N,D,RUNS", help="of speed")
+    parser.add_argument(
+        "--case", nargs="*", default=cases, metavar="N,D,RUNS", help="of speed and generation"
+    )
     parser.add_argument("--repeats", type=int, default=3, help="of 10,000 evaluations, speed")
-    parser.add_argument("--config", default="default")
-    parser.add_argument("--engine", default="cuda")
     options = parser.parse_args()
-    if options.what == "paper":
-        paper(options.runs, options.budget, options.config, options.engine)
-    elif options.what == "speed":
-        speed([tuple(map(int, case.split(","))) for case in options.case], options.repeats)
-    elif options.what == "auto":
-        auto()
+    chosen = [tuple(map(int, case.split(","))) for case in options.case]
+    if options.what == "speed":
+        speed(chosen, options.repeats)
+    elif options.what == "generation":  # what `profile` looks at
+        for n, d, _ in chosen:
+            generation_of(n, d, "text", TILES[n, d, "text"][0])
     else:
-        tiles()
+        {"auto": auto, "tiles": tiles, "profile": profile}[options.what]()
 
 
 if __name__ == "__main__":
