@@ -7,7 +7,11 @@ Without a GPU all of this is skipped here, and the smaller part runs under Trito
 import dataclasses
 import itertools
 import os
+import shutil
+import subprocess
+import sys
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -346,3 +350,33 @@ def test_auto_takes_it_where_it_pays(monkeypatch):
     name, reason = choose(case(n=3, cards=(2,), epochs=1).layout)
     assert name == "cpu"
     assert "pays from" in reason
+
+
+# Memory and races
+
+
+# Without PyTorch's cache every tensor is an allocation of its own, so that reading past its end is
+# seen; but the driver records a graph, which needs the cache.
+NO_CACHE = {"PYTORCH_NO_CUDA_MEMORY_CACHING": "1"}
+SANITIZED = {
+    "engine": ("test_cuda.py", "tiling or batch or conditionals or equal_keys", NO_CACHE),
+    "driver": ("test_cuda.py", "is_maximize or one_failure", {}),
+    "problems": ("test_problems.py", "torch_equals_numpy and cuda", NO_CACHE),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("compute-sanitizer") is None, reason="no compute-sanitizer")
+@pytest.mark.parametrize("tool", ["memcheck", "racecheck", "synccheck"])
+@pytest.mark.parametrize("part", SANITIZED)
+def test_compute_sanitizer_finds_nothing(part, tool):
+    file, chosen, settings = SANITIZED[part]
+    command = [
+        "compute-sanitizer", "--tool", tool, "--error-exitcode", "99",
+        sys.executable, "-m", "pytest", str(Path(__file__).with_name(file)), "-k", chosen,
+        "-m", "not slow",
+    ]  # fmt: skip
+    done = subprocess.run(command, env=os.environ | settings, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout[-4000:]
+    assert "ERROR SUMMARY: 0 errors" in done.stdout or "0 hazards" in done.stdout
+    assert " passed" in done.stdout
