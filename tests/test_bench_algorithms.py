@@ -68,7 +68,6 @@ def test_budget_and_curve(name):
     problem = Counted([Binary()] * 9)
     trace = algorithms.run(needed(name), problem, BUDGET, 3, GRID)
     assert len(problem.seen) == trace.evaluations == BUDGET
-    assert not trace.stopped_early
     best = np.maximum.accumulate(problem.seen)
     np.testing.assert_array_equal(trace.curve, best[np.array(GRID) - 1])
     assert trace.best_value == best[-1] == problem(trace.best)
@@ -170,7 +169,6 @@ def test_early_end(monkeypatch):
     problem = Counted([Binary()] * 9)
     trace = algorithms.run("baseline:gives-up", problem, BUDGET, 0, GRID)
     assert trace.evaluations == len(problem.seen) == 20
-    assert trace.stopped_early
     best = np.maximum.accumulate(problem.seen)
     np.testing.assert_array_equal(trace.curve, best[[0, 1, 9, 19, 19]])
 
@@ -181,7 +179,6 @@ def test_early_end(monkeypatch):
 def test_early_end_of_others(name):
     trace = algorithms.run(needed(name), Counted([Binary()] * 3), 100, 0, [4, 50, 100])
     assert trace.evaluations < 100
-    assert trace.stopped_early
     assert trace.curve[1] == trace.curve[2] == trace.best_value
 
 

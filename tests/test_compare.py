@@ -11,8 +11,9 @@ from conftest import refused
 from scipy import stats
 
 import anyorder as ao
+from anyorder.bench import algorithms
 from anyorder.cli import main
-from anyorder.compare import Comparison, check_name, compare, mann_whitney, names, run_named
+from anyorder.compare import Comparison, compare, mann_whitney, run_named
 
 PROBLEM = ao.problems.onemax(6)
 
@@ -21,7 +22,7 @@ def run(*arguments: str) -> Result:
     return CliRunner().invoke(main, list(arguments))
 
 
-@pytest.mark.parametrize("name", [n for n in names() if n.startswith("baseline:")])
+@pytest.mark.parametrize("name", algorithms.available("baseline"))
 def test_every_baseline_has_a_name(name):
     trace = run_named(name, PROBLEM, 60, seed=3)
     assert trace.values.shape == (60,)
@@ -84,7 +85,7 @@ def test_same_seeds_for_all():
 
 def test_bad_arguments():
     with refused(ValueError, "'baseline:taboo'", "did you mean 'baseline:tabu'"):
-        check_name("baseline:taboo")
+        compare(PROBLEM, ["baseline:taboo"], 1, 10)
     with refused(ValueError, "runs", "0"):
         compare(PROBLEM, ["baseline:rls"], 0, 10)
     with refused(ValueError, "budget", "0"):

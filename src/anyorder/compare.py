@@ -32,17 +32,6 @@ class Trace(NamedTuple):
     seconds: float
 
 
-def names() -> list[str]:
-    """Ours and the baselines; `anyorder.bench.algorithms.available` has the others."""
-    return [*known.available("anyorder"), *known.available("baseline")]
-
-
-def check_name(name: str) -> str:
-    """The name, if there is such an algorithm here."""
-    known.check(name)
-    return name
-
-
 def run_named(name: str, problem: Problem, budget: int, seed: int, engine: str = "auto") -> Trace:
     """One run of an algorithm on a problem, maximised; an algorithm may stop before the budget."""
     values: list[float] = []

@@ -51,11 +51,6 @@ class Trace:
     configuration: Mapping[str, Any]
     duplicates: int | None = None
 
-    @property
-    def stopped_early(self) -> bool:
-        """Whether the algorithm ended by itself; its curve goes on flat from there."""
-        return self.evaluations < self.budget
-
 
 class Meter:
     """A problem that counts; what is asked beyond the budget raises `Spent`.
