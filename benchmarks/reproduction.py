@@ -171,6 +171,7 @@ def draw(results: Results, rows: list[str]) -> None:
     figures.distance(
         {label: (cell.grid, cell.curves) for (_, label), cell in apart.cells.items()},
         FIGURES / "figure-orders-distances.png", title=apart.distributions[0],
+        styles=figures.style(scores.algorithms, scores.ours),
     )  # fmt: skip
     alike = results.only(("authors", "text", "PBIL", "(1+1) EA", "hill climbing"), rows)
     for mark in (1_000, 10_000):

@@ -122,9 +122,9 @@ def test_mixed_spaces(name, variables):
     problem = Counted(variables)
     if name.startswith("gomea:"):
         with refused(ValueError, name, "expected the same number for all"):
-            algorithms.check(needed(name), problem.space)
+            algorithms.check(needed(name), problem)
         return
-    algorithms.check(needed(name), problem.space)
+    algorithms.check(needed(name), problem)
     trace = algorithms.run(name, problem, 40, 0, [40])
     assert len(problem.seen) == 40
     assert trace.best_value == max(problem.seen) == problem(trace.best)
@@ -332,8 +332,8 @@ def test_nevergrad_without_what_an_optimiser_wants(monkeypatch):
     nevergrad._missing.cache_clear()
     monkeypatch.setitem(sys.modules, "nlopt", None)
     with pytest.raises(ImportError, match="NLOPT_GN_DIRECT_L wants nlopt: pip install nlopt"):
-        algorithms.check("nevergrad:NLOPT_GN_DIRECT_L", ao.Space.binary(5))
-    algorithms.check("nevergrad:CMA", ao.Space.binary(5))
+        algorithms.check("nevergrad:NLOPT_GN_DIRECT_L", ao.problems.onemax(5))
+    algorithms.check("nevergrad:CMA", ao.problems.onemax(5))
     nevergrad._missing.cache_clear()
 
 
@@ -362,7 +362,7 @@ def test_meter_beyond_its_budget():
 def test_linkage_tree_wants_three_variables():
     pytest.importorskip("gomea")
     with refused(ValueError, "gomea:LinkageTree", "2 variables", "3 at least"):
-        algorithms.check("gomea:LinkageTree", ao.Space.binary(2))
+        algorithms.check("gomea:LinkageTree", ao.problems.onemax(2))
 
 
 def test_many_are_what_one_is():

@@ -224,19 +224,24 @@ REFUSED = {
     "key in the wrong place": ("budget = 90", "seconds = 9", "seconds", "above the first"),
     "section that there is not": ('[[problem]]\nproblem = "nk', '[[problems]]\nproblem = "nk',
                                   "problems", "'problem'"),
-    "budget of nothing": ("budget = 250", "budget = 0", "budget is 0", "at least 1"),
+    "budget of nothing": ("budget = 250", "budget = 0", "budget is 0", "from 1 to"),
     "budget of text": ("budget = 250", 'budget = "250"', "budget is '250'", "integer"),
     "budget of half": ("budget = 250", "budget = 2.5", "budget is 2.5", "integer"),
     "budget that is true": ("budget = 250", "budget = true", "budget is True", "integer"),
-    "endless budget": ("budget = 250", f"budget = {10**30}", "budget", "at most 100000 points"),
-    "own budget": ("budget = 90", "budget = -90", "budget is -90", "at least 1"),
-    "grid of nothing": ("grid = [10, 50]", "grid = 0", "grid is 0", "at least 1"),
+    "endless budget": ("budget = 250", f"budget = {10**30}", f"budget is {10**30}", "from 1 to"),
+    "budget of too many marks": ("budget = 250", "budget = 99999999", "at most 100000 points"),
+    "own budget": ("budget = 90", "budget = -90", "budget is -90", "from 1 to"),
+    "grid of nothing": ("grid = [10, 50]", "grid = 0", "grid is 0", "from 1 to"),
     "empty grid": ("grid = [10, 50]", "grid = []", "grid is []", "integer"),
     "grid beyond the budget": ("grid = [10, 50]", "grid = [10, 91]", "91", "the budget, 90"),
     "grid from 0": ("grid = [10, 50]", "grid = [0, 50]", "grid is 0", "at least 1"),
     "grid of text": ("grid = [10, 50]", 'grid = [10, "50"]', "grid is '50'", "integer"),
-    "no runs": ("runs = 2", "runs = 0", "runs is 0", "at least 1"),
-    "no instances": ("instances = 3", "instances = 0", "instances is 0", "at least 1"),
+    "no runs": ("runs = 2", "runs = 0", "runs is 0", "from 1 to"),
+    "endless runs": ("runs = 2", "runs = 3000000000", "runs is 3000000000", "from 1 to 1000000"),
+    "no instances": ("instances = 3", "instances = 0", "instances is 0", "from 1 to"),
+    "endless instances": (
+        "instances = 3", "instances = 3000000000", "instances is 3000000000", "from 1 to 1000000"
+    ),
     "instance below 0": ("instances = 3", "instances = [0, -1]", "instances is -1", "at least 0"),
     "seed below 0": ("runs = 2", "seed = -1", "seed is -1", "from 0"),
     "seed too large": ("runs = 2", f"seed = {2**32}", str(2**32), "from 0"),
@@ -254,6 +259,11 @@ REFUSED = {
     "no TOML": ("runs = 2", "runs 2", "line 2", ""),
     "no file": ("onemax:n=6", "maxcut:file=/nowhere/g", "/nowhere/g", ""),
 }  # fmt: skip
+
+
+def test_too_many_runs(path: Path) -> None:
+    with pytest.raises(ValueError, match="line 13: 3 instances with 900000 runs each, expected at"):
+        written(path, GOOD.replace("runs = 2", "runs = 900000"))
 
 
 @pytest.mark.parametrize("case", REFUSED)
@@ -326,6 +336,34 @@ def test_a_missing_package_is_named_with_the_line(
     monkeypatch.setattr(naming.importlib, "import_module", without)
     with pytest.raises(ImportError, match=r"line 6: optuna is not installed.*anyorder\[peers\]"):
         written(path, GOOD.replace("baseline:random", "optuna:TPE"))
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("anyorder", "anyorder:default"),
+        ("anyorder:default+population=10", "anyorder"),
+        ("baseline:umda+population=20", "baseline:umda+population=20"),
+    ],
+)
+def test_the_same_algorithm_under_two_names(path: Path, first: str, second: str) -> None:
+    text = GOOD.replace("baseline:random", first).replace("baseline:umda+population=20", second)
+    with pytest.raises(ValueError, match=r"line 9: .* is there already.*expected each once"):
+        written(path, text)
+
+
+def test_a_graph_that_is_not_known(path: Path) -> None:
+    text = GOOD.replace("baseline:random", "anyorder+graph=known")
+    assert written(path, text.replace("onemax:n=6", "trap:blocks=2,k=3")).specs
+    with pytest.raises(ValueError, match=r"line 13: graph is 'known', but .* does not know its"):
+        written(path, text.replace("nk:n=8,k=2", "table:variables=3"))
+
+
+def test_a_module_that_breaks(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (path.parent / "breaks.py").write_text("1 / 0")
+    monkeypatch.setattr("sys.path", [*sys.path])
+    with pytest.raises(ValueError, match="line 1: module 'breaks' cannot be imported: ZeroDiv"):
+        written(path, 'modules = ["breaks"]\n' + GOOD)
 
 
 def test_nothing_is_made_of_a_file_that_is_refused(path: Path, tmp_path: Path) -> None:

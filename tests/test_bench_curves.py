@@ -84,11 +84,16 @@ def test_several_files(tmp_path: Path) -> None:
         curves.read(tmp_path / "0.csv", tmp_path / "2.csv")
 
 
-def test_one_grid_only(tmp_path: Path) -> None:
-    found = results({("D", "A"): cell([[1, 2, 3]]), ("D", "B"): cell([[1, 2]], (5, 6))})
-    with pytest.raises(ValueError, match="trial has 2 different grids of evaluations"):
-        curves.write(found, tmp_path / "a.csv")
-    assert not (tmp_path / "a.csv").exists()
+def test_every_cell_has_its_own_grid(tmp_path: Path) -> None:
+    found = results({("D", "A"): cell([[1, 1, 3]]), ("D", "B"): cell([[7, 7], [8, 9]], (20, 50))})
+    curves.write(found, tmp_path / "a.csv")
+    lines = (tmp_path / "a.csv").read_text().splitlines()
+    assert lines[0].endswith(",10,20,40,50")
+    assert [line.split(",", 5)[5] for line in lines[1:]] == ["1,,3,-", "-,7,-,", "-,8,-,9"]
+    same(curves.read(tmp_path / "a.csv"), found)
+    with pytest.raises(ValueError, match="trial has no finished runs"):
+        curves.write(results({}), tmp_path / "b.csv")
+    assert not (tmp_path / "b.csv").exists()
 
 
 HEAD = "distribution,algorithm,instance,seed,seconds,10,20\n"
@@ -97,7 +102,8 @@ HEAD = "distribution,algorithm,instance,seed,seconds,10,20\n"
 @pytest.mark.parametrize(
     "text",
     ["", "a,b\n", HEAD.replace("10", "ten"), HEAD + "D,A,0,0,1,1\n", HEAD + "D,A,0,0,1,,2\n",
-     HEAD + "D,A,0,x,1,1,2\n", HEAD + "D,A\n", HEAD + "D,A,0,0,1,1,2,3\n"],
+     HEAD + "D,A,0,x,1,1,2\n", HEAD + "D,A\n", HEAD + "D,A,0,0,1,1,2,3\n",
+     HEAD + "D,A,0,0,1,-,-\n", HEAD + "D,A,0,0,1,1,2\nD,A,0,1,1,1,-\n"],
 )  # fmt: skip
 def test_damaged_files(tmp_path: Path, text: str) -> None:
     (tmp_path / "a.csv").write_text(text)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from anyorder.bench import figures
 from anyorder.bench.results import Results
 
 pytest.importorskip("matplotlib")
+from matplotlib.text import Text
 
 RNG = np.random.default_rng(4)
 GRID = np.array([1, 3, 10, 30, 100])
@@ -61,6 +63,47 @@ def test_ours_look_the_same_everywhere():
         figures.style(["anyorder:default"])["anyorder:default"]
         == figures.style(["anyorder:rate=2", "anyorder"])["anyorder"]
     )
+
+
+def test_ours_are_told_by_the_results():
+    labels = ["ours, beta 2", "authors", "PBIL"]
+    styles = figures.style(labels, {"ours, beta 2", "authors"})
+    assert [s.ours for s in styles.values()] == [True, True, False]
+    assert styles["authors"] == figures.style(["anyorder:authors"])["anyorder:authors"]
+    some = replace(campaign(labels, ["one"]), ours=frozenset(labels[:2]))
+    figure = figures.rank_map(some)
+    weights = {t.get_text(): t.get_fontweight() for t in figure.axes[0].get_xticklabels()}
+    assert weights == {"ours, beta 2": "bold", "authors": "bold", "PBIL": "normal"}
+    colours = [line.get_color() for line in figures.convergence(some).axes[0].lines]
+    assert colours == [styles[label].colour for label in labels]
+
+
+def test_all_ours_are_told_apart():
+    labels = ["anyorder", "anyorder:default", *(f"lambda {k}" for k in range(5))]
+    styles = figures.style(labels, labels)
+    assert all(s.ours for s in styles.values())
+    assert len({(s.colour, s.marker) for s in styles.values()}) == len(labels)
+    assert len({s.colour for s in styles.values()}) >= 6
+    mixed = figures.style([*labels, "PBIL"], labels)
+    assert len({(s.line, s.marker) for s in mixed.values() if s.ours}) == len(labels)
+
+
+def test_long_labels_and_titles_fit():
+    long = "nevergrad:" + "very" * 20 + " long"
+    some = replace(campaign(["anyorder", long], ["one", "NK " * 30]), name="many words " * 9)
+    for name, draw in DRAWN.items():
+        figure = draw(some)
+        figure.draw_without_rendering()
+        size = figure.get_window_extent()
+        said = [text.get_text() for text in figure.findobj(Text) if text.get_text()]
+        assert "nevergrad:veryveryve…ryveryveryvery long" in " ".join(said)
+        assert long not in " ".join(said)
+        for text in figure.findobj(Text):
+            box = text.get_window_extent()
+            if text.get_text() and "mathdefault" not in text.get_text():  # ticks out of view
+                assert size.x0 <= box.x0 < box.x1 <= size.x1, (name, text)
+        for axes in figure.axes:
+            assert axes.get_window_extent().width > 0.25 * size.width, name
 
 
 def test_band_by_hand():

@@ -11,6 +11,7 @@ import subprocess
 import time
 import urllib.error
 import urllib.request
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -42,11 +43,17 @@ def made(seed: int = 0, runs: int = 12) -> Results:
                 continue
             ends = scale * (1 - 0.02 * ((a + d) % 4) + 0.005 * rng.normal(size=(runs, 1)))
             rise = 1 - 0.3 * np.exp(-np.array(GRID) / rng.uniform(200, 900))
-            cells[label, algorithm] = cell(GRID, ends * rise, TimeoutError=2 if a == 2 else 0)
-    return results(cells, 'a <campaign> & "more"')
+            cells[label, algorithm] = cell(GRID, ends * rise)
+    failed = {("QUBO", "(1+1) EA"): {"TimeoutError": 2}, (NASTY[1], NASTY[2]): {"<MemoryError>": 7}}
+    return results(cells, 'a <campaign> & "more"', failed)
 
 
 SOME = made()
+
+
+def short(label: str, most: int = 40) -> str:
+    half = most // 2
+    return label if len(label) <= most else f"{label[:half]}…{label[half + 1 - most :]}"
 
 
 def decoded(steps: list[int | None], decimals: int = 0) -> np.ndarray:
@@ -97,7 +104,9 @@ def test_one_file_that_asks_for_nothing(tmp_path):
     assert page.count("</script>") == 2  # none of them from a label
     assert "4 algorithms; 3 distributions; 2,000 evaluations a run" in page
     assert "<td>numpy</td><td>2</td>" in page
-    assert "<td>TimeoutError</td><td>2</td>" in page
+    assert "9 more failed" in page
+    assert "<td>(1+1) EA</td><td>QUBO</td><td>TimeoutError</td><td>2</td>" in page
+    assert "<td>&lt;MemoryError&gt;</td><td>7</td>" in page  # where no run has finished
 
 
 def test_table_without_javascript(tmp_path):
@@ -123,6 +132,30 @@ def test_table_without_javascript(tmp_path):
             assert shown[1] == f"{entry.rank:g}/{entry.of}"
     assert rows[-2][1:] == [f"{r:.2f}" for r in wanted.mean_ranks]
     assert rows[-1][1:] == [str(w) for w in wanted.wins]
+
+
+def test_measures_without_javascript(tmp_path):
+    report.write(SOME, tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text("utf-8")
+    found = re.findall(r'<table class="measure">(.*?)</table>', page, re.DOTALL)
+    assert len(found) == len(tables.MEASURES)
+    for text, name in zip(found, tables.MEASURES, strict=True):
+        made = tables.measures(SOME, name)
+        rows = re.findall("<tr data-distribution.*?</tr>", text)
+        assert len(rows) == len(made.rows)
+        for d, row in enumerate(rows):
+            label, *cells = re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row)
+            assert html.unescape(label) == made.label(d)
+            assert ["<b>" in c for c in cells] == [made.is_best(d, v) for v in made.values[d]]
+            shown = [re.sub("<[^>]*>", "", c).split()[0] for c in cells]
+            assert shown == [made.text(v) for v in made.values[d]]
+        assert html.escape(made.notes[0]) in page
+    assert "<h3>P-values against anyorder at the end</h3>" in page
+
+
+def test_ours_are_told_by_the_results():
+    found = report.data(replace(SOME, ours=frozenset({"(1+1) EA"})))
+    assert [item["ours"] for item in found["algorithms"]] == [False, False, True, False]
 
 
 def test_large_page_is_small(tmp_path):
@@ -198,7 +231,46 @@ def test_table_command(runs, tmp_path, form):
     ran("table", runs, *options, "-o", tmp_path / "t")
     assert (tmp_path / "t").read_text("utf-8") == expected
     assert "nk:n=16,k=2" not in ran("table", runs, "--distributions", "nk:n=16,k=1", *options)
-    assert "evaluations is 51" in ran("table", runs, "--at", 51, code=2)
+    said = ran("table", runs, "--at", 51, code=2)
+    assert "evaluations is 51" in said
+    assert "'anyorder' on 'nk:n=16,k=1'" in said
+    for show in tables.MEASURES:
+        expected = getattr(tables.measures(found, show), f"to_{form}")()
+        assert ran("table", runs, "--show", show, "--format", form) == expected
+
+
+def test_table_command_refuses(runs):
+    assert "algorithms is ()" in ran("table", runs, "--algorithms", "", code=2)
+    assert "'RLS' once" in ran("table", runs, "--algorithms", "RLS,RLS", code=2)
+    said = ran("table", runs, "--show", "area", "--spread", "sd", code=2)
+    assert "--spread goes with means" in said
+    said = ran("table", runs, "--show", "running-time", "--at", 50, code=2)
+    assert "evaluations is 50, expected none" in said
+
+
+def test_failures_and_ours_through_a_file(tmp_path):
+    specs = [
+        Spec(label, method, "D", "onemax:n=4", 0, seed, 10, (10,))
+        for label, method in (("mine", "anyorder:text+beta=2"), ("theirs", "baseline:rls"))
+        for seed in range(2)
+    ]
+    with Store(tmp_path / "runs.db") as store:
+        store.ask_for("before", [Spec("old", "anyorder", "D", "onemax:n=4", 0, 0, 10, (10,))])
+        store.fail(*((spec, "no longer asked for") for spec in store.claim(1)))
+        store.ask_for("small", specs)
+        for spec in store.claim(4):
+            if spec.algorithm == "mine":
+                store.fail((spec, "ValueError: no"))
+            else:
+                store.finish((spec, Finished(np.array([3.0]), 3.0, [0] * 4, 10, 0.5, {}, {})))
+        found = store.results()
+    assert found.failed == {("D", "mine"): {"ValueError: no": 2}}
+    assert found.ours == {"mine"}
+    assert "2 of mine on D: ValueError: no." in ran("table", tmp_path / "runs.db")
+    ran("report", tmp_path / "runs.db", "-o", tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text("utf-8")
+    assert "2 more failed" in page
+    assert "<td>mine</td><td>D</td><td>ValueError: no</td><td>2</td>" in page
 
 
 @pytest.mark.parametrize("kind", ["convergence", "ranks", "ecdf", "critical"])
@@ -355,6 +427,14 @@ def test_page_counts_as_stats_does(page):
         table = np.array([stats.ranks(row) for row in rng.integers(0, 6, (rows, k))])
         p = page("return friedman(arguments[0])", table.tolist())
         assert p == pytest.approx(stats.friedman(table).p, rel=1e-9)
+    agreed = [[1, 2, 3], [1, 2, 3]]
+    p = page("return friedman(arguments[0])", agreed)
+    assert p == pytest.approx(stats.friedman(agreed).p, rel=1e-9)
+    for means in ([10, 5], [0.7603, 0.1]):
+        for spread in (0.5657, 31.0, 2e-7, 1e-13):
+            texts = page("return arguments[0].map(formOf(arguments[0], arguments[1]))",
+                         means, spread)  # fmt: skip
+            assert texts == [tables._form(means, spread)(x) for x in means]
     for means in ([1227.2, 1100], [0.7603, 0.1], [12, 63], [1.5e10], [2e-7, 1e-8], [-3.25, 2], [0]):
         texts = page("return arguments[0].map(formOf(arguments[0]))", means)
         assert texts == [tables._form(means)(x) for x in means]
@@ -363,8 +443,7 @@ def test_page_counts_as_stats_does(page):
     texts = page.texts("#critical text")
     assert f"critical difference {wanted.difference:.2f}" in texts
     for label, rank in zip(wanted.algorithms, wanted.ranks, strict=True):
-        short = label if len(label) <= 30 else label[:29] + "…"
-        assert any(short.strip() in t and f"{rank:.2f}" in t for t in texts)
+        assert any(short(label, 30).strip() in t and f"{rank:.2f}" in t for t in texts)
     assert f"= {wanted.friedman.p:.3f}" in page.texts("#critical-text")[0]
 
 
@@ -401,6 +480,27 @@ def test_page_sorts_and_filters(page):
 
 
 @needs_browser
+def test_page_sorts_and_filters_measures(page):
+    table = ".measure[data-test] "
+    page("document.querySelectorAll('.measure')[1].dataset.test = 1")
+    assert page.texts(table + "tbody th") == list(SOME.distributions)
+    areas = stats.areas(SOME)[:, 3]
+    up = np.argsort(areas, kind="stable").tolist()  # what has none is the last, either way
+    assert np.isnan(areas[up[-1]])
+    for order in (up, [*up[-2::-1], up[-1]], range(3)):
+        page.click(table + "thead th:nth-child(5) button")
+        assert page.texts(table + "tbody th") == [SOME.distributions[k] for k in order]
+    page.click(table + "thead th:first-child button")
+    assert page.texts(table + "tbody th") == sorted(SOME.distributions, key=str.lower)
+    assert page.texts(table + "[aria-sort=ascending]") == ["distribution"]
+    page.write("#pick-distributions input[type=search]", "nk")
+    page.write("#pick-algorithms input[type=search]", "ea")
+    shown = "return [...document.querySelectorAll('.measure[data-test] tbody td')]"
+    texts = page(shown + ".filter((e) => e.checkVisibility()).map((e) => e.textContent)")
+    assert texts == [f"{stats.areas(SOME)[0, 2]:.3f}"]
+
+
+@needs_browser
 def test_page_hides_an_algorithm_by_its_legend(page):
     lines = "return document.querySelectorAll('#convergence polyline').length"
     assert page(lines) == 4
@@ -433,7 +533,8 @@ def test_page_tells_the_values_at_the_pointer(page):
     assert 600 < at < 1400
     told = page.texts("#convergence .tip")[0]
     assert told.startswith(f"{at:,} evaluations, ")
-    assert any(told.endswith(f"{label}: {form(c.at(at).mean())}") for label, c in row.items())
+    ends = [f"{short(label)}: {form(c.at(at).mean())}" for label, c in row.items()]
+    assert told.endswith(tuple(ends))
     page("document.querySelector('#convergence svg').focus()")
     page.keys("\ue014")  # right
     assert agrees() == at + 100

@@ -74,7 +74,7 @@ def test_every_item_is_a_campaign_of_algorithms_that_there_are(name: str) -> Non
         assert spec.budget == item.budget
         assert {item.mark, item.budget} <= set(spec.grid)
         assert (spec.instance, spec.seed) == (0, 0)
-        algorithms.check(spec.method, problems.get(spec.problem).space)
+        algorithms.check(spec.method, problems.get(spec.problem))
 
 
 def test_the_sizes_of_the_papers_campaigns() -> None:
@@ -97,7 +97,8 @@ def test_rivals_are_run_if_they_are_asked_for() -> None:
         for label, method in (("PBIL", "baseline:pbil"), ("best other", f"nevergrad:{best}"),
                               ("hill climbing", "baseline:hill-climber"))
     ]  # fmt: skip
-    with pytest.raises(ValueError, match="'PBL' is not in table-10000, expected one of authors, "):
+    meant = r"'PBL' is not in table-10000 \(did you mean 'PBIL'\?\), expected one of authors, "
+    with pytest.raises(ValueError, match=meant):
         reproduce.campaign("table-10000", rows, 1, 1, ("PBL",))
     with pytest.raises(ValueError, match="'PBIL' is not in figure-lambda"):
         reproduce.campaign("figure-lambda", None, 1, 1, ("PBIL",))
@@ -122,21 +123,25 @@ def test_first_words_of_rows_stand_for_all_that_begin_so() -> None:
     assert rows("NK 64 4", "NK 64") == ["NK 64 4", "NK 64 1", "NK 64 2", "NK 64 8"]
     assert len(rows("QUBO", "NK")) == 30
     for wrong in ("QUB", "NK 6", ""):
-        with pytest.raises(ValueError, match=f"'{wrong}' is not in table-10000, expected one of"):
+        with pytest.raises(ValueError, match=f"'{wrong}' is not in table-10000.*expected one of"):
             rows(wrong)
+    with pytest.raises(ValueError, match="no rows of table-10000 are chosen, expected some of"):
+        rows()
 
 
 def test_errors_say_what_there_is() -> None:
-    with pytest.raises(ValueError, match="unknown item 'table-1', expected one of table-10000, "):
+    with pytest.raises(
+        ValueError, match=r"'table-1' \(did you mean 'table-1000'\?\), expected one"
+    ):
         reproduce.campaign("table-1")
-    with pytest.raises(ValueError, match="'QUBO 64 9' is not in table-1000, expected one of QUBO"):
+    with pytest.raises(ValueError, match=r"'QUBO 64 9' is not in table-1000.*one of QUBO"):
         reproduce.campaign("table-1000", ("QUBO 64 9",))
-    with pytest.raises(ValueError, match=r"'NK 64 1' is not in figure-orders, .* NK 256 4"):
+    with pytest.raises(ValueError, match=r"'NK 64 1' is not in figure-orders.* NK 256 4"):
         reproduce.campaign("figure-orders", ("NK 64 1",))
     with pytest.raises(ValueError, match="table-critic: the critic is not built yet"):
         reproduce.campaign("table-critic")
     for wrong in ({"runs": 0}, {"instances": 0}):
-        with pytest.raises(ValueError, match="expected an integer of at least 1"):
+        with pytest.raises(ValueError, match="expected an integer from 1 to"):
             reproduce.campaign("table-1000", ("NK 64 1",), **wrong)
 
 
@@ -190,11 +195,13 @@ def test_ours_beside_the_papers() -> None:
     results = Results(
         "table-1000",
         ("text", "authors"),
-        ("QUBO 64 0", "QUBO 64 1", "NK 64 1"),
+        ("QUBO 64 0", "QUBO 64 1", "QUBO 64 2", "NK 64 1"),
         {
             ("QUBO 64 0", "authors"): cell(150.0, 152.0, 158.0, 160.0),
             ("QUBO 64 0", "text"): cell(198.25),
             ("QUBO 64 1", "authors"): cell(150.0, 152.0, 158.0, 160.0, runs=2),
+            ("QUBO 64 1", "text"): cell(150.0, 152.0, 154.0, runs=3),
+            ("QUBO 64 2", "authors"): cell(*[130.0, 132.0] * 5, *[140.0, 142.0] * 5, runs=2),
             ("NK 64 1", "text"): cell(0.5, 0.5),
             ("NK 64 1", "authors"): cell(0.6, 0.7, 0.7, 0.8, runs=2),
         },
@@ -202,14 +209,18 @@ def test_ours_beside_the_papers() -> None:
     nk = reproduce.printed("global_1000")["NK 64 1", "sigma_sigma"]
     assert nk == 0.7095
     assert [tuple(line.values()) for line in reproduce.beside("table-1000", results)] == [
-        # one run, or runs that do not scatter, tell nothing about the difference
-        ("QUBO 64 0", "text", "1", "198.2", "0.0", "195.9", ""),
+        # one instance, or instances that do not scatter, tell nothing about the difference
+        ("QUBO 64 0", "text", "1", "198.2", "", "195.9", ""),
         # sd = sqrt(68 / 3) = 4.7610, of the mean of four 2.3805; that of the difference to the
         # mean of 10 others 4.7610 sqrt(1 / 4 + 1 / 10) = 2.8167, and 155 - 195.9 = -14.52 x
         ("QUBO 64 0", "authors", "4", "155.0", "2.4", "195.9", "-14.5"),
-        # within two instances: sd = sqrt((2 + 2) / 2) = 1.4142, of the mean of four runs 0.7071;
-        # to the paper's 100 runs 1.4142 sqrt(1 / 4 + 1 / 100) = 0.7211, and 155 - 147.7 = 10.12 x
-        ("QUBO 64 1", "authors", "4", "155.0", "0.7", "147.7", "+10.1"),
+        ("QUBO 64 1", "text", "3", "152.0", "1.2", "147.7", ""),
+        # two of the paper's ten instances, 151 and 159: sd = 5.6569, of their mean 4; to the mean
+        # of the ten 5.6569 sqrt(1 / 2 + 1 / 10) = 4.3818, and 155 - 147.7 = 1.67 x
+        ("QUBO 64 1", "authors", "4", "155.0", "4.0", "147.7", "+1.7"),
+        # all ten, so within them: sd = sqrt(10 x 2 / 10) = 1.4142, of the mean of 20 runs 0.3162;
+        # to the paper's 100 runs 1.4142 sqrt(1 / 20 + 1 / 100) = 0.3464, and 136 - 136.6 = -1.73 x
+        ("QUBO 64 2", "authors", "20", "136.0", "0.3", "136.6", "-1.7"),
         ("NK 64 1", "text", "2", "0.5000", "0.0000", "0.7095", ""),
         # two other instances, 0.65 and 0.75: sd = 0.0707, of their mean 0.05; to the mean of the
         # paper's ten 0.0707 sqrt(1 / 2 + 1 / 10) = 0.0548, and 0.7 - 0.7095 = -0.17 x
@@ -305,6 +316,8 @@ def test_the_list() -> None:
         (("table-1000", "figure-gibbs"), "not built yet"),
         (("table-1000", "--rows", "QUBO 63 0"), "'QUBO 63 0' is not in table-1000"),
         (("table-1000", "--rows", "NK 64 1", "--runs", "0"), "runs is 0"),
+        (("table-1000", "--rows", ""), "no rows of table-1000 are chosen"),
+        (("figure-orders", "--methods", "(d,d),(s,t)"), "'(s' is not in figure-orders"),
     ],
 )
 def test_what_the_command_refuses(tmp_path: Path, arguments: tuple[str, ...], said: str) -> None:
@@ -312,6 +325,28 @@ def test_what_the_command_refuses(tmp_path: Path, arguments: tuple[str, ...], sa
     assert got.exit_code == 2
     assert said in got.output
     assert not list(tmp_path.iterdir())
+
+
+def test_a_missing_package_is_named_before_anything_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def without(name: str, *rest: Any) -> Any:
+        raise ImportError("nevergrad is not installed: pip install 'anyorder[peers]'")
+
+    monkeypatch.setattr(algorithms.nevergrad, "require", without)
+    got = command("table-10000", "--rows", "NK 64 1", "--methods", "best other", "--runs", "1",
+                  "--instances", "1", "--out", str(tmp_path / "runs.db"))  # fmt: skip
+    assert got.exit_code == 1
+    assert "nevergrad is not installed" in got.output
+    assert not list(tmp_path.iterdir())
+
+
+def test_nothing_that_ended_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runner, "run", lambda store, **options: "done")
+    got = command("table-1000", "--rows", "NK 64 1", "--methods", "PBIL", "--out",
+                  str(tmp_path / "runs.db"))  # fmt: skip
+    assert got.exit_code == 0, got.output
+    assert got.stdout.split() == list(reproduce.HEAD)
 
 
 def done(path: Path) -> int:

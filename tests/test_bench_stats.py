@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 import numpy as np
 import pytest
@@ -17,16 +18,20 @@ from anyorder.bench.results import Cell, Results
 RNG = np.random.default_rng(0)
 
 
-def cell(grid: Sequence[int], curves: Sequence[Sequence[float]], **failed: int) -> Cell:
+def cell(grid: Sequence[int], curves: Sequence[Sequence[float]]) -> Cell:
     runs = np.arange(len(curves))
     at = np.array(grid, np.int64)
-    return Cell(at, np.array(curves, float), runs, runs, np.ones(len(curves)), failed)
+    return Cell(at, np.array(curves, float), runs, runs, np.ones(len(curves)))
 
 
-def results(cells: dict[tuple[str, str], Cell], name: str = "small") -> Results:
+def results(
+    cells: dict[tuple[str, str], Cell],
+    name: str = "small",
+    failed: Mapping[tuple[str, str], Mapping[str, int]] = MappingProxyType({}),
+) -> Results:
     """The cells with their labels in the order they are met."""
-    rows, columns = (tuple(dict.fromkeys(key[k] for key in cells)) for k in (0, 1))
-    return Results(name, columns, rows, cells)
+    rows, columns = (tuple(dict.fromkeys(key[k] for key in [*cells, *failed])) for k in (0, 1))
+    return Results(name, columns, rows, cells, failed)
 
 
 def ends(values: dict[str, dict[str, Sequence[float]]]) -> Results:
@@ -158,7 +163,7 @@ def test_final_wants_equal_budgets():
     assert {k: v.tolist() for k, v in stats.final(some, "d", 5).items()} == {"a": [1], "b": [3]}
     with refused(ValueError, "[5, 10]"):
         stats.final(some, "d")
-    with refused(ValueError, "evaluations is 10"):
+    with refused(ValueError, "evaluations is 10", "'b' on 'd'"):
         stats.final(some, "d", 10)
 
 
@@ -166,14 +171,21 @@ def test_friedman_is_scipys():
     scores = RNG.integers(0, 6, (8, 5)) + np.arange(5)
     table = np.array([stats.ranks(row) for row in scores])
     found = stats.friedman(table)
-    expected = scipy_stats.friedmanchisquare(*scores.T).statistic
-    assert found.statistic == pytest.approx(expected)
-    f = 7 * expected / (8 * 4 - expected)
-    assert found.p == pytest.approx(scipy_stats.f.sf(f, 4, 4 * 7))
+    assert found == pytest.approx(tuple(scipy_stats.friedmanchisquare(*scores.T)))
+    agreed = scipy_stats.friedmanchisquare([1, 1], [2, 2], [3, 3])
+    assert stats.friedman([[1, 2, 3], [1, 2, 3]]) == pytest.approx(tuple(agreed))
+    assert agreed.pvalue > 0.1
     assert stats.friedman(np.full((3, 2), 1.5)) == (0, 1)
-    assert stats.friedman([[1, 2], [1, 2], [1, 2]]) == (3, 0)
+    assert stats.friedman([[1, 2], [1, 2], [1, 2]]) == pytest.approx((3, scipy_stats.chi2.sf(3, 1)))
     with refused(ValueError, "1 x 3", "2 x 2"):
         stats.friedman([[1, 2, 3]])
+
+
+@pytest.mark.parametrize("freedom", [1, 2, 3, 4, 19, 100])
+def test_chi_squared_is_scipys(freedom):
+    for x in (0.0, 1e-9, 0.3, 3.0, 40.0, 900.0, 2500.0):
+        expected = scipy_stats.chi2.sf(x, freedom)
+        assert stats.chi_squared(x, freedom) == pytest.approx(expected, rel=1e-10, abs=1e-300)
 
 
 @pytest.mark.parametrize("k", [2, 3, 10, 20, 100])
@@ -204,7 +216,38 @@ def test_critical_groups():
     assert len(found.distributions) == 12
     assert 1 < found.difference < 2
     assert found.groups == ((0, 1), (1, 2), (2, 3))
-    assert found.friedman.p < 1e-9
+    assert found.friedman.p == pytest.approx(scipy_stats.chi2.sf(36, 3))
+    with refused(ValueError, "ranks are 0 x 2"):
+        stats.critical(ends({"d": {"a": [1.0]}, "e": {"b": [1.0]}}))
+
+
+def test_superiority():
+    x, y = RNG.integers(0, 9, 12).astype(float), RNG.integers(2, 9, 7).astype(float)
+    u = scipy_stats.mannwhitneyu(x, y).statistic
+    assert stats.superiority(x, y) == pytest.approx(u / (12 * 7))
+
+
+def test_only_some():
+    some = results({("d", "a"): cell([1], [[1]]), ("e", "b"): cell([1], [[1]])},
+                   failed={("d", "b"): {"no": 2}, ("e", "a"): {"no": 1}})  # fmt: skip
+    assert some.only(distributions=["d"]).failed == {("d", "b"): {"no": 2}}
+    assert some.only(["a"]).failed == {("e", "a"): {"no": 1}}
+    with refused(ValueError, "algorithms is ()", "('a', 'b')"):
+        some.only([])
+    with refused(ValueError, "distributions is ()"):
+        some.only(distributions=())
+    with refused(ValueError, "algorithms is ('a', 'b', 'a')", "'a' once"):
+        some.only(["a", "b", "a"])
+
+
+def test_ours_by_their_labels_or_as_given():
+    labels = ("anyorder", "anyorder:text", "anyorder+beta=2", "authors", "anyorderly", "PBIL")
+    some = Results("x", labels, (), {})
+    assert some.ours == set(labels[:4])
+    assert some.only(labels[3:]).ours == {"authors"}
+    given = Results("x", labels, (), {}, ours=frozenset({"PBIL"}))
+    assert given.only(labels[3:]).ours == {"PBIL"}
+    assert Results("x", labels, (), {}, ours=frozenset()).ours == frozenset()
 
 
 STEPS = cell([1, 4, 10], [[0, 2, 4], [1, 1, 3], [np.nan, 0, 1]])
@@ -217,6 +260,29 @@ def test_hits_and_running_time_by_hand():
     )
     # (1 + 1 + 4) / 3, (4 + 10 + 10) / 2, 30 / 2, no success
     assert stats.running_time(STEPS, [0, 2, 3, 5]).tolist() == [2, 12, 15, inf]
+
+
+def test_running_times_to_the_best_mean():
+    some = results({("d", "a"): STEPS, ("d", "b"): cell([5, 10], [[1, 2], [3, 4]]),
+                    ("e", "b"): cell([10], [[np.nan]])})  # fmt: skip
+    goals, times = stats.running_times(some)
+    # means at the end 8/3 and 3; a: 30 / 2, b: 5 and 10 without
+    np.testing.assert_equal(goals, [3, np.nan])
+    np.testing.assert_equal(times, [[15, 15], [np.nan, np.nan]])
+    tenths = ends({"d": {"a": [0.1] * 3, "b": [0.0]}})  # the rounded mean may be more than 0.1
+    assert stats.running_times(tenths)[1].tolist() == [[100, np.inf]]
+    with refused(ValueError, "the budgets on d are [10, 20]"):
+        stats.running_times(results({("d", "a"): STEPS, ("d", "b"): cell([20], [[1]])}))
+
+
+def test_areas():
+    some = results({("d", "a"): STEPS, ("d", "b"): cell([5, 10], [[1, 2], [3, 4]]),
+                    ("e", "b"): cell([10], [[np.nan]])})  # fmt: skip
+    box = stats.span(some, "d")
+    expected = [stats.area_over_curve(some.cells["d", a], *box).mean() for a in "ab"]
+    np.testing.assert_allclose(stats.areas(some), [expected, [np.nan, np.nan]])
+    with refused(ValueError, "the budgets on d are [10, 20]"):
+        stats.areas(results({("d", "a"): STEPS, ("d", "b"): cell([20], [[1]])}))
 
 
 def test_targets_by_hand():

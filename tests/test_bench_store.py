@@ -337,7 +337,7 @@ def test_results_of_some(path: Path) -> None:
     assert found.algorithms == ("A", "B")
     assert list(found.cells) == [("D", "A")]
     assert found.cells["D", "A"].seeds.tolist() == [0, 3]
-    assert found.cells["D", "A"].failed == {"ValueError: no": 2}
+    assert found.failed == {("D", "A"): {"ValueError: no": 2}}
 
 
 def test_a_campaign_that_grows(path: Path) -> None:
@@ -453,6 +453,23 @@ def test_what_is_not_asked_for_any_more_does_not_count(path: Path) -> None:
         store.ask_for("trial", specs(runs=3))
         assert not store.claim(1)
         assert len(store.results().cells["D", "A"].curves) == 6
+
+
+def test_only_what_is_asked_for_is_counted(path: Path) -> None:
+    with Store(path) as store:
+        store.ask_for("first", [*specs("A"), *specs("B")])
+        one, two = store.claim(2)
+        store.finish((one, given(one)))
+        store.fail((two, "ValueError: no"))
+        store.ask_for("second", specs("B"), retry_failed=True)
+        assert store.counts() == {("D", "B"): {"waiting": 4}}
+        assert not store.failures()
+        assert not store.versions()
+        assert not store.dimensions()
+        assert do_all(store) == 4  # the failed one of the first campaign is left alone
+        assert store.seconds_left() == 0
+        store.ask_for("first", [*specs("A"), *specs("B")])
+        assert store.counts()["D", "A"] == {"done": 1, "failed": 1, "waiting": 2}
 
 
 def test_nothing_in_common_under_one_label(path: Path) -> None:
@@ -593,3 +610,59 @@ def test_an_empty_file_is_filled(path: Path) -> None:
     with Store(path) as store:
         store.ask_for("trial", specs())
         assert do_all(store) == 4
+
+
+def test_an_empty_file_is_not_filled_by_who_only_reads(path: Path) -> None:
+    path.touch()
+    with pytest.raises(StudyError, match="holds no runs of anyorder"):
+        Store(path, existing=True)
+    assert not path.read_bytes()
+
+
+def test_a_file_that_may_only_be_read(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a disc that is locked; root may write everywhere, so the system is made to say no."""
+    filled(path)
+    before = {entry: entry.read_bytes() for entry in path.parent.iterdir()}
+    os.chmod(path, 0o444)
+    os.chmod(path.parent, 0o555)
+    monkeypatch.setattr(os, "access", lambda place, mode: mode != os.W_OK)
+    try:
+        with Store(path, existing=True) as store:
+            assert store.results().cells
+            assert store.counts()
+        for command in (["status", str(path)], ["table", str(path)]):
+            got = CliRunner().invoke(main, ["bench", *command])
+            assert got.exit_code == 0, got.output
+        assert {entry: entry.read_bytes() for entry in path.parent.iterdir()} == before
+    finally:
+        os.chmod(path.parent, 0o755)
+
+
+@pytest.mark.parametrize(
+    "command", [["table", "-o"], ["report", "-o"], ["figure", "ranks", "-o"], ["export"]]
+)
+def test_runs_are_not_written_over(path: Path, tmp_path: Path, command: list[str]) -> None:
+    other = tmp_path / "other.csv"
+    filled(path)
+    filled(other)
+    name, *rest = command
+    for target in (path, other):
+        before = target.read_bytes()
+        if name == "export" and target == path:
+            continue  # not by its name a file of curves: a folder, which must be empty
+        got = CliRunner().invoke(main, ["bench", name, str(path), *rest, str(target)])
+        assert got.exit_code == 2
+        assert f"{target} holds runs, and is left as it is" in got.output
+        assert target.read_bytes() == before
+
+
+def test_curves_are_no_place_for_runs(tmp_path: Path) -> None:
+    campaign = tmp_path / "c.toml"
+    campaign.write_text(
+        'budget = 5\n[[algorithm]]\nname = "baseline:random"\n[[problem]]\nproblem = "onemax:n=4"\n'
+    )
+    out = str(tmp_path / "runs.csv")
+    got = CliRunner().invoke(main, ["bench", "run", str(campaign), "--out", out])
+    assert got.exit_code == 2
+    assert f"--out is {out}, expected another name" in " ".join(got.output.split())
+    assert list(tmp_path.iterdir()) == [campaign]

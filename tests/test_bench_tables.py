@@ -13,8 +13,9 @@ import pytest
 from conftest import refused
 from test_bench_stats import cell, ends, results
 
+from anyorder.bench import stats
 from anyorder.bench.results import Results
-from anyorder.bench.tables import Table, _form, table
+from anyorder.bench.tables import Table, _form, measures, table
 
 RNG = np.random.default_rng(3)
 SOME = ends(
@@ -154,12 +155,76 @@ def test_numbers(row, expected):
 
 
 def test_single_runs_and_failures():
-    some = results({("d", "a"): cell([9], [[1.5]], timeout=2), ("d", "b"): cell([9], [[1], [2]])})
-    found = table(some, spread="sd")
+    cells = {("d", "a"): cell([9], [[1.5]]), ("d", "b"): cell([9], [[1], [2]])}
+    failed = {("d", "a"): {"timeout": 2}, ("d", "c"): {"ValueError:\nno": 3, "x" * 200: 1}}
+    found = table(results(cells, failed=failed), spread="sd")
     text = found.to_text()
     assert "1 to 2 runs" in text
-    assert "2 runs failed" in text
+    assert "6 runs failed" in text
+    assert "2 of a on d: timeout." in text
+    assert "3 of c on d: ValueError: no." in text  # where no run has finished
+    assert max(map(len, text.splitlines())) < 130
     assert found.to_markdown().count("±") == 2  # one entry and the note
+    rows = list(csv.DictReader(io.StringIO(found.to_csv())))
+    assert [(r["algorithm"], r["runs"], r["failed"]) for r in rows] == [
+        ("a", "1", "2"), ("b", "2", "0"), ("c", "0", "4"),
+    ]  # fmt: skip
+    assert "3 of c on d" in measures(results(cells, failed=failed), "area").to_text()
+    many = {(f"d{k}", "a"): {"no": 1} for k in range(30)}
+    assert "10 others." in table(results(cells, failed=many)).to_text()
+
+
+def test_spread_is_shown():
+    odd = ends({"d": {"a": [10.4, 9.6], "b": [5.0, 5.0]}})
+    assert "10 ± 0.57 1/2" in " ".join(table(odd, spread="sd").to_text().split())
+    assert "5 ± 0 2/2" in " ".join(table(odd, spread="sd").to_text().split())
+    assert "[9.60, 10.40]" in table(odd, spread="interval").to_text()
+    assert _form([1.5], 1e-13)(1.5) == "1.5000"  # rounding is no spread
+
+
+def test_labels_of_any_kind():
+    odd = ends({"one\n\n| two": {"a\r\nb|c": [1.0, 2], "d\te": [3.0, 5]}})
+    for made in (table(odd), measures(odd, "running-time"), measures(odd, "mann-whitney")):
+        assert "a b|c" in made.to_text()
+        assert "one | two" in made.to_text()
+        rows = [line for line in made.to_markdown().splitlines() if line.startswith("|")]
+        assert {len(re.findall(r"(?<!\\)\|", row)) for row in rows} == {4}
+        assert r"a b\textbar{}c & d e \\" in made.to_latex()
+        assert next(csv.DictReader(io.StringIO(made.to_csv())))["distribution"] == "one\n\n| two"
+
+
+def test_running_times():
+    some = results({("d", "a"): cell([5, 10], [[1, 2], [1, 4]]), ("d", "b"): cell([10], [[1], [2]]),
+                    ("e", "a"): cell([10], [[0.5]])})  # fmt: skip
+    found = measures(some, "running-time")  # targets 3 and 0.5
+    text = " ".join(found.to_text().split())
+    assert "d ≥ 3 >20 never" in text
+    assert "e ≥ .5000 >10 -" in text
+    assert "highest mean" in text
+    assert r"d $\geq$ 3 & \textbf{20} & never \\" in found.to_latex()
+    assert found.to_latex().count(r"\midrule") == 1
+    assert found.to_csv().splitlines() == [
+        "distribution,algorithm,running-time,target", "d,a,20.0,3.0", "d,b,inf,3.0", "e,a,10.0,0.5",
+    ]  # fmt: skip
+
+
+def test_areas():
+    found = measures(SOME, "area")
+    assert np.array_equal(found.values, stats.areas(SOME), equal_nan=True)
+    assert f"**{stats.areas(SOME)[0].min():.3f}**" in found.to_markdown()
+
+
+def test_mann_whitney():
+    found = measures(SOME, "mann-whitney", reference="σ & 5%")
+    p = stats.versus(SOME, "σ & 5%")
+    assert np.array_equal(found.values, p, equal_nan=True)
+    assert found.signs == (("+", "+", ""), ("-", "", ""))
+    assert f"{p[0, 0]:.2g} +" in found.to_text()
+    assert f"{p[1, 0]:.2g} $-$" in found.to_latex()
+    assert "> is" not in found.to_text()
+    assert "against anyorder" in measures(SOME, "mann-whitney").title  # ours, by default
+    theirs = SOME.only(["σ & 5%", "PBIL|x"])
+    assert "against σ & 5%" in measures(theirs, "mann-whitney", 100).title
 
 
 def test_nothing_to_show():
@@ -173,5 +238,11 @@ def test_wrong_settings():
         table(SOME, spread="var")
     with refused(ValueError, "reference is 'BOA'", "anyorder"):
         table(SOME, reference="BOA")
-    with refused(ValueError, "evaluations is 7"):
+    with refused(ValueError, "evaluations is 7", "'anyorder' on 'QUBO 64_0'"):
         table(SOME, 7)
+    with refused(ValueError, "name is 'mean'", "area"):
+        measures(SOME, "mean")
+    with refused(ValueError, "evaluations is 100", "none"):
+        measures(SOME, "area", 100)
+    with refused(ValueError, "reference is 'anyorder'", "none"):
+        measures(SOME, "running-time", reference="anyorder")

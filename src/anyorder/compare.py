@@ -104,7 +104,7 @@ def compare(
     if not algorithms or len(set(algorithms)) < len(algorithms):
         raise ValueError(f"algorithms are {list(algorithms)}, expected one or more, each once")
     for name in algorithms:
-        known.check(name, problem.space)
+        known.check(name, problem)
     grid = np.arange(1, budget + 1)
     best = np.empty((len(algorithms), runs, budget))
     seconds = np.zeros(len(algorithms))

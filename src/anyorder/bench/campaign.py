@@ -87,13 +87,17 @@ def read(path: str | os.PathLike[str]) -> Campaign:
             for module in top["modules"]:
                 _imported(module)
     methods: dict[str, str] = {}
+    meanings: list[Any] = []
     for k in range(len(top["algorithm"])):
         entry = file.table(("algorithm", k), _ALGORITHM, ("name",))
         label = entry.get("label", entry["name"])
         with file.at("algorithm", k, "name"):
             algorithms.check(entry["name"])
-            if entry["name"] in methods.values():
-                raise ValueError(f"{entry['name']!r} is there already, expected each once")
+            meanings.append(algorithms.meaning(entry["name"]))
+            if meanings[-1] in meanings[:-1]:
+                there = list(methods.values())[meanings.index(meanings[-1])]
+                also = f" as {there!r}" if there != entry["name"] else ""
+                raise ValueError(f"{entry['name']!r} is there already{also}, expected each once")
         with file.at("algorithm", k, "label"):
             if label in methods:
                 raise ValueError(f"{label!r} is there already: give each algorithm its own label")
@@ -114,9 +118,9 @@ def read(path: str | os.PathLike[str]) -> Campaign:
             if any(found.name == spec.distribution for spec in specs.values()):
                 raise ValueError(f"{found.name!r} is there already: give each its own name")
         with file.at("problem", k, "problem"):
-            space = problems.get(next(iter(found.instances.values()))).space
+            first = problems.get(next(iter(found.instances.values())))
             for label, method in methods.items():
-                algorithms.check(method, space)
+                algorithms.check(method, first)
                 for spec in found.specs(label, method):
                     if spec.key in specs:
                         there = specs[spec.key].distribution
@@ -130,8 +134,9 @@ def read(path: str | os.PathLike[str]) -> Campaign:
 def _imported(module: str) -> None:
     try:
         importlib.import_module(module)
-    except ImportError as error:
-        raise ValueError(f"module {module!r} cannot be imported: {error}") from error
+    except Exception as error:  # whatever it does when it is imported
+        reason = f"{type(error).__name__}: {error}"
+        raise ValueError(f"module {module!r} cannot be imported: {reason}") from error
 
 
 def distribution(
@@ -148,7 +153,7 @@ def distribution(
     varies = _instance_parameter(kind)
     first = 0 if varies is None else problems.registry[kind].parameters[varies]
     if isinstance(instances, int):
-        chosen = list(range(first, first + integer("instances", instances, 1)))
+        chosen = list(range(first, first + integer("instances", instances, 1, _MOST_RUNS)))
     else:
         chosen = [integer("instances", entry, first) for entry in instances]
     one = problems.get(_of_instance(problem, chosen[0])).name
@@ -159,7 +164,12 @@ def distribution(
         if max(chosen) != chosen[0]:
             problems.get(_of_instance(problem, max(chosen)))
         named = {instance: f"{head}{varies}={instance}{tail}" for instance in chosen}
-    runs, budget = integer("runs", runs, 1), integer("budget", budget, 1)
+    runs = integer("runs", runs, 1, _MOST_RUNS)
+    budget = integer("budget", budget, 1, _MOST_EVALUATIONS)
+    if len(named) * runs > _MOST_RUNS:
+        raise ValueError(
+            f"{len(named)} instances with {runs} runs each, expected at most {_MOST_RUNS} runs"
+        )
     return Distribution(name or problem, problem, named, runs, budget, marks(grid, budget), seed)
 
 
@@ -194,10 +204,13 @@ def _of_instance(problem: str, instance: int) -> str:
     return f"{problem}{',' if ':' in problem else ':'}{varies}={instance}"
 
 
-def _numbers(what: str, value: Any) -> int | list[int]:
-    if isinstance(value, list) and value:
-        return [integer(what, entry, 0) for entry in value]
-    return integer(what, value, 1)
+def _numbers(most: int) -> Check:
+    def check(what: str, value: Any) -> int | list[int]:
+        if isinstance(value, list) and value:
+            return [integer(what, entry, 0) for entry in value]
+        return integer(what, value, 1, most)
+
+    return check
 
 
 def _bytes(what: str, value: Any) -> int:
@@ -210,13 +223,15 @@ def _bytes(what: str, value: Any) -> int:
 
 
 _MOST_MARKS = 100_000
+_MOST_RUNS = 1_000_000  # of an algorithm on a distribution
+_MOST_EVALUATIONS = 10**12
 _DEFAULTS: dict[str, Any] = {"grid": 100, "instances": 10, "runs": 10, "seed": 0}
 _SHARED: dict[str, Check] = {
     "name": text,
-    "budget": whole(1),
-    "grid": _numbers,
-    "instances": _numbers,
-    "runs": whole(1),
+    "budget": whole(1, _MOST_EVALUATIONS),
+    "grid": _numbers(_MOST_EVALUATIONS),
+    "instances": _numbers(_MOST_RUNS),
+    "runs": whole(1, _MOST_RUNS),
 }
 _TOP: dict[str, Check] = {
     **_SHARED,

@@ -68,10 +68,13 @@ def _do(
 ) -> None:
     from tqdm import tqdm
 
-    from . import algorithms, runner
+    from . import algorithms, curves, runner
     from .store import Store
 
     integer("workers", workers, 1)
+    if curves.is_curves(out):
+        raise ValueError(f"--out is {out}, expected another name, such as runs.db: what ends in "
+                         f"{' or '.join(curves.SUFFIXES)} is a file of curves")  # fmt: skip
     with Store(out) as store:
         other = store.set_aside({spec.method for spec in campaign.specs}, algorithms.still)
         if other:
@@ -103,7 +106,8 @@ def status(runs: str, as_json: bool) -> None:
     from .store import Store
 
     with one_line(), Store(runs, existing=True) as store:
-        counts, left, failures = store.counts(), store.seconds_left(), store.failures()
+        counts, left = store.counts(), store.seconds_left()
+        failures = store.failures(None if as_json else 10)
     totals = {state: sum(cell.get(state, 0) for cell in counts.values())
               for state in ("done", "running", "waiting", "failed")}  # fmt: skip
     if as_json:
@@ -115,12 +119,16 @@ def status(runs: str, as_json: bool) -> None:
     if totals["waiting"] + totals["running"]:
         known = "not known yet" if left is None else f"{left / 60:.1f} minutes of one worker"
         click.echo(f"left: {known}")
-    for (distribution, algorithm), states in counts.items():
-        if set(states) != {"done"}:
-            text = ", ".join(f"{count} {state}" for state, count in states.items())
-            click.echo(f"  {distribution:<24}{algorithm:<32}{text}")
+    rest = {cell: states for cell, states in counts.items() if set(states) != {"done"}}
+    widths = [max(map(len, labels)) for labels in zip(*rest, strict=True)]
+    for cell, states in rest.items():
+        labels = "  ".join(label.ljust(w) for label, w in zip(cell, widths, strict=True))
+        click.echo(f"  {labels}  {', '.join(f'{n} {state}' for state, n in states.items())}")
     for algorithm, distribution, reason, count in failures:
         click.echo(f"failed {count} x {algorithm} on {distribution}: {reason}")
+    unnamed = totals["failed"] - sum(count for *_, count in failures)
+    if unnamed:
+        click.echo(f"and {unnamed} more, for other reasons: --json has them all")
 
 
 def _of_runs(command: Any) -> Any:
@@ -178,7 +186,7 @@ def report(
     from .store import Store
 
     with one_line():
-        parent_exists(out)
+        may_write(out, runs)
         found = _results(runs, algorithms, distributions)
         versions = {}
         if not curves.is_curves(runs):
@@ -189,26 +197,36 @@ def report(
 
 @bench.command()
 @_of_runs
+@click.option("--show", default="mean", show_default=True,
+              type=click.Choice(["mean", "running-time", "area", "mann-whitney"]),
+              help="Means and ranks, expected running times, areas over the curve, or tests "
+              "against the reference.")  # fmt: skip
 @click.option("--at", type=int, help="After so many evaluations.", show_default="the end")
 @click.option("--format", "form", default="text", show_default=True,
               type=click.Choice(["text", "markdown", "csv", "latex"]))  # fmt: skip
 @click.option("--spread", default="none", show_default=True,
               type=click.Choice(["none", "sd", "error", "interval"]),
               help="What stands after a mean.")  # fmt: skip
-@click.option("--reference", metavar="LABEL", help="The algorithm that stars are about.")
+@click.option("--reference", metavar="LABEL", help="The algorithm that stars or tests are about.")
 @click.option("-o", "--out", type=click.Path(dir_okay=False), help="A file, instead of here.")
 def table(
-    runs: str, algorithms: str | None, distributions: str | None, at: int | None, form: str,
-    spread: str, reference: str | None, out: str | None,
+    runs: str, algorithms: str | None, distributions: str | None, show: str, at: int | None,
+    form: str, spread: str, reference: str | None, out: str | None,
 ) -> None:  # fmt: skip
-    """Print means and ranks: distributions by algorithms."""
+    """Print means and ranks, or another measure: distributions by algorithms."""
     from . import tables
 
     with one_line():
         if out is not None:
-            parent_exists(out)
+            may_write(out, runs)
         found = _results(runs, algorithms, distributions)
-        made = tables.table(found, at, spread=spread, reference=reference)
+        made: Any
+        if show == "mean":
+            made = tables.table(found, at, spread=spread, reference=reference)
+        elif spread != "none":
+            raise ValueError(f"--spread goes with means, not with {show}")
+        else:
+            made = tables.measures(found, show, at, reference=reference)
         text: str = getattr(made, f"to_{form}")()
         if out is None:
             click.echo(text, nl=False)
@@ -232,7 +250,7 @@ def figure(
     from . import figures
 
     with one_line():
-        parent_exists(out)
+        may_write(out, runs)
         found = _results(runs, algorithms, distributions)
         if at is not None and kind not in ("ranks", "critical"):
             raise ValueError(f"--at is {at}, expected none: {kind} is over all evaluations")
@@ -263,7 +281,7 @@ def export(runs: str, algorithms: str | None, distributions: str | None, to: str
     with one_line():
         found = _results(runs, algorithms, distributions)
         if curves.is_curves(to):
-            parent_exists(to)
+            may_write(to, runs)
             curves.write(found, to)
             return
         if curves.is_curves(runs):
@@ -297,6 +315,7 @@ def reproduce(
     out: str, figures: str | None, as_csv: bool, workers: int, scheduler: str | None, engine: str,
 ) -> None:  # fmt: skip
     """Run tables and figures of the paper again; without ITEMS, list them."""
+    from . import algorithms
     from . import reproduce as paper
     from .store import Store
 
@@ -307,10 +326,13 @@ def reproduce(
             click.echo(f"{name:<{width}}  {item.title}{note}")
         return
     with one_line():
-        campaigns = {
-            name: paper.campaign(name, _listed(rows), instances, runs, _listed(methods))
-            for name in items
-        }
+        campaigns = {}
+        for name in items:
+            item = paper.find(name)
+            some = _labels(methods, (*item.methods, *item.rivals))
+            campaigns[name] = paper.campaign(name, _labels(rows, item.rows), instances, runs, some)
+        for method in {spec.method for c in campaigns.values() for spec in c.specs}:
+            algorithms.check(method)
         for name, campaign in campaigns.items():
             _do(campaign, out, workers, scheduler, engine)
             with Store(out) as store:
@@ -322,10 +344,6 @@ def reproduce(
                     click.echo(str(path), err=True)
 
 
-def _listed(text: str | None) -> tuple[str, ...] | None:
-    return None if text is None else tuple(part.strip() for part in text.split(","))
-
-
 def _set(head: tuple[str, ...], lines: list[dict[str, str]], as_csv: bool) -> str:
     if as_csv:
         text = io.StringIO()
@@ -333,7 +351,7 @@ def _set(head: tuple[str, ...], lines: list[dict[str, str]], as_csv: bool) -> st
         writer.writeheader()
         writer.writerows(lines)
         return text.getvalue().rstrip()
-    widths = [max(len(name), *(len(line[name]) for line in lines)) for name in head]
+    widths = [max([len(name), *(len(line[name]) for line in lines)]) for name in head]
     rows = [dict(zip(head, head, strict=True)), *lines]
     return "\n".join(
         "  ".join(row[name].ljust(w) if k < 2 else row[name].rjust(w)
@@ -342,7 +360,15 @@ def _set(head: tuple[str, ...], lines: list[dict[str, str]], as_csv: bool) -> st
     )  # fmt: skip
 
 
-def parent_exists(path: str) -> None:
-    """Refuse a path to write to whose folder is not there."""
-    if not Path(path).absolute().parent.is_dir():
+def may_write(path: str, runs: str) -> None:
+    """Refuse a path to write to whose folder is not there, or that is a database, or what is read.
+
+    A mistyped name must not cost the runs of a week.
+    """
+    from .store import is_database
+
+    to = Path(path).absolute()
+    if not to.parent.is_dir():
         raise ValueError(f"{path}: there is no such folder")
+    if to.is_file() and (to.samefile(runs) or is_database(to)):
+        raise ValueError(f"{path} holds runs, and is left as it is: write to another file")

@@ -2,7 +2,8 @@
 
 A CSV table, compressed where its name ends in `.gz`. Columns are distribution, algorithm, instance,
 seed, seconds, and the numbers of evaluations; a best value that has not changed since the last
-column is left out. Labels come in the order of the campaign. Failed runs are not in it.
+column is left out, and "-" stands where the run's own grid does not have that point. Labels come in
+the order of the campaign. Failed runs are not in it.
 """
 
 from __future__ import annotations
@@ -30,27 +31,24 @@ def is_curves(path: str | os.PathLike[str]) -> bool:
 
 
 def write(results: Results, path: str | os.PathLike[str]) -> None:
-    """Write results; all of them must have the same numbers of evaluations."""
-    grids = {tuple(cell.grid.tolist()) for cell in results.cells.values()}
-    if len(grids) != 1:
-        raise ValueError(
-            f"{results.name} has {len(grids)} different grids of evaluations, expected one; "
-            "choose some of its distributions or algorithms"
-        )
+    """Write results; the columns are all numbers of evaluations that a cell has."""
+    if not results.cells:
+        raise ValueError(f"{results.name} has no finished runs, expected some")
+    grid = sorted({point for cell in results.cells.values() for point in cell.grid.tolist()})
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([*_HEAD, *grids.pop()])
+    writer.writerow([*_HEAD, *grid])
     for distribution in results.distributions:
         for algorithm, cell in results.row(distribution).items():
             for r, curve in enumerate(cell.curves.tolist()):
-                new = [
-                    value != before for value, before in zip(curve, [None, *curve], strict=False)
-                ]
+                texts = {
+                    point: _short(value) if value != before else ""
+                    for point, value, before in
+                    zip(cell.grid.tolist(), curve, [None, *curve[:-1]], strict=True)
+                }  # fmt: skip
                 writer.writerow([
                     distribution, algorithm, cell.instances[r], cell.seeds[r],
-                    f"{cell.seconds[r]:.4g}",
-                    *(_short(value) if fresh else "" for value, fresh in
-                      zip(curve, new, strict=True)),
+                    f"{cell.seconds[r]:.4g}", *(texts.get(point, "-") for point in grid),
                 ])  # fmt: skip
     data = text.getvalue().encode()
     # (without the time in its header, the same results are the same file)
@@ -58,10 +56,11 @@ def write(results: Results, path: str | os.PathLike[str]) -> None:
 
 
 def read(*paths: str | os.PathLike[str]) -> Results:
-    """Read one file, or several with the same numbers of evaluations as one."""
+    """Read one file, or several with the same columns as one."""
     rows: dict[tuple[str, str], list[tuple[int, int, float, list[float]]]] = {}
     distributions, algorithms = [], []
     grid: list[int] = []
+    grids: dict[tuple[str, str], list[int]] = {}
     for path in paths:
         try:
             data = Path(path).read_bytes()
@@ -77,9 +76,13 @@ def read(*paths: str | os.PathLike[str]) -> Results:
             for distribution, algorithm, instance, seed, seconds, *values in lines:
                 curve: list[float] = []
                 for value in values:
-                    curve.append(float(value) if value else curve[-1])
-                if len(curve) != len(grid):
-                    raise ValueError(f"line {lines.line_num} has {len(curve)} values")
+                    if value != "-":
+                        curve.append(float(value) if value else curve[-1])
+                if len(values) != len(grid) or not curve:
+                    raise ValueError(f"line {lines.line_num} has {len(values)} values")
+                mine = [point for point, value in zip(grid, values, strict=True) if value != "-"]
+                if grids.setdefault((distribution, algorithm), mine) != mine:
+                    raise ValueError(f"line {lines.line_num} has another grid than its like")
                 run = (int(instance), int(seed), float(seconds), curve)
                 rows.setdefault((distribution, algorithm), []).append(run)
                 distributions.append(distribution)
@@ -93,8 +96,9 @@ def read(*paths: str | os.PathLike[str]) -> Results:
     for key, runs in rows.items():
         instances, seeds, seconds_, curves = zip(*runs, strict=True)
         cells[key] = Cell(
-            np.array(grid, np.int64), np.array(curves, np.float64), np.array(instances, np.int64),
-            np.array(seeds, np.int64), np.array(seconds_, np.float64),
+            np.array(grids[key], np.int64), np.array(curves, np.float64),
+            np.array(instances, np.int64), np.array(seeds, np.int64),
+            np.array(seconds_, np.float64),
         )  # fmt: skip
     name = Path(paths[0]).name.removesuffix(".gz").removesuffix(".csv")
     return Results(

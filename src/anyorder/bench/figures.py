@@ -2,14 +2,15 @@
 
 Every figure is written to `path` (PNG, PDF or SVG by its suffix), or returned where there is none.
 `dark=True` draws on a dark ground, for screens. An algorithm looks the same in all figures that
-are given the same `styles`; ours, whose labels start with "anyorder", are always the blue ones.
+are given the same `styles`; ours are the blue ones, unless there are no others.
 """
 
 from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable, Mapping
+import textwrap
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +19,7 @@ import numpy.typing as npt
 
 from ..config import PRESETS
 from ..plots import COLOURS
+from . import results as measured
 from . import stats
 from .results import Floats, Ints, Results
 
@@ -29,6 +31,7 @@ _OURS = (COLOURS[0], COLOURS[5])
 _OTHERS = (COLOURS[1], COLOURS[2], COLOURS[3], COLOURS[4], "#808080")
 _LINES = ("-", (0, (5, 1.5)), (0, (1.2, 1.2)), (0, (6, 1.5, 1.2, 1.5)))
 _MARKERS = "os^DvPX<>*hpd8H"
+_LONGEST = 40  # characters of a label
 _BANDS = {"bootstrap": "band: its 95 % interval", "error": "band: its standard error"}
 
 
@@ -53,25 +56,26 @@ class Style:
         }  # fmt: skip
 
 
-def style(labels: Iterable[str]) -> dict[str, Style]:
-    """The style of each algorithm, by label.
+def style(labels: Iterable[str], ours: Collection[str] | None = None) -> dict[str, Style]:
+    """The style of each algorithm, by label; `ours` as in `Results`.
 
     Ours are thick, on top, and blue; "anyorder" and its presets look the same in every figure,
     whatever else is in it. The others take colour, line and marker by their order, and with 20 of
-    them no two are alike. Give all figures of a page the styles of all its algorithms.
+    them no two are alike. Where all are ours, those that are no presets take colours of the others.
+    Give all figures of a page the styles of all its algorithms.
     """
-    fixed = ["anyorder", *(f"anyorder:{preset}" for preset in PRESETS if preset != "default")]
+    all_labels = list(dict.fromkeys(labels))
+    mine = measured.ours(all_labels) if ours is None else set(ours)
+    rest = _OURS if set(all_labels) - mine else _OTHERS
+    fixed = {preset: k for k, preset in enumerate(PRESETS)}
     styles: dict[str, Style] = {}
-    others = 0
-    for label in labels:
-        if label in styles:
-            continue
-        if label.startswith("anyorder"):
-            known = label.removesuffix(":default")
-            k = fixed.index(known) if known in fixed else len(fixed)
-            if k == len(fixed):
-                fixed.append(known)
-            styles[label] = _look(_OURS, k, 2.6, 4.0 - 0.01 * k, True)
+    others, more = 0, len(fixed)
+    for label in all_labels:
+        if label in mine:
+            preset = "default" if label == "anyorder" else label.removeprefix("anyorder:")
+            k = fixed.pop(preset, more)  # (a second name of a preset is one more)
+            styles[label] = _look(_OURS if k < more else rest, k, 2.6, 4.0 - 0.01 * k, True)
+            more += k == more
         else:
             styles[label] = _look(_OTHERS, others, 1.3, 3.0 - 0.01 * others, False)
             others += 1
@@ -137,11 +141,11 @@ def convergence(
     rows = math.ceil(len(drawn) / columns)
     page = _Page(dark, (4.4 * columns + 2.6, 3.2 * rows + 0.3))
     panels = page.figure.subplots(rows, columns, squeeze=False).ravel()
-    looks = style(results.algorithms) if styles is None else styles
+    looks = style(results.algorithms, results.ours) if styles is None else styles
     for k, (panel, distribution) in enumerate(zip(panels, drawn, strict=False)):
         lines = bands(results, distribution, interval)
         _draw_bands(panel, lines, looks)
-        page.dress(panel, distribution, "evaluations" if k >= len(drawn) - columns else "")
+        page.dress(panel, _short(distribution), "evaluations" if k >= len(drawn) - columns else "")
         _frame(panel, lines, log)
     for panel in panels[len(drawn) :]:
         panel.remove()
@@ -173,7 +177,8 @@ def distance(
     looks = style(curves) if styles is None else styles
     lines = {label: band(grid, runs, interval) for label, (grid, runs) in curves.items()}
     _draw_bands(axes, lines, looks)
-    page.dress(axes, title, "evaluations", f"{ylabel}\n(mean; {_BANDS[interval]})")
+    above = None if title is None else _plain(title)
+    page.dress(axes, above, "evaluations", f"{ylabel}\n(mean; {_BANDS[interval]})")
     axes.set_ylim(bottom=0)
     axes.set_xlim(0, max((line.grid[-1] for line in lines.values()), default=1))
     page.legend({label: looks[label] for label in curves})
@@ -194,13 +199,13 @@ def ecdf(
     grid, shares = stats.ecdf(results)
     page = _Page(dark)
     axes = page.figure.subplots()
-    looks = style(results.algorithms) if styles is None else styles
+    looks = style(results.algorithms, results.ours) if styles is None else styles
     for k, (label, share) in enumerate(shares.items()):
         axes.plot(grid, share, markevery=_every(k, len(shares)), **looks[label].plot)
     axes.set_xscale("log")
     axes.set_xlim(grid[0], grid[-1])
     axes.set_ylim(0, 1)
-    page.dress(axes, results.name, "evaluations", "share of (run, target) pairs reached")
+    page.dress(axes, _short(results.name), "evaluations", "share of (run, target) pairs reached")
     page.legend({label: looks[label] for label in shares})
     return page.written(path)
 
@@ -230,7 +235,12 @@ def rank_map(
     """Ranks as a heat map, distributions by algorithms, with the mean ranks below."""
     data = ranks(results, evaluations)
     count, rows = len(data.algorithms), len(data.distributions)
-    page = _Page(dark, (2.6 + 0.48 * count, 2.2 + 0.36 * rows))
+    title = f"{_short(results.name)}: rank by mean, 1 is the best"
+    across, down = (list(map(_short, labels)) for labels in (data.algorithms, data.distributions))
+    # inches, for what stands beside the map: labels to the left and below, the title above
+    left, below = (0.08 * max(map(len, labels), default=0) for labels in (down, across))
+    page = _Page(dark, (max(2.6 + 0.48 * count, 0.3 + max(0.8, left) + 0.09 * len(title)),
+                        max(2.2, 1.3 + 0.64 * below) + 0.36 * rows))  # fmt: skip
     axes = page.figure.subplots()
     shown = np.vstack([data.ranks, data.means])
     image = axes.imshow(shown, cmap="cividis_r", vmin=1, vmax=max(2, count), aspect="auto")
@@ -243,12 +253,11 @@ def rank_map(
     for r, c in np.argwhere(np.isnan(shown)):
         axes.text(c, r, "-", ha="center", va="center", color=page.ink)
     axes.axhline(rows - 0.5, color=page.ground, linewidth=3)
-    axes.set_xticks(range(count), map(_plain, data.algorithms), rotation=40, ha="right",
-                    rotation_mode="anchor")  # fmt: skip
-    axes.set_yticks(range(rows + 1), [*map(_plain, data.distributions), "mean rank"])
-    page.dress(axes, f"{results.name}: rank by mean, 1 is the best")
+    axes.set_xticks(range(count), across, rotation=40, ha="right", rotation_mode="anchor")
+    axes.set_yticks(range(rows + 1), [*down, "mean rank"])
+    page.dress(axes, title)
     for label, tick in zip(data.algorithms, axes.get_xticklabels(), strict=True):
-        tick.set_fontweight("bold" if label.startswith("anyorder") else "normal")
+        tick.set_fontweight("bold" if label in results.ours else "normal")
     axes.grid(False)
     axes.spines[:].set_visible(False)
     axes.tick_params(length=0)
@@ -270,7 +279,7 @@ def critical_difference(
     in the title.
     """
     data = stats.critical(results, evaluations, alpha)
-    looks = style(results.algorithms) if styles is None else styles
+    looks = style(results.algorithms, results.ours) if styles is None else styles
     count, half = len(data.algorithms), (len(data.algorithms) + 1) // 2
     top = 0.9 + 0.28 * len(data.groups)  # labels start below the bars
     page = _Page(dark, (9.0, 1.3 + 0.27 * (top + half)))
@@ -282,7 +291,7 @@ def critical_difference(
         look = looks[label]
         axes.plot([rank, rank, edge], [0, y, y], color=look.colour, linewidth=look.width * 0.7,
                   zorder=look.order)  # fmt: skip
-        axes.text(edge, y, f" {_plain(label)}  {rank:.2f} ", ha="right" if left else "left",
+        axes.text(edge, y, f" {_short(label)}  {rank:.2f} ", ha="right" if left else "left",
                   va="center", fontsize=9, color=page.ink,
                   fontweight="bold" if look.ours else "normal")  # fmt: skip
     for g, (first, last) in enumerate(data.groups):
@@ -300,9 +309,8 @@ def critical_difference(
               ha="center", va="bottom", fontsize=9, color=page.ink)  # fmt: skip
     p = data.friedman.p
     said = f"p {'< 0.001' if p < 0.001 else f'= {p:.3f}'} (Friedman)"
-    page.dress(
-        axes, f"{results.name}: mean ranks on {len(data.distributions)} distributions, {said}"
-    )
+    on = f"mean ranks on {len(data.distributions)} distributions"
+    page.dress(axes, textwrap.fill(f"{_short(results.name)}: {on}, {said}", 80))
     axes.grid(False)
     axes.spines[:].set_visible(False)
     axes.set_yticks([])
@@ -340,12 +348,12 @@ class _Page:
         axes.set_xlabel(xlabel, color=self.ink)
         axes.set_ylabel(ylabel, color=self.ink)
         if title is not None:
-            axes.set_title(_plain(title), loc="left", fontsize=11, color=self.ink)
+            axes.set_title(title, loc="left", fontsize=11, color=self.ink)
 
     def legend(self, looks: Mapping[str, Style]) -> None:
         from matplotlib.lines import Line2D
 
-        handles = [Line2D([], [], label=_plain(label), **s.plot) for label, s in looks.items()]
+        handles = [Line2D([], [], label=_short(label), **s.plot) for label, s in looks.items()]
         self.figure.legend(
             handles=handles, loc="outside right upper", frameon=False, labelcolor=self.ink,
             fontsize=9, handlelength=3.2,
@@ -394,5 +402,11 @@ def _frame(axes: Any, lines: Mapping[str, Band], log: bool) -> None:
 
 
 def _plain(label: str) -> str:
-    """Matplotlib takes what is between dollars for mathematics; a label is text."""
-    return label.replace("$", r"\$")
+    """One line of text; what is between dollars Matplotlib takes for mathematics."""
+    return " ".join(label.split()).replace("$", r"\$")
+
+
+def _short(label: str) -> str:
+    """As `_plain`; a long one without its middle, since ends tell labels apart."""
+    text = " ".join(label.split())
+    return _plain(text if len(text) <= _LONGEST else f"{text[:20]}…{text[-19:]}")

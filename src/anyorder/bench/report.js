@@ -94,7 +94,7 @@ function makeLegend(host, caption, heads, members, lines) {
       "button",
       { type: "button", "aria-pressed": on, "data-algorithm": a },
       swatch(look),
-      look.label,
+      shortOf(look.label),
     );
     if (look.ours) button.className = "ours";
     button.addEventListener("click", () => {
@@ -151,7 +151,7 @@ function makeConvergence(view) {
       (a) => {
         const entry = found[algorithms.indexOf(a)];
         if (!entry) return ["-", "", ""];
-        const band = entry.low === null ? "" : `[${format(entry.low)}, ${format(entry.high)}]`;
+        const band = entry.low === null ? "" : intervalOf(ends, entry);
         return [format(entry.mean) + (entry.star ? "*" : ""), band, `${entry.rank}/${entry.of}`];
       },
     );
@@ -252,7 +252,8 @@ function draw() {
   byId("at").textContent = GRID[STATE.place].toLocaleString("en-GB");
   byId("evaluations").setAttribute("aria-valuetext", after(GRID[STATE.place]));
   PICKERS.forEach((refresh) => refresh());
-  for (const make of [makeTable, makeConvergence, makeRanks, makeEcdf, makeCritical]) make(view);
+  const all = [makeTable, makeConvergence, makeRanks, makeEcdf, makeCritical, makeMeasures];
+  for (const make of all) make(view);
 }
 
 function dark() {
@@ -274,6 +275,7 @@ byId("evaluations").addEventListener("input", (event) => {
   STATE.place = Number(event.target.value);
   draw();
 });
+sortMeasures();
 byId("spread").addEventListener("change", draw);
 byId("log").addEventListener("change", draw);
 byId("distribution").addEventListener("change", (event) => {

@@ -2,8 +2,8 @@
 
 The page is a single file that needs no network and no server. Its parts are beside this module:
 report.html, report.css, and scripts: report_stats.js (numbers), report_charts.js, report_tables.js
-and report.js (what is chosen). They get `data`; without JavaScript the table of the end of the runs
-is still there.
+and report.js (what is chosen). They get `data`; without JavaScript the tables of the end of the
+runs are still there.
 """
 
 from __future__ import annotations
@@ -58,6 +58,7 @@ def write(
         notes="\n".join(f"<p>{html.escape(note)}</p>" for note in notes),
         campaign=_campaign(results, versions or {}),
         table=_table(results, found),
+        measures=_measures(results, found),
         # "<" could end the script element; inside JSON it is as well written so
         data=json.dumps(found, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c"),
     )
@@ -74,7 +75,7 @@ def data(results: Results) -> dict[str, Any]:
     """
     if not results.cells:
         raise ValueError(f"{results.name} has no finished runs, expected some")
-    looks = figures.style(results.algorithms)
+    looks = figures.style(results.algorithms, results.ours)
     count = len(results.algorithms)
     return {
         "name": results.name,
@@ -188,13 +189,13 @@ def _range(values: Iterable[int]) -> str:
 def _summary(results: Results) -> str:
     cells = results.cells.values()
     runs = sum(len(cell.curves) for cell in cells)
-    failed = sum(sum(cell.failed.values()) for cell in cells)
+    failed = sum(sum(reasons.values()) for reasons in results.failed.values())
     parts = [
         f"{len(results.algorithms)} algorithms",
         f"{len(results.distributions)} distributions",
         f"{_range(int(cell.grid[-1]) for cell in cells)} evaluations a run",
         f"{_range(len(cell.curves) for cell in cells)} runs of each on each, {runs:,} in all",
-        *([f"{failed:,} more failed"] if failed else []),
+        *([f"{failed:,} more failed, see what was run"] if failed else []),
     ]
     return html.escape("; ".join(parts) + ".")
 
@@ -226,8 +227,8 @@ def _campaign(results: Results, versions: Mapping[str, str]) -> str:
         rows.append([label, f"{len(seconds):,}", str(len(found)), mean])
         failures += [
             [label, d, reason, f"{count:,}"]
-            for d, cell in found.items()
-            for reason, count in cell.failed.items()
+            for d in results.distributions
+            for reason, count in results.failed.get((d, label), {}).items()
         ]
     parts.append(_grid(["algorithm", "runs", "distributions", "seconds a run"], rows))
     if failures:
@@ -260,7 +261,7 @@ def _table(results: Results, found: dict[str, Any]) -> str:
         stars = tables._stars(values, None, LEVEL)
         ranks[d, list(cells)] = [cell["rank"][-1] / 2 for cell in cells.values()]
         means = {a: stats.mean(values[labels[a]]) for a in cells}
-        form, unit = tables._form(list(means.values())), 10.0 ** (2 - row["decimals"])
+        form, unit = tables._form([*means.values()]), 10.0 ** (2 - row["decimals"])
         texts = ["<td>-</td>"] * len(labels)
         for a, cell in cells.items():
             text = form(means[a])
@@ -268,8 +269,9 @@ def _table(results: Results, found: dict[str, Any]) -> str:
             star = "*" if labels[a] in stars else ""
             spread = ""
             if cell["below"][-1] is not None:
-                low = form(means[a] - unit * cell["below"][-1])
-                high = form(means[a] + unit * cell["above"][-1])
+                below, above = unit * cell["below"][-1], unit * cell["above"][-1]
+                ends = tables._form([*means.values()], (below + above) / 2)
+                low, high = ends(means[a] - below), ends(means[a] + above)
                 spread = f"<small>[{low}, {high}]</small>"
             rank = f"<small>{ranks[d, a]:g}/{len(cells)}</small>"
             texts[a] = f"<td>{text}{star} {rank} {spread}</td>"
@@ -283,3 +285,45 @@ def _table(results: Results, found: dict[str, Any]) -> str:
     for name, cells_ in feet.items():
         lines.append(f'<tr><th scope="row">{name}</th><td>{"</td><td>".join(cells_)}</td></tr>')
     return "\n".join([*lines, "</tfoot>"])
+
+
+def _measures(results: Results, found: dict[str, Any]) -> str:
+    """The tables of `tables.measures`: of all algorithms, at the end of the runs."""
+    shown = [row["label"] for row in found["distributions"]]
+    # of different budgets on one distribution, ends are no match for each other
+    fair = [d for d in shown if len({cell.grid[-1] for cell in results.row(d).values()}) == 1]
+    if not fair:
+        return "<p>The budgets of the algorithms differ on every distribution.</p>"
+    few = "" if fair == shown else " Distributions on which budgets differ are left out."
+    labels = [item["label"] for item in found["algorithms"]]
+    parts = []
+    for name in tables.MEASURES:
+        made = tables.measures(results.only(distributions=fair), name)
+        head = "".join(
+            f'<th scope="col" data-algorithm="{a}"><button type="button">{html.escape(label)}'
+            "</button></th>"
+            for a, label in enumerate(labels)
+        )
+        lines = []
+        for d, values in enumerate(made.values):
+            cells = [f'<th scope="row">{html.escape(made.label(d))}</th>']
+            for a, value in enumerate(values):
+                text = made.text(value)
+                text = f"<b>{text}</b>" if made.is_best(d, value) else text
+                sign = f" {made.signs[d][a]}" if made.signs and made.signs[d][a] else ""
+                number = "Infinity" if math.isinf(value) else f"{value:.6g}"  # as scripts read it
+                key = "" if math.isnan(value) else f' data-value="{number}"'
+                cells.append(f'<td data-algorithm="{a}"{key}>{text}{sign}</td>')
+            place = shown.index(fair[d])
+            lines.append(f'<tr data-distribution="{place}">{"".join(cells)}</tr>')
+        title = made.title.removeprefix(f"{results.name}: ")
+        title = html.escape(title[0].upper() + title[1:])
+        body = "\n".join(lines)
+        parts.append(
+            f"<h3>{title}</h3>\n<p>{html.escape(made.notes[0])}{few}</p>\n"
+            f'<div class="scroll" tabindex="0" role="region" aria-label="{title}">'
+            '<table class="measure">\n'
+            '<thead><tr><th scope="col"><button type="button">distribution</button></th>'
+            f"{head}</tr></thead>\n<tbody>{body}</tbody></table></div>"
+        )
+    return "\n".join(parts)

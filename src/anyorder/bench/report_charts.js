@@ -241,7 +241,7 @@ function drawLines(host, { grid, series, log, view, xlabel, ylabel, title, forma
     const [first] = found;
     tip.textContent =
       `${grid[g].toLocaleString("en-GB")} evaluations` +
-      (first ? `, ${first.label}: ${format(first.mean[g])}` : "");
+      (first ? `, ${shortOf(first.label)}: ${format(first.mean[g])}` : "");
     const share = x(grid[g]) / WIDTH,
       up = first ? Math.max(TOP, y(first.mean[g])) / HEIGHT : 0;
     tip.style.left = share < 0.55 ? `calc(${100 * share}% + 12px)` : "";
@@ -315,7 +315,7 @@ function drawCritical(host, found, looks) {
     );
     const anchor = left ? "end" : "start",
       weight = look.ours ? "bold" : "normal";
-    const label = look.label.length > 30 ? `${look.label.slice(0, 29)}…` : look.label;
+    const label = shortOf(look.label, 30);
     svg.append(
       shape(
         "text",

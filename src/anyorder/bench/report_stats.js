@@ -129,7 +129,31 @@ function entriesOf(d, algorithms, evaluations, level) {
   return entries;
 }
 
-// Friedman's test with Iman and Davenport's correction, of ranks by distribution and algorithm.
+// The regularised upper incomplete gamma function: its series, or DLMF 8.9.2 by Lentz's method.
+function upperGamma(a, x) {
+  if (x <= 0) return 1;
+  const front = Math.exp(a * Math.log(x) - x - logGamma(a));
+  if (x < a + 1) {
+    let term = 1 / a,
+      sum = term;
+    for (let n = 1; term > 1e-17 * sum; n++) sum += term *= x / (a + n);
+    return 1 - front * sum;
+  }
+  let b = x + 1 - a,
+    c = 1e300,
+    d = 1 / b,
+    value = d;
+  for (let n = 1; n < 10000; n++) {
+    b += 2;
+    c = b - (n * (n - a)) / c;
+    d = 1 / (b - n * (n - a) * d);
+    value *= c * d;
+    if (Math.abs(c * d - 1) < 1e-15) break;
+  }
+  return front * value;
+}
+
+// The p-value of Friedman's test, of ranks by distribution and algorithm.
 function friedman(table) {
   const rows = table.length,
     k = table[0].length,
@@ -141,9 +165,7 @@ function friedman(table) {
     between += (table.reduce((sum, row) => sum + row[a], 0) - rows * expected) ** 2;
   }
   if (varied === 0) return 1;
-  const statistic = ((k - 1) * between) / varied,
-    left = Math.max(0, rows * (k - 1) - statistic);
-  return incompleteBeta(((k - 1) * (rows - 1)) / 2, (k - 1) / 2, left / (left + statistic));
+  return upperGamma((k - 1) / 2, ((k - 1) * between) / varied / 2);
 }
 
 // Mean ranks, the critical difference of Nemenyi's test, and stretches that cannot be told apart.
@@ -162,18 +184,35 @@ function criticalOf(table, quantiles) {
   return { order, ranks: order.map((a) => means[a]), gap, groups, p: friedman(table) };
 }
 
-// How to write the numbers of a row: 5 digits of the largest, 4 if it is less than 1.
-function formOf(means) {
+// How to write the numbers of a row: 5 digits of the largest, 4 if it is less than 1, and two of a
+// spread, unless it is but rounding.
+function formOf(means, spread = 0) {
   const finite = means.filter((m) => m !== null).map(Math.abs);
   const size = Math.max(0, ...finite);
   const infinite = (write) => (x) => (x === null ? "-inf" : write(x));
-  if (finite.every((m) => m === Math.round(m)) && size < 1e9) return infinite((x) => x.toFixed(0));
-  if (size >= 1e9 || (size > 0 && size < 1e-6)) {
-    return infinite((x) => x.toExponential(4).replace(/e([+-])(\d)$/, "e$10$2"));
+  let decimals = 0;
+  if (size >= 1e9 || !finite.every((m) => m === Math.round(m))) {
+    if (size >= 1e9 || (size > 0 && size < 1e-6)) {
+      return infinite((x) => x.toExponential(4).replace(/e([+-])(\d)$/, "e$10$2"));
+    }
+    decimals = Math.max(0, (size >= 1 ? 4 : 3) - Math.floor(Math.log10(size)));
   }
-  const decimals = Math.max(0, (size >= 1 ? 4 : 3) - Math.floor(Math.log10(size)));
+  if (spread > 1e-9 * size) {
+    decimals = Math.min(100, Math.max(decimals, 1 - Math.floor(Math.log10(spread))));
+  }
   return infinite((x) => {
     const text = x.toFixed(decimals);
     return size < 1 && Math.abs(x) < 1 && decimals ? text.replace("0.", ".") : text;
   });
+}
+
+function intervalOf(means, { low, high }) {
+  const form = formOf(means, (high - low) / 2);
+  return `[${form(low)}, ${form(high)}]`;
+}
+
+// A long label without its middle, since ends tell labels apart; as figures.py.
+function shortOf(label, most = 40) {
+  const half = Math.floor(most / 2);
+  return label.length <= most ? label : `${label.slice(0, half)}…${label.slice(half + 1 - most)}`;
 }

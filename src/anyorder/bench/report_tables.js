@@ -1,5 +1,5 @@
 "use strict";
-// The tables of the page: scores, and ranks as a heat map.
+// The tables of the page: scores, ranks as a heat map, and measures, which come with the page.
 
 function makeTable(view) {
   const { distributions, algorithms, rows, ranks, wins } = view;
@@ -49,13 +49,13 @@ function makeTable(view) {
   const body = element("tbody");
   for (const r of lines) {
     const d = DATA.distributions[distributions[r]];
-    const form = formOf(rows[r].filter((entry) => entry).map((entry) => entry.mean));
+    const means = rows[r].filter((entry) => entry).map((entry) => entry.mean);
     const name = element("th", { scope: "row" }, d.label);
     const place = placeOf(d.grid, GRID[STATE.place]);
     if (place >= 0 && d.grid[place] !== GRID[STATE.place])
       name.append(element("small", {}, ` at ${d.grid[place].toLocaleString("en-GB")}`));
     body.append(
-      element("tr", {}, name, ...columns.map((c) => scoreCell(rows[r][c], form, spread))),
+      element("tr", {}, name, ...columns.map((c) => scoreCell(rows[r][c], means, spread))),
     );
   }
   const foot = (text, key, values, write, best) => {
@@ -101,19 +101,21 @@ function makeTable(view) {
   );
 }
 
-function scoreCell(entry, form, spread) {
+function scoreCell(entry, means, spread) {
   if (!entry) return element("td", {}, "-");
+  const form = formOf(means);
   const cell = element(
     "td",
     {},
     entry.best ? element("b", {}, form(entry.mean)) : form(entry.mean),
     entry.star ? "*" : "",
   );
+  const beside = (size) => `± ${formOf(means, size)(size)}`;
   const said = {
     none: () => "",
-    interval: () => `[${form(entry.low)}, ${form(entry.high)}]`,
-    sd: () => `± ${form(entry.sd)}`,
-    error: () => `± ${form(entry.sd / Math.sqrt(entry.runs))}`,
+    interval: () => intervalOf(means, entry),
+    sd: () => beside(entry.sd),
+    error: () => beside(entry.sd / Math.sqrt(entry.runs)),
   };
   cell.append(" ", element("small", {}, `${entry.rank}/${entry.of}`));
   if (spread !== "none" && entry.sd !== null)
@@ -152,7 +154,7 @@ function makeRanks(view) {
     element("td"),
     ...columns.map((c) => {
       const look = DATA.algorithms[algorithms[c]];
-      return element("th", { scope: "col", class: look.ours ? "ours" : "" }, look.label);
+      return element("th", { scope: "col", class: look.ours ? "ours" : "" }, shortOf(look.label));
     }),
   );
   const open = (r) => {
@@ -216,4 +218,38 @@ function makeRanks(view) {
     element("tbody", {}, ...body),
     element("tfoot", {}, means),
   );
+}
+
+// Measures are sorted where they stand; a third time is the order of the campaign again.
+function sortMeasures() {
+  for (const table of document.querySelectorAll(".measure")) {
+    const body = table.tBodies[0],
+      given = [...body.rows];
+    const heads = [...table.tHead.rows[0].cells];
+    heads.forEach((head, c) =>
+      head.firstChild.addEventListener("click", () => {
+        const next = { ascending: "descending", descending: null }[head.ariaSort];
+        const order = next === undefined ? "ascending" : next;
+        const key = (row) => Number(row.cells[c].dataset.value);
+        const rows = [...given];
+        const sign = order === "descending" ? -1 : 1;
+        const last = (x) => (Number.isNaN(x) ? 1 : 0); // without a value: at the end, either way
+        const byValue = (x, y) => last(x) - last(y) || (x === y || last(x) ? 0 : sign * (x - y));
+        const byLabel = (a, b) =>
+          sign * a.textContent.localeCompare(b.textContent, "en", { numeric: true });
+        if (order)
+          rows.sort((a, b) => (c ? byValue(key(a), key(b)) : byLabel(a.cells[0], b.cells[0])));
+        heads.forEach((other) => other.removeAttribute("aria-sort"));
+        if (order) head.setAttribute("aria-sort", order);
+        body.append(...rows);
+      }),
+    );
+  }
+}
+
+function makeMeasures({ algorithms, distributions }) {
+  for (const node of document.querySelectorAll(".measure [data-algorithm]"))
+    node.hidden = !algorithms.includes(Number(node.dataset.algorithm));
+  for (const node of document.querySelectorAll(".measure [data-distribution]"))
+    node.hidden = !distributions.includes(Number(node.dataset.distribution));
 }

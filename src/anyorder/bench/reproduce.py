@@ -16,10 +16,11 @@ from pathlib import Path
 import numpy as np
 
 from .. import problems
+from .._checks import did_you_mean
 from . import curves
 from .campaign import Campaign, Distribution, distribution
 from .distances import measure
-from .figures import convergence, distance
+from .figures import convergence, distance, style
 from .results import Cell, Floats, Ints, Results
 
 _FAMILIES = {
@@ -38,6 +39,7 @@ ROWS = {
 RIVAL = "nevergrad:the best other"
 
 _QUBO, _NK = "QUBO 128 5", "NK 128 4"
+_PAPER_INSTANCES, _PAPER_RUNS = 10, 10  # of a distribution, and on each
 _ORDERS = {
     "(d,d)": "generation_order=fixed+training_order=fixed",
     "(d,s)": "generation_order=fixed+training_order=random",
@@ -210,9 +212,13 @@ def campaign(
              for one in rows or item.rows}  # fmt: skip
     wrong = {one: item.rows for one, found in begun.items() if not found}
     wrong |= {one: tuple(known) for one in methods or () if one not in known}
+    for what, asked, there in (("rows", rows, item.rows), ("methods", methods, known)):
+        if asked is not None and not asked:
+            raise ValueError(f"no {what} of {name} are chosen, expected some of {', '.join(there)}")
     if wrong:
         one, there = next(iter(wrong.items()))
-        raise ValueError(f"{one!r} is not in {name}, expected one of {', '.join(there)}")
+        hint = did_you_mean(one, there)
+        raise ValueError(f"{one!r} is not in {name}{hint}, expected one of {', '.join(there)}")
     specs = [
         spec
         for row in dict.fromkeys(row for found in begun.values() for row in found)
@@ -235,7 +241,8 @@ def _method(item: Item, method: str, row: str) -> str:
 def find(name: str) -> Item:
     """The item of that name."""
     if name not in ITEMS:
-        raise ValueError(f"unknown item {name!r}, expected one of {', '.join(ITEMS)}")
+        hint = did_you_mean(name, ITEMS)
+        raise ValueError(f"unknown item {name!r}{hint}, expected one of {', '.join(ITEMS)}")
     return ITEMS[name]
 
 
@@ -287,7 +294,7 @@ def figures(name: str, results: Results, folder: Path, engine: str = "auto") -> 
     curves.write(Results(name, results.algorithms, (row,), found), kept)
     apart = folder / f"{name}-distances.png"
     distance({label: (cell.grid, cell.curves) for (_, label), cell in found.items()}, apart,
-             title=row)  # fmt: skip
+             title=row, styles=style(results.algorithms, results.ours))  # fmt: skip
     return [scores, apart, kept]
 
 
@@ -298,7 +305,8 @@ def beside(name: str, results: Results) -> list[dict[str, str]]:
     """Ours beside the paper's, a row for each cell, with the columns of `HEAD`.
 
     Mean and standard error of our scores, the printed score, and the difference in standard errors,
-    taking the paper's 100 runs on 10 instances to scatter as ours do: see `errors`.
+    taking the paper's 100 runs on 10 instances to scatter as ours do: see `errors`. What is not
+    known is left out.
     """
     item = find(name)
     table, names = item.printed or ("", {})
@@ -310,7 +318,7 @@ def beside(name: str, results: Results) -> list[dict[str, str]]:
             mean = float(scores.mean())
             ours, both = errors(scores, cell.instances, row.startswith("QUBO"))
             theirs = paper.get((row, names.get(label, "")))
-            apart = "" if theirs is None or not both else f"{(mean - theirs) / both:+.1f}"
+            apart = "" if theirs is None or not both > 0 else f"{(mean - theirs) / both:+.1f}"
             shown = (row, label, str(len(scores)), _digits(mean, mean), _digits(ours, mean),
                      "" if theirs is None else _digits(theirs, mean), apart)  # fmt: skip
             lines.append(dict(zip(HEAD, shown, strict=True)))
@@ -318,23 +326,28 @@ def beside(name: str, results: Results) -> list[dict[str, str]]:
 
 
 def errors(scores: Floats, instances: Ints, same: bool) -> tuple[float, float]:
-    """Standard errors of our mean and of its difference to the paper's.
+    """Standard errors of our mean and of its difference to the paper's, NaN where unknown.
 
-    On the `same` instances as the paper's, only the scatter within an instance counts (if there are
-    several runs on each). On other ones an instance is one draw, however many runs it has.
+    On the `same` instances as the paper's, all of them, only the scatter within an instance counts
+    (if there are several runs on each). Otherwise an instance is one draw, however many runs it
+    has; of one instance nobody knows how far it is from the others.
     """
     groups = [scores[instances == k] for k in np.unique(instances)]
-    if len(groups) == 1 or (same and all(len(group) > 1 for group in groups)):
+    within = len(groups) == _PAPER_INSTANCES and same and all(len(group) > 1 for group in groups)
+    if within or len(groups) == 1:
         squares = sum(float(((group - group.mean()) ** 2).sum()) for group in groups)
         freedom = len(scores) - len(groups)
-        count, paper = len(scores), 100
+        count, paper = len(scores), _PAPER_INSTANCES * _PAPER_RUNS
     else:
         means = np.array([group.mean() for group in groups])
         squares, freedom = float(((means - means.mean()) ** 2).sum()), len(means) - 1
-        count, paper = len(means), 10
-    sd = math.sqrt(squares / freedom) if freedom else 0.0
-    return sd / math.sqrt(count), sd * math.sqrt(1 / count + 1 / paper)
+        count, paper = len(means), _PAPER_INSTANCES
+    sd = math.sqrt(squares / freedom) if freedom else math.nan
+    both = math.nan if len(groups) == 1 else sd * math.sqrt(1 / count + 1 / paper)
+    return sd / math.sqrt(count), both
 
 
 def _digits(value: float, mean: float) -> str:
+    if math.isnan(value):
+        return ""
     return f"{value:.4f}" if abs(mean) < 10 else f"{value:.1f}"

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from ..config import PRESETS
+
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
@@ -26,8 +28,6 @@ class Cell:
         `(R,)`: which instance of the distribution, and the seed of the run.
     seconds
         `(R,)`: how long each run took, evaluations included.
-    failed
-        How many runs failed besides, by reason.
     """
 
     grid: Ints
@@ -35,7 +35,6 @@ class Cell:
     instances: Ints
     seeds: Ints
     seconds: Floats
-    failed: Mapping[str, int] = field(default_factory=dict)
 
     def at(self, evaluations: int) -> Floats:
         """`(R,)`: the best value of each run after so many evaluations, a point of the grid."""
@@ -50,7 +49,7 @@ class Cell:
 
 @dataclass(frozen=True, eq=False)
 class Results:
-    """All cells of a campaign that have a finished run.
+    """All cells of a campaign that have a finished run, and what failed.
 
     Attributes
     ----------
@@ -60,12 +59,23 @@ class Results:
         Labels, in the order of the campaign.
     cells
         By distribution and algorithm; some may not be there.
+    failed
+        By distribution and algorithm, also where no run has finished: how many failed, by reason.
+    ours
+        Labels of algorithms of this library; by default those that say so, as "anyorder:text" or
+        the name of a preset does.
     """
 
     name: str
     algorithms: tuple[str, ...]
     distributions: tuple[str, ...]
     cells: Mapping[tuple[str, str], Cell]
+    failed: Mapping[tuple[str, str], Mapping[str, int]] = field(default_factory=dict)
+    ours: frozenset[str] = field(default=None)  # type: ignore[arg-type]
+
+    def __post_init__(self) -> None:
+        if self.ours is None:  # not given
+            object.__setattr__(self, "ours", ours(self.algorithms))
 
     def row(self, distribution: str) -> dict[str, Cell]:
         """The cells of a distribution, by algorithm, in the order of the campaign."""
@@ -80,15 +90,33 @@ class Results:
         algorithms: Iterable[str] | None = None,
         distributions: Iterable[str] | None = None,
     ) -> Results:
-        """A part of the results, in the order given; an unknown label is an error."""
+        """A part of the results, in the order given.
+
+        An unknown label is an error, so is one that is given twice, and so are none at all.
+        """
         chosen = self.algorithms if algorithms is None else tuple(algorithms)
         rows = self.distributions if distributions is None else tuple(distributions)
-        for label, known in [(a, self.algorithms) for a in chosen] + [
-            (d, self.distributions) for d in rows
-        ]:
-            if label not in known:
-                raise ValueError(f"{label!r} is not in {self.name}, expected one of {known}")
-        cells = {
-            key: cell for key, cell in self.cells.items() if key[0] in rows and key[1] in chosen
-        }
-        return Results(self.name, chosen, rows, cells)
+        for kind, some, labels, known in (
+            ("algorithms", algorithms, chosen, self.algorithms),
+            ("distributions", distributions, rows, self.distributions),
+        ):
+            if some is not None and not labels:
+                raise ValueError(f"{kind} is {labels!r}, expected some of {known}")
+            for k, label in enumerate(labels):
+                if label not in known:
+                    raise ValueError(f"{label!r} is not in {self.name}, expected one of {known}")
+                if label in labels[:k]:
+                    raise ValueError(f"{kind} is {labels!r}, expected {label!r} once")
+        part = {(d, a) for d in rows for a in chosen}
+        cells = {key: cell for key, cell in self.cells.items() if key in part}
+        failed = {key: reasons for key, reasons in self.failed.items() if key in part}
+        return Results(self.name, chosen, rows, cells, failed, self.ours & set(chosen))
+
+
+def ours(labels: Iterable[str]) -> frozenset[str]:
+    """Those that say they are of this library: "anyorder", with or without more, or a preset."""
+    return frozenset(
+        label
+        for label in labels
+        if label in {"anyorder", *PRESETS} or label.startswith(("anyorder:", "anyorder+"))
+    )

@@ -59,6 +59,19 @@ def _log_beta(a: float, b: float) -> float:
     return math.lgamma(b) - ratio
 
 
+def chi_squared(x: float, freedom: int) -> float:
+    """The probability of more than x, by the finite sum for whole degrees of freedom.
+
+    Abramowitz and Stegun 26.4.4 and 26.4.5.
+    """
+    half = x / 2
+    if half <= 0:
+        return 1.0
+    powers = [k + freedom % 2 / 2 for k in range(freedom // 2)]
+    terms = [math.exp(k * math.log(half) - half - math.lgamma(k + 1)) for k in powers]
+    return min(1.0, math.fsum(terms) + (math.erfc(math.sqrt(half)) if freedom % 2 else 0.0))
+
+
 def studentised_range(level: float, k: int) -> float:
     """The quantile of the range of k standard normals: Tukey's q with infinite degrees of freedom.
 

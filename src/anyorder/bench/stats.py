@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import NormalDist
 from typing import NamedTuple
 
@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .results import Cell, Floats, Ints, Results
-from .special import each, incomplete_beta, studentised_range
+from .special import chi_squared, each, incomplete_beta, studentised_range
 
 _NORMAL = NormalDist()
 
@@ -116,6 +116,11 @@ def mann_whitney(x: Floats, y: Floats) -> float:
     return math.erfc(z / math.sqrt(2))
 
 
+def superiority(x: Floats, y: Floats) -> float:
+    """How often a value of x is more than one of y, ties by half (Vargha and Delaney, 2000)."""
+    return float(((x[:, None] > y).mean() + (x[:, None] >= y).mean()) / 2)
+
+
 def holm(p: npt.ArrayLike) -> Floats:
     """The p-values of a family of tests, corrected (Holm, Scand. J. Statistics 1979); NaN stays."""
     raw = np.asarray(p, np.float64)
@@ -157,10 +162,12 @@ def final(results: Results, distribution: str, evaluations: int | None = None) -
         raise ValueError(
             f"the budgets on {distribution} are {ends}, expected one: say at how many evaluations"
         )
-    at = {
-        label: cell.at(ends[0] if evaluations is None else evaluations)
-        for label, cell in row.items()
-    }
+    at = {}
+    for label, cell in row.items():
+        try:
+            at[label] = cell.at(ends[0] if evaluations is None else evaluations)
+        except ValueError as error:
+            raise ValueError(f"{error}; it is that of {label!r} on {distribution!r}") from None
     return {label: np.where(np.isnan(x), -np.inf, x) for label, x in at.items()}
 
 
@@ -188,7 +195,7 @@ def mean_ranks(table: Floats) -> Floats:
 
 
 class Friedman(NamedTuple):
-    """The statistic (chi squared, corrected for ties) and the p-value (Iman and Davenport's)."""
+    """The statistic (chi squared, corrected for ties) and its p-value."""
 
     statistic: float
     p: float
@@ -197,8 +204,8 @@ class Friedman(NamedTuple):
 def friedman(table: npt.ArrayLike) -> Friedman:
     """Whether algorithms (columns) differ at all in their ranks on distributions (rows).
 
-    Friedman (JASA 1937), with the F distribution of Iman and Davenport (Comm. Statistics 1980),
-    as Demšar advises ("Statistical comparisons of classifiers ...", JMLR 2006).
+    Friedman (JASA 1937). The p-value is that of chi squared, as SciPy's; Iman and Davenport's F is
+    0 wherever all rows agree, be they only two.
     """
     r = np.asarray(table, np.float64)
     rows, k = r.shape
@@ -209,10 +216,7 @@ def friedman(table: npt.ArrayLike) -> Friedman:
     if varied == 0:
         return Friedman(0.0, 1.0)
     statistic = (k - 1) * float(((r.sum(axis=0) - rows * expected) ** 2).sum()) / varied
-    left = rows * (k - 1) - statistic
-    # of F = (rows - 1) statistic / left with k - 1 and (k - 1)(rows - 1) degrees of freedom
-    x = left / (left + statistic)
-    return Friedman(statistic, incomplete_beta((k - 1) * (rows - 1) / 2, (k - 1) / 2, max(0.0, x)))
+    return Friedman(statistic, chi_squared(statistic, k - 1))
 
 
 @dataclass(frozen=True)
@@ -250,7 +254,7 @@ def critical_difference(k: int, rows: int, alpha: float = 0.05) -> float:
 def critical(results: Results, evaluations: int | None = None, alpha: float = 0.05) -> Critical:
     """What the critical-difference diagram shows; two algorithms and two distributions at least."""
     whole = [d for d in results.distributions if len(results.row(d)) == len(results.algorithms)]
-    table = rank_table(results.only(distributions=whole), evaluations)
+    table = rank_table(replace(results, distributions=tuple(whole)), evaluations)
     test = friedman(table)
     found = table.mean(axis=0)
     order = np.argsort(found, kind="stable")
@@ -283,6 +287,24 @@ def running_time(cell: Cell, targets: npt.ArrayLike) -> Floats:
     spent = np.minimum(reached, cell.grid[-1]).sum(axis=0)
     successes = np.isfinite(reached).sum(axis=0)
     return np.where(successes > 0, spent / np.maximum(successes, 1), np.inf)
+
+
+def running_times(results: Results) -> tuple[Floats, Floats]:
+    """A target for each distribution, and the `(distributions, algorithms)` `running_time` to it.
+
+    The target is the highest mean of an algorithm where the runs ended; NaN where there is none,
+    and for cells not there.
+    """
+    goals = np.full(len(results.distributions), np.nan)
+    times = np.full((len(results.distributions), len(results.algorithms)), np.nan)
+    for d, distribution in enumerate(results.distributions):
+        best = max(final(results, distribution).values(), key=mean, default=np.array([np.nan]))
+        if np.isfinite(mean(best)):
+            goals[d] = min(mean(best), best.max())  # rounding may lift the mean of equal values
+            for a, label in enumerate(results.algorithms):
+                if (distribution, label) in results.cells:
+                    times[d, a] = running_time(results.cells[distribution, label], goals[d])[0]
+    return goals, times
 
 
 def span(results: Results, distribution: str) -> tuple[float, float]:
@@ -348,3 +370,15 @@ def area_over_curve(cell: Cell, low: float, high: float, log: bool = False) -> F
         return above[:, -1]
     share: Floats = (edges[0] + above[:, :-1] @ np.diff(edges)) / edges[-1]
     return share
+
+
+def areas(results: Results) -> Floats:
+    """`(distributions, algorithms)`: mean `area_over_curve` in the `span`; NaN where none is."""
+    table = np.full((len(results.distributions), len(results.algorithms)), np.nan)
+    for d, distribution in enumerate(results.distributions):
+        final(results, distribution)  # areas up to different budgets do not compare
+        for a, label in enumerate(results.algorithms):
+            cell = results.cells.get((distribution, label))
+            if cell is not None and not np.isnan(box := span(results, distribution)).any():
+                table[d, a] = mean(area_over_curve(cell, *box))
+    return table

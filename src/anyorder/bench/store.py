@@ -80,6 +80,12 @@ class Finished:
     versions: Mapping[str, str]
 
 
+def is_database(path: Path) -> bool:
+    """Whether a file is one of SQLite's."""
+    with path.open("rb") as file:
+        return file.read(16) == b"SQLite format 3\0"
+
+
 class Store:
     """A database of runs; made if there is none, unless `existing`."""
 
@@ -91,12 +97,18 @@ class Store:
             raise StudyError(f"there is no file {self.path}")
         if not self.path.parent.is_dir():
             raise StudyError(f"{self.path}: there is no such folder")
-        if self.path.is_file() and self.path.stat().st_size:
-            with self.path.open("rb") as file:
-                if not file.read(16).startswith(b"SQLite format 3\0"):
-                    raise StudyError(f"{self.path} holds no runs of anyorder; it is left as it is")
+        new = not existing and not (self.path.is_file() and self.path.stat().st_size)
+        if not new and not is_database(self.path):
+            raise StudyError(f"{self.path} holds no runs of anyorder; it is left as it is")
+        # SQLite writes beside a file that it reads, unless it is told that nobody writes to it.
+        only_read = existing and not all(
+            os.access(place, os.W_OK) for place in (self.path, self.path.parent)
+        )
         with self._clear():
-            self._database = sqlite3.connect(self.path, isolation_level=None, timeout=60.0)
+            self._database = sqlite3.connect(
+                self.path.as_uri() + ("?immutable=1" if only_read else ""),
+                uri=True, isolation_level=None, timeout=60.0,
+            )  # fmt: skip
             try:
                 self._prepare()
                 # what this process has asked for, which others need not want
@@ -203,8 +215,10 @@ class Store:
             )
             if retry_failed:
                 self._database.execute(
-                    "UPDATE runs SET status='waiting', tries=0, reason=NULL WHERE status='failed'"
+                    "UPDATE runs SET status='waiting', tries=0, reason=NULL "
+                    "WHERE status='failed' AND asked"
                 )
+            self._free_the_dead()
 
     def _waits(self) -> str:
         """Which runs this process may take: what it has asked for, or any if that is nothing."""
@@ -340,13 +354,14 @@ class Store:
     def counts(self) -> dict[tuple[str, str], dict[str, int]]:
         """How many runs are in each state, by distribution and algorithm.
 
-        What a process was at that lives no more waits for the next one.
+        Of the runs that were last asked for, and of those that somebody is at. What a process was
+        at that lives no more waits for the next one.
         """
         with self._clear():
             dead = set(self._dead())
             rows = self._database.execute(
                 "SELECT distribution, algorithm, status, owner, count(*) FROM runs "
-                "GROUP BY 1, 2, 3, 4"
+                "WHERE asked OR status='running' GROUP BY 1, 2, 3, 4"
             ).fetchall()
         found: dict[tuple[str, str], dict[str, int]] = {}
         for distribution, algorithm, status, owner, count in rows:
@@ -359,7 +374,7 @@ class Store:
         """Seconds of one worker that the missing runs will take, as far as their like are known."""
         with self._clear():
             rows = self._database.execute(
-                "SELECT sum(status IN ('waiting', 'running')), "
+                "SELECT sum(status='running' OR status='waiting' AND asked), "
                 "avg(CASE status WHEN 'done' THEN seconds END) FROM runs "
                 "GROUP BY method, distribution"
             ).fetchall()
@@ -370,19 +385,20 @@ class Store:
         mean = sum(known) / len(known) if known else 0.0
         return float(sum(n * (mean if seconds is None else seconds) for n, seconds in rows))
 
-    def failures(self, limit: int = 10) -> list[tuple[str, str, str, int]]:
+    def failures(self, limit: int | None = None) -> list[tuple[str, str, str, int]]:
         """Algorithm, distribution, reason and number of runs that failed, the most first."""
         with self._clear():
             return self._database.execute(
-                "SELECT algorithm, distribution, reason, count(*) FROM runs WHERE status='failed' "
-                "GROUP BY 1, 2, 3 ORDER BY 4 DESC LIMIT ?", (limit,),
+                "SELECT algorithm, distribution, reason, count(*) FROM runs "
+                "WHERE status='failed' AND asked GROUP BY 1, 2, 3 ORDER BY 4 DESC LIMIT ?",
+                (-1 if limit is None else limit,),
             ).fetchall()  # fmt: skip
 
     def dimensions(self) -> dict[str, int]:
         """How many variables the problems of each distribution have, of which a run is done."""
         with self._clear():
             rows = self._database.execute(
-                "SELECT distribution, min(point) FROM runs WHERE status='done' GROUP BY 1"
+                "SELECT distribution, min(point) FROM runs WHERE status='done' AND asked GROUP BY 1"
             ).fetchall()
         return {distribution: len(json.loads(point)) for distribution, point in rows}
 
@@ -390,7 +406,7 @@ class Store:
         """The versions that the runs which are done were made with; several: all of them."""
         with self._clear():
             rows = self._database.execute(
-                "SELECT DISTINCT versions FROM runs WHERE status='done'"
+                "SELECT DISTINCT versions FROM runs WHERE status='done' AND asked"
             ).fetchall()
         found: dict[str, set[str]] = {}
         for (text,) in rows:
@@ -409,15 +425,22 @@ class Store:
                 "SELECT distribution, algorithm, instance, seed, grid, seconds, curve FROM runs "
                 "WHERE status='done' AND asked ORDER BY instance, seed"
             ).fetchall()
+            failures = self._database.execute(
+                "SELECT distribution, algorithm, reason, count(*) FROM runs "
+                "WHERE status='failed' AND asked GROUP BY 1, 2, 3 ORDER BY 4 DESC, 3"
+            ).fetchall()
+            ours = self._database.execute(
+                "SELECT DISTINCT algorithm FROM runs WHERE asked AND method GLOB 'anyorder*'"
+            ).fetchall()
         grouped: dict[tuple[str, str], list[Any]] = {}
         for distribution, algorithm, *rest in rows:
             grouped.setdefault((distribution, algorithm), []).append(rest)
         failed: dict[tuple[str, str], dict[str, int]] = {}
-        for algorithm, distribution, reason, count in self.failures(10_000):
+        for distribution, algorithm, reason, count in failures:
             failed.setdefault((distribution, algorithm), {})[reason] = count
         cells = {}
         for key, runs in grouped.items():
-            cells[key] = _cell(runs, failed.get(key, {}))
+            cells[key] = _cell(runs)
             if not len(cells[key].grid):
                 raise StudyError(
                     f"{self.path}: the runs of {key[1]!r} on {key[0]!r} have no number of "
@@ -428,6 +451,8 @@ class Store:
             tuple(order.get("algorithms", ())),
             tuple(order.get("distributions", ())),
             cells,
+            failed,
+            frozenset(label for (label,) in ours),
         )
 
     def close(self) -> None:
@@ -447,7 +472,7 @@ class Store:
         self.close()
 
 
-def _cell(runs: list[Any], failed: Mapping[str, int]) -> Cell:
+def _cell(runs: list[Any]) -> Cell:
     instances, seeds, grids, seconds, curves = zip(*runs, strict=True)
     # Runs of another grid or budget under one label: what they have in common.
     common = sorted(set.intersection(*(set(json.loads(text)) for text in set(grids))))
@@ -462,7 +487,6 @@ def _cell(runs: list[Any], failed: Mapping[str, int]) -> Cell:
         instances=np.array(instances, np.int64),
         seeds=np.array(seeds, np.int64),
         seconds=np.array(seconds, np.float64),
-        failed=dict(failed),
     )
 
 

@@ -1,7 +1,8 @@
 """Tables of results: a row for each distribution, a column for each algorithm.
 
-`table` makes one, and the `Table` renders itself: `to_text` for a terminal, `to_markdown`,
-`to_latex`, and `to_csv` with every number at full precision.
+`table` makes the one of means, `measures` one of running times, areas over the curve or tests. What
+they return renders itself: `to_text` for a terminal, `to_markdown`, `to_latex`, and `to_csv` with
+every number at full precision.
 """
 
 from __future__ import annotations
@@ -9,9 +10,11 @@ from __future__ import annotations
 import csv
 import io
 import math
+import textwrap
 import unicodedata
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 
@@ -19,6 +22,8 @@ from . import stats
 from .results import Floats, Results
 
 SPREADS = ("none", "sd", "error", "interval")
+MEASURES = ("running-time", "area", "mann-whitney")
+_LISTED = 20  # failures that notes tell of
 
 
 @dataclass(frozen=True)
@@ -32,40 +37,20 @@ class Entry:
     star: bool
 
 
-@dataclass(frozen=True)
-class Table:
-    """What `table` found, before it is set in type.
-
-    Attributes
-    ----------
-    title
-        One line.
-    columns, rows
-        Labels of algorithms and of distributions.
-    entries
-        By row and column; None where there are no runs.
-    mean_ranks, wins
-        For each column: the mean of its ranks, and how often it has the highest mean of a row.
-    spread
-        What is printed after a mean: one of `SPREADS`.
-    notes
-        What a reader has to know, as sentences.
-    """
+class _Printed:
+    """What a table of means and one of measures have in common."""
 
     title: str
     columns: tuple[str, ...]
-    rows: tuple[str, ...]
-    entries: tuple[tuple[Entry | None, ...], ...]
-    mean_ranks: tuple[float, ...]
-    wins: tuple[int, ...]
-    spread: str
     notes: tuple[str, ...]
+    _feet: ClassVar[int] = 0  # rows of summary
 
     def to_text(self, width: int | None = 100) -> str:
         """Aligned columns for a terminal; those beyond `width` continue below. Best: >."""
-        body = self._body(_Text(), str, aligned=True)
+        body = self._body(_Text(), _plain, aligned=True)
         widths = [max(map(len, column)) for column in zip(*body, strict=True)]
-        lines = [self.title, ""]
+        lines = [_plain(self.title), ""]
+        marked = any(">" in cell for row in body[1:] for cell in row[1:])
         start = 1
         while start < len(widths) or start == 1:
             stop, room = start, (width or sum(widths) * 3) - widths[0]
@@ -76,11 +61,13 @@ class Table:
                 cells = [row[0].ljust(widths[0])]
                 cells += [row[c].rjust(widths[c]) for c in range(start, stop)]
                 line = "  ".join(cells)
-                rule = ["-" * len(line)] if k == 1 or k == len(body) - 2 else []
+                rule = ["-" * len(line)] if k in (1, len(body) - self._feet) else []
                 lines += [*rule, line.rstrip()]
             lines.append("")
             start = max(stop, start + 1)
-        return "\n".join([*lines, "> is the best mean of its row.", *self.notes]) + "\n"
+        key = ["> is the best of its row."] if marked else []
+        notes = [line for note in self.notes for line in textwrap.wrap(_plain(note), 100)]
+        return "\n".join([*lines, *key, *notes]) + "\n"
 
     def to_markdown(self) -> str:
         """A table as GitHub renders it, aligned in its source as well; the best is bold."""
@@ -102,20 +89,69 @@ class Table:
         caption = " ".join(_latex(text) for text in (f"{self.title}.", *self.notes))
         head = [r"\begin{table}", r"\centering", rf"\caption{{{caption}}}"]
         head += [rf"\begin{{tabular}}{{l{'r' * len(self.columns)}}}", r"\toprule", lines[0]]
-        middle = [r"\midrule", *lines[1:-2], r"\midrule", *lines[-2:], r"\bottomrule"]
-        return "\n".join([*head, *middle, r"\end{tabular}", r"\end{table}"]) + "\n"
+        last = len(lines) - self._feet
+        feet = [r"\midrule", *lines[last:]] if self._feet else []
+        middle = [r"\midrule", *lines[1:last], *feet]
+        ends = [r"\bottomrule", r"\end{tabular}", r"\end{table}"]
+        return "\n".join([*head, *middle, *ends]) + "\n"
+
+    def _body(
+        self, marks: _Text, plain: Callable[[str], str], aligned: bool = False
+    ) -> list[list[str]]:
+        """All cells as text: the head, the rows, those of summary."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Table(_Printed):
+    """What `table` found, before it is set in type.
+
+    Attributes
+    ----------
+    title
+        One line.
+    columns, rows
+        Labels of algorithms and of distributions.
+    entries
+        By row and column; None where there are no runs.
+    mean_ranks, wins
+        For each column: the mean of its ranks, and how often it has the highest mean of a row.
+    spread
+        What is printed after a mean: one of `SPREADS`.
+    notes
+        What a reader has to know, as sentences.
+    failed
+        As in `Results`.
+    """
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[str, ...]
+    entries: tuple[tuple[Entry | None, ...], ...]
+    mean_ranks: tuple[float, ...]
+    wins: tuple[int, ...]
+    spread: str
+    notes: tuple[str, ...]
+    failed: Mapping[tuple[str, str], Mapping[str, int]] = field(default_factory=dict)
+    _feet: ClassVar[int] = 2
 
     def to_csv(self) -> str:
         """One line for each entry, numbers in full: what other programs want to read."""
         out = io.StringIO()
         writer = csv.writer(out, lineterminator="\n")
         fields = stats.Summary._fields
-        writer.writerow(["distribution", "algorithm", *fields, "rank", "of", "best", "star"])
+        marks = ["rank", "of", "best", "star"]
+        writer.writerow(["distribution", "algorithm", *fields, *marks, "failed", "because"])
         for row, entries in zip(self.rows, self.entries, strict=True):
             for column, entry in zip(self.columns, entries, strict=True):
+                reasons = self.failed.get((row, column), {})
+                if entry is None and not reasons:
+                    continue
+                found: list[object] = [0] + [""] * (len(fields) - 1 + len(marks))
                 if entry is not None:
-                    marks = [f"{entry.rank:g}", entry.of, int(entry.best), int(entry.star)]
-                    writer.writerow([row, column, *entry.summary, *marks])
+                    found = [*entry.summary, f"{entry.rank:g}", entry.of]
+                    found += [int(entry.best), int(entry.star)]
+                writer.writerow([row, column, *found, sum(reasons.values()), "; ".join(reasons)])
         return out.getvalue()
 
     def _body(
@@ -189,8 +225,149 @@ def table(
         f"{results.name}: mean best value {at}", results.algorithms, results.distributions,
         tuple(entries), tuple(stats.mean_ranks(ranks).tolist()),
         tuple(wins.sum(axis=0).tolist()) if len(entries) else (0,) * len(results.algorithms),
-        spread, _notes(results, spread, reference, level),
+        spread, _notes(results, spread, reference, level), results.failed,
     )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Measures(_Printed):
+    """A number for each algorithm on each distribution; see `measures`.
+
+    Attributes
+    ----------
+    title, columns, rows, notes
+        As of `Table`.
+    name
+        Of the numbers: one of `MEASURES`.
+    values
+        By row and column; NaN where there is none. Less is better, except for p-values.
+    targets
+        Of each row, for running times.
+    signs
+        By row and column, for p-values: "+" for better than the reference, "-" for worse, or "=".
+    """
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[str, ...]
+    name: str
+    values: tuple[tuple[float, ...], ...]
+    notes: tuple[str, ...]
+    targets: tuple[float, ...] = ()
+    signs: tuple[tuple[str, ...], ...] = ()
+
+    def to_csv(self) -> str:
+        """One line for each number, in full."""
+        out = io.StringIO()
+        writer = csv.writer(out, lineterminator="\n")
+        extra = (["target"] if self.targets else []) + (["sign"] if self.signs else [])
+        writer.writerow(["distribution", "algorithm", self.name, *extra])
+        for d, (row, values) in enumerate(zip(self.rows, self.values, strict=True)):
+            for a, (column, value) in enumerate(zip(self.columns, values, strict=True)):
+                if not math.isnan(value):
+                    more = [self.targets[d]] if self.targets else []
+                    sign = [self.signs[d][a]] if self.signs else []
+                    writer.writerow([row, column, value, *more, *sign])
+        return out.getvalue()
+
+    def label(self, row: int) -> str:
+        """Of a row: its distribution, with the target where there is one."""
+        if not self.targets or math.isnan(self.targets[row]):
+            return self.rows[row]
+        return f"{self.rows[row]} ≥ {_form(self.targets[row : row + 1])(self.targets[row])}"
+
+    def text(self, value: float) -> str:
+        """A number as it is printed."""
+        if math.isnan(value):
+            return "-"
+        forms = {"running-time": "{:.0f}", "area": "{:.3f}", "mann-whitney": "{:.2g}"}
+        return "never" if math.isinf(value) else forms[self.name].format(value)
+
+    def is_best(self, row: int, value: float) -> bool:
+        """Whether it is the lowest of its row; p-values are not better or worse."""
+        finite = [v for v in self.values[row] if math.isfinite(v)]
+        return not self.signs and value == min(finite, default=None)
+
+    def _body(
+        self, marks: _Text, plain: Callable[[str], str], aligned: bool = False
+    ) -> list[list[str]]:
+        body = [["distribution", *map(plain, self.columns)]]
+        for d, values in enumerate(self.values):
+            cells = [marks.best(self.text(v), self.is_best(d, v)) for v in values]
+            if self.signs:
+                signs = map(marks.number, self.signs[d])
+                cells = [f"{c} {s}".rstrip() for c, s in zip(cells, signs, strict=True)]
+            body.append([plain(self.label(d)), *cells])
+        return body
+
+
+def measures(
+    results: Results, name: str, evaluations: int | None = None, *, reference: str | None = None
+) -> Measures:
+    """A table of one of `MEASURES`, which its notes explain.
+
+    Parameters
+    ----------
+    evaluations
+        For tests only, which are at the end of the runs by default; the others are over all.
+    reference
+        Which algorithm the others are tested against; by default the first of ours, or the first.
+    """
+    if name not in MEASURES:
+        raise ValueError(f"name is {name!r}, expected one of {', '.join(MEASURES)}")
+    if name != "mann-whitney" and evaluations is not None:
+        raise ValueError(f"evaluations is {evaluations}, expected none: {name} is over all")
+    if name != "mann-whitney" and reference is not None:
+        raise ValueError(f"reference is {reference!r}, expected none: {name} has no tests")
+    targets: tuple[float, ...] = ()
+    signs: tuple[tuple[str, ...], ...] = ()
+    if name == "running-time":
+        title = "expected running time"
+        found, values = stats.running_times(results)
+        targets = tuple(found.tolist())
+        notes = [
+            "Evaluations of all runs until the target (after ≥) or their end, over the number of "
+            "runs that reach it, at points of the grid; less is better. The target is the "
+            "highest mean of an algorithm at the end of the runs; never: no run reaches it."
+        ]
+    elif name == "area":
+        title = "area over the curve"
+        values = stats.areas(results)
+        notes = [
+            "Mean over runs of the part, 0 to 1, that lies above the convergence curve, of the box "
+            "over all evaluations and from the worst algorithm's median start to the best value of "
+            "any run; less is better. A coarser grid makes it larger."
+        ]
+    else:
+        first = [a for a in results.algorithms if a in results.ours] or [*results.algorithms, ""]
+        against = first[0] if reference is None else reference
+        values = stats.versus(results, against, evaluations)
+        at = "at the end" if evaluations is None else f"after {evaluations} evaluations"
+        title = f"p-values against {against} {at}"
+        signs = tuple(
+            _signs(stats.final(results, d, evaluations), against, results.algorithms)
+            for d in results.distributions
+        )
+        notes = [
+            "Mann-Whitney test, two-sided, with Holm's correction over the whole table. +: its "
+            f"runs are better than those of {against} more often than worse; -: less often; "
+            "=: as often."
+        ]
+    return Measures(
+        f"{results.name}: {title}", results.algorithms, results.distributions, name,
+        tuple(map(tuple, values.tolist())), (*notes, *_missing(results)), targets, signs,
+    )  # fmt: skip
+
+
+def _signs(
+    values: Mapping[str, Floats], reference: str, algorithms: Sequence[str]
+) -> tuple[str, ...]:
+    signs = []
+    for label in algorithms:
+        tested = label != reference and {label, reference} <= values.keys()
+        more = stats.superiority(values[label], values[reference]) if tested else math.nan
+        signs.append("" if not tested else "+" if more > 0.5 else "-" if more < 0.5 else "=")
+    return tuple(signs)
 
 
 def _stars(values: dict[str, Floats], reference: str | None, level: float) -> set[str]:
@@ -226,12 +403,28 @@ def _notes(results: Results, spread: str, reference: str | None, level: float) -
     else:
         other = f"an algorithm {rule} {reference}"
         notes.append(f"A star: {reference} {rule} the best other, or {other} {test}.")
+    return (*notes, *_missing(results, "; they are left out of the mean rank"))
+
+
+def _missing(results: Results, more: str = "") -> list[str]:
+    """Notes on cells without runs, and on runs that failed."""
+    notes = []
     if len(results.cells) < len(results.algorithms) * len(results.distributions):
-        notes.append("A dash: no finished runs; they are left out of the mean rank.")
-    failed = sum(sum(cell.failed.values()) for cell in results.cells.values())
+        notes.append(f"A dash: no finished runs{more}.")
+    failed = [
+        (count, algorithm, distribution, " ".join(reason.split()))
+        for (distribution, algorithm), reasons in results.failed.items()
+        for reason, count in reasons.items()
+    ]
     if failed:
-        notes.append(f"{failed} runs failed and are not in the means.")
-    return tuple(notes)
+        failed.sort(key=lambda item: -item[0])
+        notes.append(f"{sum(item[0] for item in failed)} runs failed and are not counted:")
+        for count, algorithm, distribution, reason in failed[:_LISTED]:
+            short = reason if len(reason) <= 100 else f"{reason[:97]}..."
+            notes.append(f"{count} of {algorithm} on {distribution}: {short}.")
+        left = sum(item[0] for item in failed[_LISTED:])
+        notes += [f"{left} others."] if left else []
+    return notes
 
 
 def _pieces(
@@ -240,10 +433,11 @@ def _pieces(
     """Mean, spread, rank; nothing where there are no runs."""
     if entry is None:
         return []
-    s, form = entry.summary, _form([e.summary.mean for e in row if e is not None])
+    s, means = entry.summary, [e.summary.mean for e in row if e is not None]
+    spreads = {"sd": s.sd, "error": s.error, "interval": (s.high - s.low) / 2}
 
-    def number(x: float) -> str:
-        return marks.number(form(x))
+    def number(x: float, beside: float = 0.0) -> str:
+        return marks.number(_form(means, beside)(x))
 
     text = marks.best(number(s.mean), entry.best) + marks.star(entry.star)
     rank = f"{entry.rank:g}/{entry.of}"
@@ -251,15 +445,17 @@ def _pieces(
         return [text, rank]
     if s.runs < 2:  # there is no spread
         return [text, "", rank]
+    size = spreads[spread]
     if spread == "interval":
-        return [text, f"[{number(s.low)}, {number(s.high)}]", rank]
-    return [text, f"{marks.plus_minus} {number(s.sd if spread == 'sd' else s.error)}", rank]
+        return [text, f"[{number(s.low, size)}, {number(s.high, size)}]", rank]
+    return [text, f"{marks.plus_minus} {number(size, size)}", rank]
 
 
-def _form(means: Sequence[float]) -> Callable[[float], str]:
+def _form(means: Sequence[float], spread: float = 0.0) -> Callable[[float], str]:
     """How to write the numbers of a row: 5 digits of the largest, 4 if it is less than 1.
 
-    1227.2, 63.980, .7603; whole numbers where all means are whole.
+    1227.2, 63.980, .7603; whole numbers where all means are whole. With a spread, as many as show
+    two digits of it, unless it is but rounding.
     """
     finite = [abs(m) for m in means if math.isfinite(m)]
     size = max(finite, default=0.0)
@@ -269,6 +465,8 @@ def _form(means: Sequence[float]) -> Callable[[float], str]:
         return lambda x: f"{x:.4e}"
     else:
         decimals = max(0, (4 if size >= 1 else 3) - math.floor(math.log10(size)))
+    if spread > 1e-9 * size:
+        decimals = max(decimals, 1 - math.floor(math.log10(spread)))
 
     def form(x: float) -> str:
         text = f"{x:.{decimals}f}"
@@ -311,13 +509,18 @@ class _Latex(_Text):
         return r"$^{*}$" if star else ""
 
 
+def _plain(text: str) -> str:
+    """In one line, whatever a label has in it."""
+    return " ".join(text.split())
+
+
 def _markdown(text: str) -> str:
-    return "".join("\\" + c if c in r"\`*_|<[]" else c for c in text)
+    return "".join("\\" + c if c in r"\`*_|<[]" else c for c in _plain(text))
 
 
 _LATEX = {
     "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
-    "<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}", "±": r"$\pm$",
+    "<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}", "±": r"$\pm$", "≥": r"$\geq$",
     **{c: "\\" + c for c in "&%$#_{}"},
     "[": "{[}", "*": "{*}",  # at the start of a row they would belong to the \\ before
 }  # fmt: skip
@@ -326,7 +529,7 @@ _LATEX = {
 def _latex(text: str) -> str:
     """The text as LaTeX; Greek letters, which names of algorithms have, by their names."""
     written = []
-    for c in text:
+    for c in _plain(text):
         words = unicodedata.name(c, "").split()
         if words[:3] == ["GREEK", "SMALL", "LETTER"] and len(words) == 4:
             written.append(f"$\\{words[3].replace('LAMDA', 'LAMBDA').lower()}$")

@@ -31,13 +31,15 @@ from anyorder.bench.algorithms.meter import Meter, Spent, Trace, check_grid
 from anyorder.bench.algorithms.naming import Parts, Settings, installed, split, unknown
 from anyorder.bench.algorithms.nevergrad import Nevergrad
 from anyorder.bench.algorithms.optuna import Optuna
-from anyorder.bench.algorithms.ours import AnyOrder, Baselines, configured
+from anyorder.bench.algorithms.ours import AnyOrder, Baselines, configured, known_graph
 from anyorder.config import Config
 from anyorder.many import solve_many
 from anyorder.problems.base import Problem
 from anyorder.space import Space
 
-__all__ = ["LIBRARIES", "AlgorithmError", "Trace", "available", "check", "run", "run_many"]
+__all__ = [
+    "LIBRARIES", "AlgorithmError", "Trace", "available", "check", "meaning", "run", "run_many",
+]  # fmt: skip
 
 
 class Library(Protocol):
@@ -94,12 +96,22 @@ def available(kind: str | None = None) -> list[str]:
     return [name for kind in here for name in _names(kind)]
 
 
-def check(name: str, space: Space | None = None) -> None:
-    """Raise if there is no such algorithm here, or it does not take its settings or the space.
+def check(name: str, problem: Problem | None = None) -> None:
+    """Raise if there is no such algorithm here, or it does not take its settings or the problem.
 
     ValueError or TypeError for a bad name or setting, ImportError for a package that is missing.
     """
-    _checked(name, space)
+    _, _, settings = _checked(name, None if problem is None else problem.space)
+    if problem is not None and settings.get("graph") == "known":
+        known_graph(problem)
+
+
+def meaning(name: str) -> tuple[Any, ...]:
+    """What two names have in common that stand for the same algorithm."""
+    kind, detail, settings = split(name)
+    if kind == "anyorder":
+        return kind, *configured(detail, settings), "graph" in settings
+    return kind, detail, settings
 
 
 def still(name: str, configuration: Mapping[str, Any]) -> bool:

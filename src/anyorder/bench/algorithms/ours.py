@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from typing import Any
 
 from anyorder import baselines
 from anyorder.bench.algorithms.meter import Meter
@@ -10,6 +11,7 @@ from anyorder.bench.algorithms.naming import Settings, check_settings, unknown, 
 from anyorder.config import PRESETS, Config, resolve
 from anyorder.loop import maximize
 from anyorder.policy import ENGINES
+from anyorder.problems.base import Problem
 from anyorder.space import Space
 
 
@@ -35,7 +37,7 @@ class AnyOrder:
         result = maximize(
             meter.evaluate, meter.problem.space, meter.budget, seed=seed, config=config,
             engine=engine, vectorized=True, progress=False, cache=False,
-            graph=meter.problem.interaction_graph() if known else None,
+            graph=known_graph(meter.problem) if known else None,
         )  # fmt: skip
         if result.stop_reason == "interrupted":
             raise KeyboardInterrupt
@@ -50,6 +52,14 @@ def configured(name: str, settings: Settings) -> tuple[Config, str]:
     if graph != "known":
         raise ValueError(f"graph is {graph!r}, expected 'known': the problem's own")
     return resolve(name or "default").replace(**rest), engine
+
+
+def known_graph(problem: Problem) -> Any:
+    """The interaction graph of a problem, or an error if it has none."""
+    graph = problem.interaction_graph()
+    if graph is None:
+        raise ValueError(f"graph is 'known', but {problem.name} does not know its graph")
+    return graph
 
 
 class Baselines:
