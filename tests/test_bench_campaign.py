@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from anyorder import problems
-from anyorder.bench import campaign, runner
+from anyorder.bench import algorithms, campaign, runner
 from anyorder.bench.algorithms import naming
 from anyorder.bench.store import Spec, Store
 from anyorder.cli import main
@@ -357,6 +357,16 @@ def test_a_graph_that_is_not_known(path: Path) -> None:
     assert written(path, text.replace("onemax:n=6", "trap:blocks=2,k=3")).specs
     with pytest.raises(ValueError, match=r"line 13: graph is 'known', but .* does not know its"):
         written(path, text.replace("nk:n=8,k=2", "table:variables=3"))
+
+
+def test_an_engine_that_is_not_here(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(algorithms, "why_not", lambda engine: "there is no GPU")
+    path.write_text(GOOD.replace("baseline:random", "anyorder+engine=cuda"))
+    out = path.with_suffix(".db")
+    got = CliRunner().invoke(main, ["bench", "run", str(path), "--out", str(out)])
+    assert got.exit_code == 1
+    assert "anyorder+engine=cuda: engine cuda cannot run here: there is no GPU" in got.output
+    assert not out.exists()
 
 
 def test_a_module_that_breaks(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

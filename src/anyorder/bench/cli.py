@@ -75,8 +75,11 @@ def _do(
     if curves.is_curves(out):
         raise ValueError(f"--out is {out}, expected another name, such as runs.db: what ends in "
                          f"{' or '.join(curves.SUFFIXES)} is a file of curves")  # fmt: skip
+    methods = {spec.method for spec in campaign.specs}
+    if scheduler is None:  # another machine may have what this one has not
+        algorithms.check_engines(methods)
     with Store(out) as store:
-        other = store.set_aside({spec.method for spec in campaign.specs}, algorithms.still)
+        other = store.set_aside(methods, algorithms.still)
         if other:
             click.echo(
                 f"{other} runs in {out} were done with settings that their algorithm's name no "

@@ -18,7 +18,7 @@ import contextlib
 import random
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -34,11 +34,13 @@ from anyorder.bench.algorithms.optuna import Optuna
 from anyorder.bench.algorithms.ours import AnyOrder, Baselines, configured, known_graph
 from anyorder.config import Config
 from anyorder.many import solve_many
+from anyorder.policy import why_not
 from anyorder.problems.base import Problem
 from anyorder.space import Space
 
 __all__ = [
-    "LIBRARIES", "AlgorithmError", "Trace", "available", "check", "meaning", "run", "run_many",
+    "LIBRARIES", "AlgorithmError", "Trace", "available", "check", "check_engines", "meaning", "run",
+    "run_many",
 ]  # fmt: skip
 
 
@@ -104,6 +106,16 @@ def check(name: str, problem: Problem | None = None) -> None:
     _, _, settings = _checked(name, None if problem is None else problem.space)
     if problem is not None and settings.get("graph") == "known":
         known_graph(problem)
+
+
+def check_engines(names: Iterable[str]) -> None:
+    """Raise if one of ours asks for an engine that cannot run here."""
+    for name in names:
+        kind, _, settings = split(name)
+        engine = settings.get("engine", "auto") if kind == "anyorder" else "auto"
+        reason = None if engine == "auto" else why_not(engine)
+        if reason is not None:
+            raise RuntimeError(f"{name}: engine {engine} cannot run here: {reason}")
 
 
 def meaning(name: str) -> tuple[Any, ...]:
