@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import builtins
+import importlib.util
 import json
 import os
 import signal
 import subprocess
 import sys
 import time
+import types
 from collections.abc import Callable
+from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
@@ -130,6 +135,42 @@ def test_info_names_the_engines() -> None:
     facts = json.loads(run("info", "--json").output)
     assert facts["engines"]["cpu"] == {"runs": True, "why_not": None}
     assert list(facts["engines"]) == list(ENGINES)
+
+
+def unfound(name: str) -> str:
+    raise metadata.PackageNotFoundError(name)
+
+
+def test_a_triton_by_another_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "triton", types.SimpleNamespace(__version__="3.2.0"))
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: name)
+    monkeypatch.setattr(metadata, "version", unfound)
+    assert why_not("cuda") == "Triton 3.2.0 is too old, expected 3.6 or later"
+
+
+@pytest.mark.parametrize(("module", "title"), [("triton", "Triton"), ("torch", "PyTorch")])
+def test_what_does_not_import(module: str, title: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def without(name: str, *rest: Any, **options: Any) -> Any:
+        if name == module:
+            raise OSError("libcudart.so.12: cannot open shared object file")
+        return plain(name, *rest, **options)
+
+    plain = builtins.__import__
+    monkeypatch.delenv("TRITON_INTERPRET", raising=False)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: name)
+    monkeypatch.setattr(importlib, "import_module", without)
+    monkeypatch.setattr(builtins, "__import__", without)
+    monkeypatch.setattr(metadata, "version", unfound if module == "triton" else lambda name: "9.9")
+    reason = why_not("cuda")
+    assert reason == f"{title} is installed, but does not import: libcudart.so.12: cannot open " \
+                     "shared object file"  # fmt: skip
+    monkeypatch.setattr("anyorder.policy._may_have_a_gpu", lambda: True)
+    assert choose(make_layout([2] * 4, [False] * 4, anyorder.Config())) == ("cpu", reason)
+
+
+def test_an_engine_that_there_is_not() -> None:
+    with pytest.raises(ValueError, match="unknown engine 'gpu'; there are cuda, cpu, reference"):
+        why_not("gpu")
 
 
 @pytest.mark.parametrize("missing", [None, "it is not there"])

@@ -299,6 +299,46 @@ def test_ctrl_c():
     assert list(runs.evaluations) == [20, 20]
 
 
+def test_best_points_are_whole():
+    """Every run's best point has its best value: no part of it is of another candidate."""
+    n, runs = (40, 2) if INTERPRETED else (300, 200)
+    weights = torch.arange(1, n + 1, dtype=torch.float64)
+
+    def weighed(x):
+        return (x * weights.to(x.device)).sum(-1)
+
+    found = ao.solve_many(
+        weighed, space=ao.Space.binary(n), runs=runs, budget=30, config=SMALL, engine="cuda",
+        vectorized="torch",
+    )  # fmt: skip
+    np.testing.assert_array_equal(found.best_codes @ weights.numpy(), found.best_values)
+
+
+@pytest.mark.parametrize(("value", "reason"), [(0.1, "target"), (0.1 - 1e-12, "budget")])
+def test_targets_are_in_full_precision(value, reason):
+    """As float32, 0.1 is larger than 0.1."""
+    runs = ao.solve_many(
+        lambda x: torch.full(x.shape[:2], value, dtype=torch.float64), space=ao.Space.binary(3),
+        runs=2, budget=20, config=SMALL, engine="cuda", vectorized="torch", target=0.1,
+    )  # fmt: skip
+    assert runs.stop_reasons == (reason,) * 2
+
+
+@pytest.mark.parametrize("place", [0, 3, 9])
+def test_what_comes_after_no_number_does_not_count(place):
+    def patchy(x):
+        values = torch.ones(x.shape[:2], dtype=torch.float64)
+        values[-1, place] = np.nan
+        return values
+
+    runs = ao.solve_many(
+        patchy, space=ao.Space.binary(70), runs=2, budget=20, config=SMALL, engine="cuda",
+        vectorized="torch",
+    )  # fmt: skip
+    assert runs.stop_reasons == ("budget", "failed")
+    assert runs.evaluations.tolist() == [20, place]
+
+
 def test_chunks(monkeypatch):
     problem = ao.problems.onemax(3)
     arguments = {"runs": 3, "budget": 20, "config": SMALL, "engine": "cuda"}

@@ -14,7 +14,9 @@ from conftest import refused
 
 import anyorder as ao
 from anyorder.many import objective
+from anyorder.many.host import run_host
 from anyorder.plots import averages, band
+from anyorder.policy import make_layout
 from anyorder.policy.advantage import advantages
 
 # duplicates are paid for, as in solve_many and in the paper
@@ -164,6 +166,34 @@ def test_neither_order_nor_split_of_a_batch_matters(engine: str) -> None:
     parts = [*many(NK, runs=2, seeds=0, **options), *many(NK, runs=4, seeds=2, **options)]
     for part, run in zip(parts, whole, strict=True):
         assert_same_run(part, run)
+
+
+@pytest.mark.parametrize("engine", ["cpu", "reference"])
+def test_as_many_runs_at_once_as_the_memory_holds(
+    engine: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options: dict[str, Any] = {"runs": 5, "budget": 40, "space": None, "engine": engine}
+    whole = many(NK, **options)
+    layout = make_layout(NK.space.cardinalities, NK.space.ordered, whole.config)
+    sizes: list[int] = []
+
+    def drive(engine: Any, objective: Any, task: Any, bar: Any) -> Any:
+        sizes.append(len(task.seeds))
+        return run_host(engine, objective, task, bar)
+
+    monkeypatch.setattr("anyorder.many.run_host", drive)
+    for fit in (1, 2, 4, 9):
+        rows = int(layout.widths[1:].sum() + layout.outputs.max())
+        shared = 12 * rows * max(layout.features, rows)
+        memory = (shared + 8 * layout.parameters * (fit + 0.5)) / 0.9
+        monkeypatch.setattr("anyorder.policy.memory_here", lambda memory=memory: memory)
+        sizes.clear()
+        for run, other in zip(many(NK, **options), whole, strict=True):
+            assert_same_run(run, other)
+        assert sizes == {1: [1] * 5, 2: [2, 2, 1], 4: [4, 1], 9: [5]}[fit]
+    monkeypatch.setattr("anyorder.policy.memory_here", lambda: 100.0)
+    with refused(MemoryError, "parameters", "this machine has 0.0"):
+        many(NK, **options)
 
 
 def test_advantages_of_many_runs_are_those_of_each() -> None:
@@ -615,7 +645,7 @@ BOTH = [NK, ao.problems.nk(12, 2, 1)]
             ValueError,
             ["some minimised", "expected one kind"],
         ),
-        (len, {"runs": 0}, ValueError, ["runs is 0", "at least 1"]),
+        (len, {"runs": 0}, ValueError, ["runs is 0", "from 1 to"]),
         (len, {"runs": 2.0}, TypeError, ["runs is 2.0", "an integer"]),
         (len, {"budget": 0}, ValueError, ["budget is 0", "at least 1"]),
         (len, {"budget": 1e3}, TypeError, ["budget is 1000.0", "an integer"]),
@@ -636,6 +666,17 @@ BOTH = [NK, ao.problems.nk(12, 2, 1)]
             ["seeds has 3 entries", "multiple of 2"],
         ),
         (BOTH, {"space": None, "seeds": [1, 2, 3]}, ValueError, ["expected 6", "2 x 3"]),
+        (len, {"seeds": [[1], [2, 3]]}, TypeError, ["seeds[0] is [1]", "an integer"]),
+        (len, {"seeds": {1, 2, 3}}, TypeError, ["seeds is {1, 2, 3}", "a sequence of integers"]),
+        (len, {"seeds": np.ones((1, 3), int)}, TypeError, ["seeds is array", "a sequence"]),
+        (len, {"runs": 10**12}, ValueError, ["runs is 1000000000000", "from 1 to 10000000"]),
+        (
+            len,
+            {"budget": 10**13},
+            MemoryError,
+            [f"3 runs of {10**13}", "GiB of values", "not even"],
+        ),
+        (len, {"grid": [[1], [2, 3]]}, TypeError, ["grid[0] is [1]", "an integer"]),
         (len, {"config": "author"}, ValueError, ["unknown preset 'author'"]),
         (len, {"engine": "cude"}, ValueError, ["unknown engine 'cude'"]),
         (len, {"graph": np.ones((2, 2))}, ValueError, ["graph has shape (2, 2)", "(6, 6)"]),
@@ -666,6 +707,12 @@ def test_a_problem_of_named_variables_is_refused() -> None:
 
     with refused(ValueError, "named space", "expected a nameless one"):
         many(Named(), None)
+
+
+def test_complex_tensors_are_no_numbers() -> None:
+    pytest.importorskip("torch")
+    with refused(TypeError, "f returned torch.complex64", "expected numbers"):
+        many(lambda x: x.sum(-1) * 1j, vectorized="torch", engine="reference")
 
 
 def test_torch_functions_need_torch(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,7 +24,7 @@ from .._checks import graph as checked_graph
 from .._checks import integer, number
 from ..config import Config, resolve
 from ..loop import _bar
-from ..policy import Engine, create, make_layout
+from ..policy import Engine, create, host_runs, make_layout, memory_here
 from ..problems import Problem
 from ..result import Runs
 from ..space import Space
@@ -35,6 +35,7 @@ from .objective import Objective, Pointwise, Problems, Torch, Vectorized
 __all__ = ["solve_many"]
 
 Ints = npt.NDArray[np.int64]
+_MOST_RUNS = 10**7
 
 
 def solve_many(
@@ -55,9 +56,11 @@ def solve_many(
 ) -> Runs:
     """Many independent runs in one batch, each what `maximize` or `minimize` gives with its seed.
 
-    The runs share nothing but the arithmetic: on one engine a run is the same bit for bit alone and
-    in a batch of any size and order. They stop independently. A run whose function raises, or
-    returns no number, is `"failed"` with its error kept, and the others go on.
+    (With `cache=False`: points that come again are evaluated, and paid for.) The runs share nothing
+    but the arithmetic: on one engine a run is the same bit for bit alone and in a batch of any size
+    and order. They stop independently. A run whose function raises, or returns no number, is
+    `"failed"` with its error kept, and the others go on. Where memory asks for it, they go one part
+    after the other.
 
     Parameters
     ----------
@@ -111,6 +114,7 @@ def solve_many(
     each = [instance for instance in problems for _ in range(count)]
     objective = _objective(problem, each, space, vectorized)
     budget = integer("budget", budget, 1)
+    _check_memory(len(all_seeds), budget)
     places = _grid(grid, budget)
     if target is not None and math.isnan(number("target", target)):
         raise ValueError(f"target is {target!r}, expected a number")
@@ -143,10 +147,11 @@ def solve_many(
 
 
 def _run(engine: Engine, objective: Objective, task: Task, bar: Any) -> Log:
-    """All runs, as many at a time as a GPU's memory holds."""
+    """All runs, as many at a time as the memory holds, the GPU's or the machine's."""
     driver, total = run_host, len(task.seeds)
-    size = total
-    if engine.name == "cuda":  # only then is PyTorch there for certain
+    if engine.name != "cuda":
+        size = host_runs(engine.layout, total)
+    else:  # only then is PyTorch there for certain
         from .device import run_device, runs_here
 
         size = engine.runs_that_fit(total, task.budget)  # type: ignore[attr-defined]
@@ -161,6 +166,17 @@ def _run(engine: Engine, objective: Objective, task: Task, bar: Any) -> Log:
         else:
             logs.append(driver(engine, objective.part(runs), own, bar))
     return Log.joined(logs)
+
+
+def _check_memory(runs: int, budget: int) -> None:
+    """Every value is kept, whatever fits of the rest."""
+    need, have = 8 * runs * budget, memory_here()
+    if need > 0.9 * have:
+        fit = int(0.9 * have / (8 * budget)) or "not even one"
+        raise MemoryError(
+            f"{runs} runs of {budget} evaluations have {need / 2**30:.1f} GiB of values, and this "
+            f"machine has {have / 2**30:.1f}; of such runs it holds {fit}"
+        )
 
 
 def _problems_in(problem: Any, vectorized: Any) -> list[Problem]:
@@ -230,12 +246,13 @@ def _seeds(runs: Any, seeds: Any, problems: int) -> tuple[int, tuple[int, ...]]:
     """How many runs each problem has, and all seeds."""
     largest = 2**64 - 1
     if runs is not None:
-        runs = integer("runs", runs, 1)
-    if seeds is None or not isinstance(seeds, Sequence | np.ndarray):
+        runs = integer("runs", runs, 1, _MOST_RUNS)
+    if seeds is None or (hasattr(seeds, "__index__") and not isinstance(seeds, np.ndarray)):
         runs = 1 if runs is None else runs
         first = 0 if seeds is None else integer("seeds", seeds, 0, largest - problems * runs + 1)
         return runs, tuple(range(first, first + problems * runs))
-    if isinstance(seeds, str | bytes) or np.ndim(seeds) != 1:
+    several = isinstance(seeds, Sequence | np.ndarray) and not isinstance(seeds, str | bytes)
+    if not several or getattr(seeds, "ndim", 1) != 1:
         raise TypeError(f"seeds is {seeds!r}, expected an integer or a sequence of integers")
     listed = tuple(integer(f"seeds[{k}]", seed, 0, largest) for k, seed in enumerate(seeds))
     if runs is None and (not listed or len(listed) % problems):
@@ -270,7 +287,7 @@ def _grid(grid: Any, budget: int) -> Ints:
         step = integer("grid", grid, 1)
         places = list(range(step, budget, step))
         return np.array([*places, budget], np.int64)
-    if np.ndim(grid) != 1 or not len(grid):
+    if getattr(grid, "ndim", 1) != 1 or not len(grid):
         raise ValueError(f"grid is {grid!r}, expected an integer or a sequence of integers")
     places = [integer(f"grid[{k}]", place, 1, budget) for k, place in enumerate(grid)]
     if any(np.diff(places) <= 0):

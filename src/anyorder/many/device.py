@@ -8,6 +8,7 @@ CUDA graph, and replayed. A function of yours is called every time.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any
@@ -20,7 +21,7 @@ from ..policy.cuda import CudaEngine, Orders, common, small
 from ..policy.rng import drop_threshold
 from ..problems import together
 from .base import Log, Task
-from .objective import Objective, Problems, Torch, no_number
+from .objective import Objective, Problems, Torch, matrix, no_number
 
 _REASONS = {0: "budget", 1: "failed", 2: "target"}  # of a status less ENDED
 _IN_FLIGHT = 16  # generations between two looks at the clock and the keyboard
@@ -61,6 +62,8 @@ class _Batch:
         self.policy: Policy = engine.fresh(task.seeds, [0] * self.size)
         self.told = torch.zeros((), dtype=torch.int64, device=device)
         self.best = torch.full((self.size,), -np.inf, dtype=torch.float64, device=device)
+        target = math.inf if task.target is None else task.sign * task.target
+        self.target = torch.full((1,), target, dtype=torch.float64, device=device)
         self.best_points = torch.full((self.size, layout.n), -1, dtype=torch.int32, device=device)
         self.collapsed = torch.zeros(self.size, dtype=torch.int32, device=device)
         self.log = torch.full((self.size, task.budget), np.nan, dtype=torch.float64, device=device)
@@ -139,10 +142,10 @@ class _Batch:
             self.runs, self.best, self.best_points, self.collapsed, self.log, self.restarted,
             self.ends, self.advantages, values, points, self.utility, self.free, self.told,
             layout.n, count, task.budget, self.agreeing, self.patience,
-            0.0 if task.target is None else task.sign * task.target, task.sign, WHOLE=whole,
+            self.target, task.sign, WHOLE=whole,
             RESTART=config.restart_agreement is not None and bool((layout.cards > 1).any()),
             TARGET=task.target is not None, TIES=config.ties,
-            CP=max(2, 1 << (count - 1).bit_length()), BLOCK=64,
+            CP=max(2, 1 << (count - 1).bit_length()), BLOCK=64, num_warps=1,
         )  # fmt: skip
         if not trains:
             return
@@ -243,7 +246,7 @@ def _evaluator(engine: CudaEngine, objective: Objective) -> Callable[[Any], Any]
     def evaluate(points: Any) -> Any:
         result = function(meaning[points.long(), columns])
         if not isinstance(result, torch.Tensor):
-            result = torch.as_tensor(np.asarray(result))
+            result = torch.from_numpy(matrix(result, tuple(points.shape[:2])))
         if tuple(result.shape) != tuple(points.shape[:2]):
             expected = f"expected {tuple(points.shape[:2])}: a number for each"
             raise ValueError(f"f returned shape {tuple(result.shape)}, {expected}")

@@ -163,6 +163,8 @@ def one_by_one(functions: Sequence[Callable[..., Any]], space: Space, points: Co
 def matrix(result: Any, shape: tuple[int, ...]) -> Values:
     """What a vectorised function returned, as floats; None is NaN."""
     if hasattr(result, "detach"):  # a tensor, wherever it is
+        if result.is_complex():
+            raise TypeError(f"f returned {result.dtype}, expected numbers")
         result = result.detach().cpu().double().numpy()
     try:
         array = np.asarray(result)

@@ -15,8 +15,10 @@ that says why; "auto" takes the fastest that can, and `choose` tells which that 
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import logging
+import math
 import os
 import re
 import sys
@@ -27,7 +29,7 @@ from .base import Batch, Draw, Engine, Policy
 from .layout import Layout, make_layout
 
 __all__ = ["ENGINES", "Batch", "Draw", "Engine", "Layout", "Policy", "choose", "create",
-           "make_layout", "why_not"]  # fmt: skip
+           "host_runs", "make_layout", "memory_here", "why_not"]  # fmt: skip
 
 ENGINES = {
     "cuda": "Triton kernels on an NVIDIA GPU, many runs at once",
@@ -48,6 +50,8 @@ _log = logging.getLogger("anyorder")
 
 def why_not(name: str) -> str | None:
     """Why the engine cannot run here, or None if it can."""
+    if name not in ENGINES:
+        raise ValueError(f"unknown engine {name!r}; there are {', '.join(ENGINES)}")
     if name == "cpu" and importlib.util.find_spec("numba") is None:
         return "Numba is not installed (pip install numba)"
     if name == "cuda":
@@ -84,7 +88,7 @@ def create(name: str, layout: Layout, runs: int = 1) -> Engine:
         engine = CudaEngine(layout)
         engine.runs_that_fit(1, 0)  # or say how much memory it would take
         return engine
-    _check_memory(layout)
+    host_runs(layout)  # or say how much memory it would take
     if name == "reference":
         from .reference import ReferenceEngine
 
@@ -106,12 +110,21 @@ def _why_no_cuda() -> str | None:
     for module, title in (("torch", "PyTorch"), ("triton", "Triton")):
         if importlib.util.find_spec(module) is None:
             return f"{title} is not installed ({extra})"
-    version = metadata.version("triton")
+    try:
+        version = metadata.version("triton")
+    except metadata.PackageNotFoundError:  # a build of it under another name
+        try:
+            version = importlib.import_module("triton").__version__
+        except (ImportError, OSError) as error:
+            return f"Triton is installed, but does not import: {error}"
     if tuple(map(int, re.findall(r"\d+", version)[:2])) < _TRITON:
         return f"Triton {version} is too old, expected {'.'.join(map(str, _TRITON))} or later"
     if os.environ.get("TRITON_INTERPRET") == "1":
         return None  # its interpreter needs no GPU
-    import torch
+    try:
+        import torch
+    except (ImportError, OSError) as error:
+        return f"PyTorch is installed, but does not import: {error}"
 
     if torch.version.cuda is None:
         return f"PyTorch {torch.__version__} is a build without CUDA"
@@ -126,15 +139,23 @@ def _why_no_cuda() -> str | None:
     return None
 
 
-def _check_memory(layout: Layout) -> None:
+def memory_here() -> float:
+    """Bytes of the machine's memory; infinitely many if it does not tell."""
+    try:
+        return float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    except (AttributeError, ValueError, OSError):
+        return math.inf
+
+
+def host_runs(layout: Layout, runs: int = 1) -> int:
+    """How many of so many runs the machine's memory holds together; MemoryError if not even one."""
     copies = 3 if layout.config.adam == "kept" else 1
+    each = 8 * layout.parameters * copies  # of the engine `reference`; `cpu` takes half
     # one thread's rows of weights and moments are padded to the longest
     rows = int(layout.widths[1:].sum() + layout.outputs.max())
-    need = 4 * layout.parameters * copies + 12 * rows * max(layout.features, rows)
-    try:
-        have = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, ValueError, OSError):  # not every system tells
-        return
+    shared = 12 * rows * max(layout.features, rows)
+    have = memory_here()
+    need = each / 2 + shared
     if need > 0.9 * have:
         raise MemoryError(
             f"{layout.n} variables with {layout.features} inputs and hidden layers "
@@ -142,6 +163,9 @@ def _check_memory(layout: Layout) -> None:
             f"them takes that is {need / 2**30:.1f} GiB, and this machine has "
             f"{have / 2**30:.1f}. Smaller hidden layers and fewer values need less."
         )
+    if have == math.inf or not each:
+        return runs
+    return max(1, min(runs, int((0.9 * have - shared) / each)))
 
 
 def _say_when_compiling() -> None:

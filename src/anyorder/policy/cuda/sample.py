@@ -198,6 +198,7 @@ def sample(points, probs, scratch, theta, copy, runs, begins, value_start, outpu
                 h = tl.arange(0, HP)
                 a = tl.load(acts + ((DEPTH - 1) % 2) * HP + h, mask=h < inputs, other=0.0)
                 logits = tl.where(valid, _layer(at, a, inputs, count, out, HP), 0.0)
+                tl.debug_barrier()  # before the next variable's activations take their place
             floor = tl.load(floors + i)
             u = tl.load(draws + i)
             if OP == 1:

@@ -150,7 +150,9 @@ def tell(runs, best, best_points, collapsed, log, restarted, ends, advantages, v
 
     `limit` is the number of agreeing values that make a population collapsed, `utility[2 k]` is U
     at rank k, WHOLE says whether the batch is a population. `ends` are the evaluations that an
-    ended run finished.
+    ended run finished. `target` is in memory: a number would come as float32.
+
+    One warp: others might read what it has already written, the best value and the status.
     """
     r = tl.program_id(0)
     if field(runs, r, STATUS) >= ENDED:
@@ -167,6 +169,7 @@ def tell(runs, best, best_points, collapsed, log, restarted, ends, advantages, v
     ranked = tl.where(done, value, -float("inf"))
     top = tl.max(ranked, 0)
     place = tl.min(tl.where(done & (ranked == top), c, CP - 1), 0)
+    place = tl.where(finished > 0, place, 0)  # of none, the first: there may be no last one
     old = tl.load(best + r)
     better = (finished > 0) & ((top > old) | (at == 0))
     top = tl.where(better, top, old)
@@ -196,7 +199,7 @@ def tell(runs, best, best_points, collapsed, log, restarted, ends, advantages, v
         status = tl.where(afresh, AFRESH, status)
     reached = finished < 0
     if TARGET:
-        reached = top >= target
+        reached = top >= tl.load(target)
     over = (finished < B) | reached | (at + B >= budget)
     how = ENDED + tl.where(finished < B, 1, tl.where(reached, 2, 0))
     if over:
