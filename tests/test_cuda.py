@@ -382,6 +382,16 @@ def test_too_little_memory(monkeypatch):
     assert engine.memory_of(fitting, 10_000) <= 0.85 * 2**34
 
 
+def test_memory_of_a_variable_with_many_values():
+    """Its network is trained with a place for every value in each row of scratch memory."""
+    few, many = (
+        case(n=1, cards=(values,), hidden=(), epochs=1, population=100, network="univariate")
+        .engine("cuda").memory_of(1, 0)
+        for values in (9, 1000)
+    )  # fmt: skip
+    assert many - few >= 4 * 2 * 128 * (1024 - 16)  # layers, candidates, values
+
+
 def test_auto_takes_it_where_it_pays(monkeypatch):
     monkeypatch.setattr(policy, "_may_have_a_gpu", lambda: True)
     name, reason = choose(case(n=64, cards=(2,), epochs=50, hidden=(20,)).layout, runs=100)

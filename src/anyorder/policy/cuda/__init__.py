@@ -352,9 +352,10 @@ class CudaEngine:
         orders = config.epochs if config.training_order == "random" else 1
         population = config.population
         rows = 2 * population * (layout.values + layout.n + self._inputs + 1024)
-        if "memory" in self.path(population):
-            width = max(16, int(_power(max(layout.widths[1:], default=1))))
-            rows += layout.n * (2 * self._depth + 2) * max(16, int(_power(population))) * width
+        for group in self._groups:
+            if self._register_shape(population, group) is None:
+                shape = self._stream_shape(max(16, int(_power(population))), group)
+                rows += (2 * self._depth + 2) * len(group.variables) * shape["C"] * shape["HP"]
         words = copies * layout.parameters + rows
         words += orders * population * (self._inputs // 2 + int(_power(layout.n)))
         return int(runs * (4 * words + 9 * budget))
