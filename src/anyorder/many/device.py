@@ -145,7 +145,7 @@ class _Batch:
             self.target, task.sign, WHOLE=whole,
             RESTART=config.restart_agreement is not None and bool((layout.cards > 1).any()),
             TARGET=task.target is not None, TIES=config.ties,
-            CP=max(2, 1 << (count - 1).bit_length()), BLOCK=64, num_warps=1,
+            CP=max(2, 1 << (count - 1).bit_length()), BLOCK=64,
         )  # fmt: skip
         if not trains:
             return

@@ -151,8 +151,6 @@ def tell(runs, best, best_points, collapsed, log, restarted, ends, advantages, v
     `limit` is the number of agreeing values that make a population collapsed, `utility[2 k]` is U
     at rank k, WHOLE says whether the batch is a population. `ends` are the evaluations that an
     ended run finished. `target` is in memory: a number would come as float32.
-
-    One warp: others might read what it has already written, the best value and the status.
     """
     r = tl.program_id(0)
     if field(runs, r, STATUS) >= ENDED:
@@ -171,6 +169,7 @@ def tell(runs, best, best_points, collapsed, log, restarted, ends, advantages, v
     place = tl.min(tl.where(done & (ranked == top), c, CP - 1), 0)
     place = tl.where(finished > 0, place, 0)  # of none, the first: there may be no last one
     old = tl.load(best + r)
+    tl.debug_barrier()  # every warp has read the status and the best value: they may be written
     better = (finished > 0) & ((top > old) | (at == 0))
     top = tl.where(better, top, old)
     tl.store(best + r, top)
