@@ -301,7 +301,7 @@ def test_ctrl_c():
 
 def test_best_points_are_whole():
     """Every run's best point has its best value: no part of it is of another candidate."""
-    n, runs = (40, 2) if INTERPRETED else (300, 200)
+    n, runs = (2, 2) if INTERPRETED else (300, 200)
     weights = torch.arange(1, n + 1, dtype=torch.float64)
 
     def weighed(x):
@@ -332,8 +332,8 @@ def test_what_comes_after_no_number_does_not_count(place):
         return values
 
     runs = ao.solve_many(
-        patchy, space=ao.Space.binary(70), runs=2, budget=20, config=SMALL, engine="cuda",
-        vectorized="torch",
+        patchy, space=ao.Space.binary(2 if INTERPRETED else 70), runs=2, budget=20, config=SMALL,
+        engine="cuda", vectorized="torch",
     )  # fmt: skip
     assert runs.stop_reasons == ("budget", "failed")
     assert runs.evaluations.tolist() == [20, place]
