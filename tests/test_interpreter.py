@@ -18,10 +18,12 @@ STEPS = (
     *FEW, "(d,p)", "dropout, -1", "univariate", "frozen output", "Bernoulli KL",
     "constants at the ends",
 )  # fmt: skip
-# of `test_cuda.py`: a run of the device's driver takes the interpreter 10 to 30 seconds, a tiling 5
+# of `test_cuda.py`: a run of the device's driver takes the interpreter 2 to 30 seconds, a tiling 5;
+# neither races nor float32 arguments are seen there
 CHOSEN = (
-    "not (is_maximize or twice or host or chunks or one_failure or a_torch_function or tiling) "
-    "or nkd and restarts or tiling and (180 or 60)"
+    "not (is_maximize or twice or host or chunks or one_failure or a_torch_function or tiling "
+    "or best_points or full_precision or does_not_count) "
+    "or nkd and restarts or tiling and (180 or 60) or does_not_count and 0"
 )
 
 
