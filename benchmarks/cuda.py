@@ -261,6 +261,7 @@ def profiled(details: str, source: str) -> dict[str, float]:
     def total(column: str) -> int:
         return sum(int(line[column]) for line in table if (line[column] or "").isdigit())
 
+    found["instructions_of_warps"] = total("Instructions Executed")
     ideal, actual = (total(f"L1 Wavefronts Shared{end}") for end in (" Ideal", ""))
     found["shared_memory_conflicts_percent"] = round(100 * (actual - ideal) / actual, 1)
     waits = {name: total(name) for name in table[0] if name and re.fullmatch(r"stall_\w+", name)}

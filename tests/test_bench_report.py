@@ -20,7 +20,7 @@ from click.testing import CliRunner
 from conftest import refused
 from test_bench_stats import cell, results
 
-from anyorder.bench import report, stats, tables
+from anyorder.bench import report, stats, tables, typeset
 from anyorder.bench.cli import bench
 from anyorder.bench.results import Results
 from anyorder.bench.store import Finished, Spec, Store
@@ -120,7 +120,7 @@ def test_table_without_javascript(tmp_path):
     wanted = tables.table(SOME, spread="interval")
     for row, label, entries in zip(rows[1:], wanted.rows, wanted.entries, strict=False):
         assert html.unescape(row[0]) == label
-        form = tables._form([e.summary.mean for e in entries if e])
+        form = typeset.form([e.summary.mean for e in entries if e])
         for text, entry in zip(row[1:], entries, strict=True):
             if entry is None:
                 assert text == "-"
@@ -398,7 +398,7 @@ def test_page_shows_the_table_at_any_evaluations(page):
         bold = iter(page("return [...document.querySelectorAll('#scores tbody td')]"
                          ".map((e) => !!e.querySelector('b'))"))  # fmt: skip
         for entries in wanted.entries:
-            form = tables._form([e.summary.mean for e in entries if e])
+            form = typeset.form([e.summary.mean for e in entries if e])
             for entry in entries:
                 text, best = next(shown).split(), next(bold)
                 if entry is None:
@@ -434,10 +434,10 @@ def test_page_counts_as_stats_does(page):
         for spread in (0.5657, 31.0, 2e-7, 1e-13):
             texts = page("return arguments[0].map(formOf(arguments[0], arguments[1]))",
                          means, spread)  # fmt: skip
-            assert texts == [tables._form(means, spread)(x) for x in means]
+            assert texts == [typeset.form(means, spread)(x) for x in means]
     for means in ([1227.2, 1100], [0.7603, 0.1], [12, 63], [1.5e10], [2e-7, 1e-8], [-3.25, 2], [0]):
         texts = page("return arguments[0].map(formOf(arguments[0]))", means)
-        assert texts == [tables._form(means)(x) for x in means]
+        assert texts == [typeset.form(means)(x) for x in means]
     wanted = stats.critical(SOME.only(distributions=["NK 64", "QUBO"]))
     page.write("#pick-distributions input[type=search]", "nk 64, qubo")
     texts = page.texts("#critical text")
@@ -517,7 +517,7 @@ def test_page_tells_the_values_at_the_pointer(page):
     page("const e = document.getElementById('distribution'); e.value = 2;"
          "e.dispatchEvent(new Event('change'))")  # fmt: skip
     row = SOME.row("QUBO")
-    form = tables._form([c.curves[:, -1].mean() for c in row.values()])
+    form = typeset.form([c.curves[:, -1].mean() for c in row.values()])
 
     def agrees() -> int:
         at = int(page.texts("#convergence-legend caption")[0].split()[1].replace(",", ""))

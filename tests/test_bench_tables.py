@@ -15,7 +15,8 @@ from test_bench_stats import cell, ends, results
 
 from anyorder.bench import stats
 from anyorder.bench.results import Results
-from anyorder.bench.tables import Table, _form, measures, table
+from anyorder.bench.tables import Table, measures, table
+from anyorder.bench.typeset import form
 
 RNG = np.random.default_rng(3)
 SOME = ends(
@@ -151,7 +152,7 @@ def test_csv_has_every_number():
     ],
 )
 def test_numbers(row, expected):
-    assert list(map(_form(row), row)) == expected
+    assert list(map(form(row), row)) == expected
 
 
 def test_single_runs_and_failures():
@@ -179,7 +180,7 @@ def test_spread_is_shown():
     assert "10 ± 0.57 1/2" in " ".join(table(odd, spread="sd").to_text().split())
     assert "5 ± 0 2/2" in " ".join(table(odd, spread="sd").to_text().split())
     assert "[9.60, 10.40]" in table(odd, spread="interval").to_text()
-    assert _form([1.5], 1e-13)(1.5) == "1.5000"  # rounding is no spread
+    assert form([1.5], 1e-13)(1.5) == "1.5000"  # rounding is no spread
 
 
 def test_labels_of_any_kind():

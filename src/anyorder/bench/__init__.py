@@ -6,7 +6,8 @@
     runner.py       does what is missing
     results.py      what was measured, as arrays
     stats.py        means, intervals, ranks, tests, running times; special.py: its functions
-    tables.py       as Markdown, CSV, LaTeX
+    curves.py       the same as one small file
+    tables.py       what stands in a table; typeset.py: as text, Markdown, LaTeX
     figures.py      convergence, ranks, ECDF, critical differences
     report.py       one page that shows it all
     ioh_export.py   the folders that IOHanalyzer reads

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from . import figures, special, stats, tables
+from . import figures, special, stats, tables, typeset
 from .results import Cell, Floats, Results
 
 LEVEL, ALPHA = 0.001, 0.05  # of the stars, and of the critical difference
@@ -261,7 +261,7 @@ def _table(results: Results, found: dict[str, Any]) -> str:
         stars = tables._stars(values, None, LEVEL)
         ranks[d, list(cells)] = [cell["rank"][-1] / 2 for cell in cells.values()]
         means = {a: stats.mean(values[labels[a]]) for a in cells}
-        form, unit = tables._form([*means.values()]), 10.0 ** (2 - row["decimals"])
+        form, unit = typeset.form([*means.values()]), 10.0 ** (2 - row["decimals"])
         texts = ["<td>-</td>"] * len(labels)
         for a, cell in cells.items():
             text = form(means[a])
@@ -270,7 +270,7 @@ def _table(results: Results, found: dict[str, Any]) -> str:
             spread = ""
             if cell["below"][-1] is not None:
                 below, above = unit * cell["below"][-1], unit * cell["above"][-1]
-                ends = tables._form([*means.values()], (below + above) / 2)
+                ends = typeset.form([*means.values()], (below + above) / 2)
                 low, high = ends(means[a] - below), ends(means[a] + above)
                 spread = f"<small>[{low}, {high}]</small>"
             rank = f"<small>{ranks[d, a]:g}/{len(cells)}</small>"

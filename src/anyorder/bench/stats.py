@@ -377,8 +377,9 @@ def areas(results: Results) -> Floats:
     table = np.full((len(results.distributions), len(results.algorithms)), np.nan)
     for d, distribution in enumerate(results.distributions):
         final(results, distribution)  # areas up to different budgets do not compare
+        box = span(results, distribution)
         for a, label in enumerate(results.algorithms):
             cell = results.cells.get((distribution, label))
-            if cell is not None and not np.isnan(box := span(results, distribution)).any():
+            if cell is not None and not np.isnan(box).any():
                 table[d, a] = mean(area_over_curve(cell, *box))
     return table

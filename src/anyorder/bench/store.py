@@ -390,7 +390,7 @@ class Store:
         with self._clear():
             return self._database.execute(
                 "SELECT algorithm, distribution, reason, count(*) FROM runs "
-                "WHERE status='failed' AND asked GROUP BY 1, 2, 3 ORDER BY 4 DESC LIMIT ?",
+                "WHERE status='failed' AND asked GROUP BY 1, 2, 3 ORDER BY 4 DESC, 3 LIMIT ?",
                 (-1 if limit is None else limit,),
             ).fetchall()  # fmt: skip
 
@@ -425,10 +425,6 @@ class Store:
                 "SELECT distribution, algorithm, instance, seed, grid, seconds, curve FROM runs "
                 "WHERE status='done' AND asked ORDER BY instance, seed"
             ).fetchall()
-            failures = self._database.execute(
-                "SELECT distribution, algorithm, reason, count(*) FROM runs "
-                "WHERE status='failed' AND asked GROUP BY 1, 2, 3 ORDER BY 4 DESC, 3"
-            ).fetchall()
             ours = self._database.execute(
                 "SELECT DISTINCT algorithm FROM runs WHERE asked AND method GLOB 'anyorder*'"
             ).fetchall()
@@ -436,7 +432,7 @@ class Store:
         for distribution, algorithm, *rest in rows:
             grouped.setdefault((distribution, algorithm), []).append(rest)
         failed: dict[tuple[str, str], dict[str, int]] = {}
-        for distribution, algorithm, reason, count in failures:
+        for algorithm, distribution, reason, count in self.failures():
             failed.setdefault((distribution, algorithm), {})[reason] = count
         cells = {}
         for key, runs in grouped.items():

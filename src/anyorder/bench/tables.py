@@ -1,8 +1,8 @@
 """Tables of results: a row for each distribution, a column for each algorithm.
 
 `table` makes the one of means, `measures` one of running times, areas over the curve or tests. What
-they return renders itself: `to_text` for a terminal, `to_markdown`, `to_latex`, and `to_csv` with
-every number at full precision.
+they return renders itself (`typeset.py`): `to_text` for a terminal, `to_markdown`, `to_latex`, and
+`to_csv` with every number at full precision.
 """
 
 from __future__ import annotations
@@ -10,8 +10,6 @@ from __future__ import annotations
 import csv
 import io
 import math
-import textwrap
-import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
@@ -20,6 +18,7 @@ import numpy as np
 
 from . import stats
 from .results import Floats, Results
+from .typeset import Printed, Text, form
 
 SPREADS = ("none", "sd", "error", "interval")
 MEASURES = ("running-time", "area", "mann-whitney")
@@ -37,73 +36,8 @@ class Entry:
     star: bool
 
 
-class _Printed:
-    """What a table of means and one of measures have in common."""
-
-    title: str
-    columns: tuple[str, ...]
-    notes: tuple[str, ...]
-    _feet: ClassVar[int] = 0  # rows of summary
-
-    def to_text(self, width: int | None = 100) -> str:
-        """Aligned columns for a terminal; those beyond `width` continue below. Best: >."""
-        body = self._body(_Text(), _plain, aligned=True)
-        widths = [max(map(len, column)) for column in zip(*body, strict=True)]
-        lines = [_plain(self.title), ""]
-        marked = any(">" in cell for row in body[1:] for cell in row[1:])
-        start = 1
-        while start < len(widths) or start == 1:
-            stop, room = start, (width or sum(widths) * 3) - widths[0]
-            while stop < len(widths) and (stop == start or room >= widths[stop] + 2):
-                room -= widths[stop] + 2
-                stop += 1
-            for k, row in enumerate(body):
-                cells = [row[0].ljust(widths[0])]
-                cells += [row[c].rjust(widths[c]) for c in range(start, stop)]
-                line = "  ".join(cells)
-                rule = ["-" * len(line)] if k in (1, len(body) - self._feet) else []
-                lines += [*rule, line.rstrip()]
-            lines.append("")
-            start = max(stop, start + 1)
-        key = ["> is the best of its row."] if marked else []
-        notes = [line for note in self.notes for line in textwrap.wrap(_plain(note), 100)]
-        return "\n".join([*lines, *key, *notes]) + "\n"
-
-    def to_markdown(self) -> str:
-        """A table as GitHub renders it, aligned in its source as well; the best is bold."""
-        body = self._body(_Markdown(), _markdown)
-        widths = [max(3, *map(len, column)) for column in zip(*body, strict=True)]
-        rule = ["-" * widths[0], *("-" * (w - 1) + ":" for w in widths[1:])]
-        lines = [f"**{_markdown(self.title)}**", ""]
-        for k, row in enumerate(body):
-            cells = [row[0].ljust(widths[0])]
-            cells += [text.rjust(w) for text, w in zip(row[1:], widths[1:], strict=True)]
-            lines += ["| " + " | ".join(cells) + " |"]
-            lines += ["| " + " | ".join(rule) + " |"] if k == 0 else []
-        return "\n".join([*lines, "", *map(_markdown, self.notes)]) + "\n"
-
-    def to_latex(self) -> str:
-        r"""A `table` with a caption; it needs \usepackage{booktabs}. The best is bold."""
-        body = self._body(_Latex(), _latex)
-        lines = [" & ".join(row) + r" \\" for row in body]
-        caption = " ".join(_latex(text) for text in (f"{self.title}.", *self.notes))
-        head = [r"\begin{table}", r"\centering", rf"\caption{{{caption}}}"]
-        head += [rf"\begin{{tabular}}{{l{'r' * len(self.columns)}}}", r"\toprule", lines[0]]
-        last = len(lines) - self._feet
-        feet = [r"\midrule", *lines[last:]] if self._feet else []
-        middle = [r"\midrule", *lines[1:last], *feet]
-        ends = [r"\bottomrule", r"\end{tabular}", r"\end{table}"]
-        return "\n".join([*head, *middle, *ends]) + "\n"
-
-    def _body(
-        self, marks: _Text, plain: Callable[[str], str], aligned: bool = False
-    ) -> list[list[str]]:
-        """All cells as text: the head, the rows, those of summary."""
-        raise NotImplementedError
-
-
 @dataclass(frozen=True)
-class Table(_Printed):
+class Table(Printed):
     """What `table` found, before it is set in type.
 
     Attributes
@@ -155,7 +89,7 @@ class Table(_Printed):
         return out.getvalue()
 
     def _body(
-        self, marks: _Text, plain: Callable[[str], str], aligned: bool = False
+        self, marks: Text, plain: Callable[[str], str], aligned: bool = False
     ) -> list[list[str]]:
         """All cells as text: the head, the rows, two rows of summary."""
         body = [["distribution", *map(plain, self.columns)]]
@@ -230,7 +164,7 @@ def table(
 
 
 @dataclass(frozen=True)
-class Measures(_Printed):
+class Measures(Printed):
     """A number for each algorithm on each distribution; see `measures`.
 
     Attributes
@@ -274,7 +208,7 @@ class Measures(_Printed):
         """Of a row: its distribution, with the target where there is one."""
         if not self.targets or math.isnan(self.targets[row]):
             return self.rows[row]
-        return f"{self.rows[row]} ≥ {_form(self.targets[row : row + 1])(self.targets[row])}"
+        return f"{self.rows[row]} ≥ {form(self.targets[row : row + 1])(self.targets[row])}"
 
     def text(self, value: float) -> str:
         """A number as it is printed."""
@@ -289,7 +223,7 @@ class Measures(_Printed):
         return not self.signs and value == min(finite, default=None)
 
     def _body(
-        self, marks: _Text, plain: Callable[[str], str], aligned: bool = False
+        self, marks: Text, plain: Callable[[str], str], aligned: bool = False
     ) -> list[list[str]]:
         body = [["distribution", *map(plain, self.columns)]]
         for d, values in enumerate(self.values):
@@ -428,7 +362,7 @@ def _missing(results: Results, more: str = "") -> list[str]:
 
 
 def _pieces(
-    row: Sequence[Entry | None], spread: str, entry: Entry | None, marks: _Text
+    row: Sequence[Entry | None], spread: str, entry: Entry | None, marks: Text
 ) -> list[str]:
     """Mean, spread, rank; nothing where there are no runs."""
     if entry is None:
@@ -437,7 +371,7 @@ def _pieces(
     spreads = {"sd": s.sd, "error": s.error, "interval": (s.high - s.low) / 2}
 
     def number(x: float, beside: float = 0.0) -> str:
-        return marks.number(_form(means, beside)(x))
+        return marks.number(form(means, beside)(x))
 
     text = marks.best(number(s.mean), entry.best) + marks.star(entry.star)
     rank = f"{entry.rank:g}/{entry.of}"
@@ -449,90 +383,3 @@ def _pieces(
     if spread == "interval":
         return [text, f"[{number(s.low, size)}, {number(s.high, size)}]", rank]
     return [text, f"{marks.plus_minus} {number(size, size)}", rank]
-
-
-def _form(means: Sequence[float], spread: float = 0.0) -> Callable[[float], str]:
-    """How to write the numbers of a row: 5 digits of the largest, 4 if it is less than 1.
-
-    1227.2, 63.980, .7603; whole numbers where all means are whole. With a spread, as many as show
-    two digits of it, unless it is but rounding.
-    """
-    finite = [abs(m) for m in means if math.isfinite(m)]
-    size = max(finite, default=0.0)
-    if all(m == round(m) for m in finite) and size < 1e9:
-        decimals = 0
-    elif size >= 1e9 or 0 < size < 1e-6:
-        return lambda x: f"{x:.4e}"
-    else:
-        decimals = max(0, (4 if size >= 1 else 3) - math.floor(math.log10(size)))
-    if spread > 1e-9 * size:
-        decimals = max(decimals, 1 - math.floor(math.log10(spread)))
-
-    def form(x: float) -> str:
-        text = f"{x:.{decimals}f}"
-        return text.replace("0.", ".", 1) if size < 1 and abs(x) < 1 and decimals else text
-
-    return form
-
-
-class _Text:
-    plus_minus = "±"
-
-    def number(self, text: str) -> str:
-        return text
-
-    def best(self, text: str, best: bool) -> str:
-        return f">{text}" if best else text
-
-    def star(self, star: bool) -> str:
-        return "*" if star else " "
-
-
-class _Markdown(_Text):
-    def best(self, text: str, best: bool) -> str:
-        return f"**{text}**" if best else text
-
-    def star(self, star: bool) -> str:
-        return r"\*" if star else ""
-
-
-class _Latex(_Text):
-    plus_minus = r"$\pm$"
-
-    def number(self, text: str) -> str:
-        return "$-$" + text[1:] if text.startswith("-") else text
-
-    def best(self, text: str, best: bool) -> str:
-        return rf"\textbf{{{text}}}" if best else text
-
-    def star(self, star: bool) -> str:
-        return r"$^{*}$" if star else ""
-
-
-def _plain(text: str) -> str:
-    """In one line, whatever a label has in it."""
-    return " ".join(text.split())
-
-
-def _markdown(text: str) -> str:
-    return "".join("\\" + c if c in r"\`*_|<[]" else c for c in _plain(text))
-
-
-_LATEX = {
-    "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
-    "<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}", "±": r"$\pm$", "≥": r"$\geq$",
-    **{c: "\\" + c for c in "&%$#_{}"},
-    "[": "{[}", "*": "{*}",  # at the start of a row they would belong to the \\ before
-}  # fmt: skip
-
-
-def _latex(text: str) -> str:
-    """The text as LaTeX; Greek letters, which names of algorithms have, by their names."""
-    written = []
-    for c in _plain(text):
-        words = unicodedata.name(c, "").split()
-        if words[:3] == ["GREEK", "SMALL", "LETTER"] and len(words) == 4:
-            written.append(f"$\\{words[3].replace('LAMDA', 'LAMBDA').lower()}$")
-        else:
-            written.append(_LATEX.get(c, c))
-    return "".join(written)

@@ -1,0 +1,169 @@
+"""How tables are set in type: for a terminal, Markdown and LaTeX; and how their numbers are.
+
+`tables.py` has what stands in them.
+"""
+
+from __future__ import annotations
+
+import math
+import textwrap
+import unicodedata
+from collections.abc import Callable, Sequence
+from typing import ClassVar
+
+
+class Printed:
+    """What a table of means and one of measures have in common."""
+
+    title: str
+    columns: tuple[str, ...]
+    notes: tuple[str, ...]
+    _feet: ClassVar[int] = 0  # rows of summary
+
+    def to_text(self, width: int | None = 100) -> str:
+        """Aligned columns for a terminal; those beyond `width` continue below. Best: >."""
+        body = self._body(Text(), plain, aligned=True)
+        widths = [max(map(len, column)) for column in zip(*body, strict=True)]
+        lines = [plain(self.title), ""]
+        marked = any(">" in cell for row in body[1:] for cell in row[1:])
+        start = 1
+        while start < len(widths) or start == 1:
+            stop, room = start, (width or sum(widths) * 3) - widths[0]
+            while stop < len(widths) and (stop == start or room >= widths[stop] + 2):
+                room -= widths[stop] + 2
+                stop += 1
+            for k, row in enumerate(body):
+                cells = [row[0].ljust(widths[0])]
+                cells += [row[c].rjust(widths[c]) for c in range(start, stop)]
+                line = "  ".join(cells)
+                rule = ["-" * len(line)] if k in (1, len(body) - self._feet) else []
+                lines += [*rule, line.rstrip()]
+            lines.append("")
+            start = max(stop, start + 1)
+        key = ["> is the best of its row."] if marked else []
+        notes = [line for note in self.notes for line in textwrap.wrap(plain(note), 100)]
+        return "\n".join([*lines, *key, *notes]) + "\n"
+
+    def to_markdown(self) -> str:
+        """A table as GitHub renders it, aligned in its source as well; the best is bold."""
+        body = self._body(_Markdown(), _markdown)
+        widths = [max(3, *map(len, column)) for column in zip(*body, strict=True)]
+        rule = ["-" * widths[0], *("-" * (w - 1) + ":" for w in widths[1:])]
+        lines = [f"**{_markdown(self.title)}**", ""]
+        for k, row in enumerate(body):
+            cells = [row[0].ljust(widths[0])]
+            cells += [text.rjust(w) for text, w in zip(row[1:], widths[1:], strict=True)]
+            lines += ["| " + " | ".join(cells) + " |"]
+            lines += ["| " + " | ".join(rule) + " |"] if k == 0 else []
+        return "\n".join([*lines, "", *map(_markdown, self.notes)]) + "\n"
+
+    def to_latex(self) -> str:
+        r"""A `table` with a caption; it needs \usepackage{booktabs}. The best is bold."""
+        body = self._body(_Latex(), _latex)
+        lines = [" & ".join(row) + r" \\" for row in body]
+        caption = " ".join(_latex(text) for text in (f"{self.title}.", *self.notes))
+        head = [r"\begin{table}", r"\centering", rf"\caption{{{caption}}}"]
+        head += [rf"\begin{{tabular}}{{l{'r' * len(self.columns)}}}", r"\toprule", lines[0]]
+        last = len(lines) - self._feet
+        feet = [r"\midrule", *lines[last:]] if self._feet else []
+        middle = [r"\midrule", *lines[1:last], *feet]
+        ends = [r"\bottomrule", r"\end{tabular}", r"\end{table}"]
+        return "\n".join([*head, *middle, *ends]) + "\n"
+
+    def _body(
+        self, marks: Text, plain: Callable[[str], str], aligned: bool = False
+    ) -> list[list[str]]:
+        """All cells as text: the head, the rows, those of summary."""
+        raise NotImplementedError
+
+
+def form(means: Sequence[float], spread: float = 0.0) -> Callable[[float], str]:
+    """How to write the numbers of a row: 5 digits of the largest, 4 if it is less than 1.
+
+    1227.2, 63.980, .7603; whole numbers where all means are whole. With a spread, as many as show
+    two digits of it, unless it is but rounding.
+    """
+    finite = [abs(m) for m in means if math.isfinite(m)]
+    size = max(finite, default=0.0)
+    if all(m == round(m) for m in finite) and size < 1e9:
+        decimals = 0
+    elif size >= 1e9 or 0 < size < 1e-6:
+        return lambda x: f"{x:.4e}"
+    else:
+        decimals = max(0, (4 if size >= 1 else 3) - math.floor(math.log10(size)))
+    if spread > 1e-9 * size:
+        decimals = max(decimals, 1 - math.floor(math.log10(spread)))
+
+    def written(x: float) -> str:
+        text = f"{x:.{decimals}f}"
+        return text.replace("0.", ".", 1) if size < 1 and abs(x) < 1 and decimals else text
+
+    return written
+
+
+class Text:
+    """What marks the best and the significant."""
+
+    plus_minus = "±"
+
+    def number(self, text: str) -> str:
+        """A number."""
+        return text
+
+    def best(self, text: str, best: bool) -> str:
+        """A number that may be the best of its row."""
+        return f">{text}" if best else text
+
+    def star(self, star: bool) -> str:
+        """What stands after a significant one, or in its place."""
+        return "*" if star else " "
+
+
+class _Markdown(Text):
+    def best(self, text: str, best: bool) -> str:
+        return f"**{text}**" if best else text
+
+    def star(self, star: bool) -> str:
+        return r"\*" if star else ""
+
+
+class _Latex(Text):
+    plus_minus = r"$\pm$"
+
+    def number(self, text: str) -> str:
+        return "$-$" + text[1:] if text.startswith("-") else text
+
+    def best(self, text: str, best: bool) -> str:
+        return rf"\textbf{{{text}}}" if best else text
+
+    def star(self, star: bool) -> str:
+        return r"$^{*}$" if star else ""
+
+
+def plain(text: str) -> str:
+    """In one line, whatever a label has in it."""
+    return " ".join(text.split())
+
+
+def _markdown(text: str) -> str:
+    return "".join("\\" + c if c in r"\`*_|<[]" else c for c in plain(text))
+
+
+_LATEX = {
+    "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
+    "<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}", "±": r"$\pm$", "≥": r"$\geq$",
+    **{c: "\\" + c for c in "&%$#_{}"},
+    "[": "{[}", "*": "{*}",  # at the start of a row they would belong to the \\ before
+}  # fmt: skip
+
+
+def _latex(text: str) -> str:
+    """The text as LaTeX; Greek letters, which names of algorithms have, by their names."""
+    written = []
+    for c in plain(text):
+        words = unicodedata.name(c, "").split()
+        if words[:3] == ["GREEK", "SMALL", "LETTER"] and len(words) == 4:
+            written.append(f"$\\{words[3].replace('LAMDA', 'LAMBDA').lower()}$")
+        else:
+            written.append(_LATEX.get(c, c))
+    return "".join(written)
