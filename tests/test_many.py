@@ -185,13 +185,14 @@ def test_as_many_runs_at_once_as_the_memory_holds(
     for fit in (1, 2, 4, 9):
         rows = int(layout.widths[1:].sum() + layout.outputs.max())
         shared = 12 * rows * max(layout.features, rows)
-        memory = (shared + 8 * layout.parameters * (fit + 0.5)) / 0.9
-        monkeypatch.setattr("anyorder.policy.memory_here", lambda memory=memory: memory)
+        size = {"cpu": 4, "reference": 8}[engine]
+        memory = (shared + size * layout.parameters * (fit + 0.5)) / 0.9
+        monkeypatch.setattr("anyorder.policy.memory.memory_here", lambda memory=memory: memory)
         sizes.clear()
         for run, other in zip(many(NK, **options), whole, strict=True):
             assert_same_run(run, other)
         assert sizes == {1: [1] * 5, 2: [2, 2, 1], 4: [4, 1], 9: [5]}[fit]
-    monkeypatch.setattr("anyorder.policy.memory_here", lambda: 100.0)
+    monkeypatch.setattr("anyorder.policy.memory.memory_here", lambda: 100.0)
     with refused(MemoryError, "parameters", "this machine has 0.0"):
         many(NK, **options)
 

@@ -24,7 +24,8 @@ from .._checks import graph as checked_graph
 from .._checks import integer, number
 from ..config import Config, resolve
 from ..loop import _bar
-from ..policy import Engine, create, host_runs, make_layout, memory_here
+from ..policy import Engine, create, make_layout
+from ..policy.memory import memory_here
 from ..problems import Problem
 from ..result import Runs
 from ..space import Space
@@ -149,12 +150,10 @@ def solve_many(
 def _run(engine: Engine, objective: Objective, task: Task, bar: Any) -> Log:
     """All runs, as many at a time as the memory holds, the GPU's or the machine's."""
     driver, total = run_host, len(task.seeds)
-    if engine.name != "cuda":
-        size = host_runs(engine.layout, total)
-    else:  # only then is PyTorch there for certain
+    size = engine.runs_that_fit(total, task.budget)
+    if engine.name == "cuda":  # only then is PyTorch there for certain
         from .device import run_device, runs_here
 
-        size = engine.runs_that_fit(total, task.budget)  # type: ignore[attr-defined]
         if runs_here(engine, objective):
             driver = run_device
     logs: list[Log] = []

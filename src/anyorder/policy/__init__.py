@@ -5,6 +5,7 @@
     orders.py     who sees whom
     advantage.py  from values to advantages
     base.py       what an engine is: `fresh`, `sample`, `conditionals`, `train`
+    memory.py     how many runs the machine's memory holds
     reference.py  engine "reference": NumPy, meant to be read
     cpu.py        engine "cpu": threads over kernels.py, compiled by Numba
     cuda/         engine "cuda": Triton kernels
@@ -18,7 +19,6 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import logging
-import math
 import os
 import re
 import sys
@@ -29,7 +29,7 @@ from .base import Batch, Draw, Engine, Policy
 from .layout import Layout, make_layout
 
 __all__ = ["ENGINES", "Batch", "Draw", "Engine", "Layout", "Policy", "choose", "create",
-           "host_runs", "make_layout", "memory_here", "why_not"]  # fmt: skip
+           "make_layout", "why_not"]  # fmt: skip
 
 ENGINES = {
     "cuda": "Triton kernels on an NVIDIA GPU, many runs at once",
@@ -85,18 +85,18 @@ def create(name: str, layout: Layout, runs: int = 1) -> Engine:
     if name == "cuda":
         from .cuda import CudaEngine
 
-        engine = CudaEngine(layout)
-        engine.runs_that_fit(1, 0)  # or say how much memory it would take
-        return engine
-    host_runs(layout)  # or say how much memory it would take
-    if name == "reference":
+        engine: Engine = CudaEngine(layout)
+    elif name == "reference":
         from .reference import ReferenceEngine
 
-        return ReferenceEngine(layout)
-    from .cpu import CpuEngine
+        engine = ReferenceEngine(layout)
+    else:
+        from .cpu import CpuEngine
 
-    _say_when_compiling()
-    return CpuEngine(layout)
+        _say_when_compiling()
+        engine = CpuEngine(layout)
+    engine.runs_that_fit(1, 0)  # or say how much memory it would take
+    return engine
 
 
 def _may_have_a_gpu() -> bool:
@@ -137,35 +137,6 @@ def _why_no_cuda() -> str | None:
             f"{capability[1]}, expected {_CAPABILITY[0]}.{_CAPABILITY[1]} or later"
         )
     return None
-
-
-def memory_here() -> float:
-    """Bytes of the machine's memory; infinitely many if it does not tell."""
-    try:
-        return float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
-    except (AttributeError, ValueError, OSError):
-        return math.inf
-
-
-def host_runs(layout: Layout, runs: int = 1) -> int:
-    """How many of so many runs the machine's memory holds together; MemoryError if not even one."""
-    copies = 3 if layout.config.adam == "kept" else 1
-    each = 8 * layout.parameters * copies  # of the engine `reference`; `cpu` takes half
-    # one thread's rows of weights and moments are padded to the longest
-    rows = int(layout.widths[1:].sum() + layout.outputs.max())
-    shared = 12 * rows * max(layout.features, rows)
-    have = memory_here()
-    need = each / 2 + shared
-    if need > 0.9 * have:
-        raise MemoryError(
-            f"{layout.n} variables with {layout.features} inputs and hidden layers "
-            f"{layout.config.hidden} make {layout.parameters:,} parameters; with what training "
-            f"them takes that is {need / 2**30:.1f} GiB, and this machine has "
-            f"{have / 2**30:.1f}. Smaller hidden layers and fewer values need less."
-        )
-    if have == math.inf or not each:
-        return runs
-    return max(1, min(runs, int((0.9 * have - shared) / each)))
 
 
 def _say_when_compiling() -> None:

@@ -133,6 +133,9 @@ class Engine(Protocol):
     layout: Layout
     dtype: np.dtype[Any]
 
+    def runs_that_fit(self, runs: int, budget: int) -> int:
+        """How many of so many runs its memory holds together; MemoryError if not even one."""
+
     def fresh(self, seeds: Sequence[int], restarts: Sequence[int]) -> Policy:
         """A policy with initial parameters for each run."""
 

@@ -15,6 +15,7 @@ from .._checks import cores
 from . import kernels
 from .base import Batch, Codes, Draw, Floats, Policy
 from .layout import IntArray, Layout
+from .memory import runs_in_memory
 from .rng import ORDER_G, ORDER_T, UIntArray, drop_threshold, split_seed
 
 # Under this much work (multiply-adds) a second thread costs more than it saves.
@@ -78,6 +79,10 @@ class CpuEngine:
         # logits and their slopes want a place for each value of a variable, in whole fives
         self._units = int(_whole(kernels.LANES, _whole(5, rows.max())))
         self._local = threading.local()
+
+    def runs_that_fit(self, runs: int, budget: int) -> int:
+        """How many of so many runs the machine's memory holds; MemoryError if not even one."""
+        return runs_in_memory(self.layout, self.dtype.itemsize, runs)
 
     def fresh(self, seeds: Sequence[int], restarts: Sequence[int]) -> Policy:
         """A policy with initial parameters for each run."""

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from .base import Batch, Codes, Draw, Floats, Policy
 from .layout import Layout
+from .memory import runs_in_memory
 from .orders import Bools, before, dropped, order_keys
 from .rng import DROP_G, DROP_T, ORDER_G, ORDER_T, VALUE, uniform, words
 
@@ -152,6 +153,10 @@ class ReferenceEngine:
     def __init__(self, layout: Layout, dtype: npt.DTypeLike = np.float64) -> None:
         self.layout = layout
         self.dtype: np.dtype[Any] = np.dtype(dtype)
+
+    def runs_that_fit(self, runs: int, budget: int) -> int:
+        """How many of so many runs the machine's memory holds; MemoryError if not even one."""
+        return runs_in_memory(self.layout, self.dtype.itemsize, runs)
 
     def fresh(self, seeds: Sequence[int], restarts: Sequence[int]) -> Policy:
         """A policy with initial parameters for each run."""
