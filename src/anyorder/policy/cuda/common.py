@@ -94,6 +94,14 @@ def sigmoid(x):
 
 
 @triton.jit
+def product(a, b):
+    """a b, for sums over threads. The compiler would fuse a product with the first addition, and
+    each of two threads that add theirs would have a sum of its own, in the last bit.
+    """
+    return tl.fma(a, b, 0.0)
+
+
+@triton.jit
 def adam(w, m, v, g, beta1, beta2, rate, eps):
     """One step of ascent. The moments are kept as m / (1 - beta1) and v / (1 - beta2), which
     saves two operations; `rate` and `eps` (`CudaEngine._coefficients`) make up for it.
@@ -196,9 +204,9 @@ def categorical_slope(
     else:
         slope = beta * old / safe
     slope = tl.where(valid, slope + tl.where(chosen, advantage, 0.0), 0.0) * weight
-    slope = (slope - tl.sum(slope * new, 1)[:, None]) / total
+    slope = (slope - tl.sum(product(slope, new), 1)[:, None]) / total
     slope = tl.where((raw > floor) & (raw < 1.0 - floor), slope, 0.0)
-    return raw * (slope - tl.sum(slope * raw, 1)[:, None])
+    return raw * (slope - tl.sum(product(slope, raw), 1)[:, None])
 
 
 @triton.jit

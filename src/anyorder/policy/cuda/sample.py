@@ -20,6 +20,7 @@ from .common import (
     below,
     clipped_probabilities,
     field,
+    product,
     raw_probabilities,
     sigmoid,
     tanh,
@@ -52,7 +53,7 @@ def _layer(at, x, inputs, outputs, u, FP: tl.constexpr):
     inside = there[:, None] & (f < inputs)[None, :]
     weights = tl.load(at + u[:, None] * inputs + f[None, :], mask=inside, other=0.0)
     biases = tl.load(at + outputs * inputs + u, mask=there, other=0.0)
-    return tl.sum(weights * x[None, :], 1) + biases
+    return tl.sum(product(weights, x[None, :]), 1) + biases
 
 
 @triton.jit
@@ -165,8 +166,8 @@ def sample(points, probs, scratch, theta, copy, runs, begins, value_start, outpu
             valid = (out >= 0) & (out < count)
             logits = tl.zeros((OP,), tl.float32)
             if WHOLE:
-                a = tanh(tl.sum(w_1 * seen[:, None], 0) + b_1)
-                logits = tl.sum(w_2 * a[None, :], 1) + b_2
+                a = tanh(tl.sum(product(w_1, seen[:, None]), 0) + b_1)
+                logits = tl.sum(product(w_2, a[None, :]), 1) + b_2
             elif DEPTH == 0:
                 logits = tl.where(valid, _layer(at, seen, F, count, out, FP), 0.0)
             elif DEPTH == 1:
@@ -176,7 +177,7 @@ def sample(points, probs, scratch, theta, copy, runs, begins, value_start, outpu
                     a = tanh(_layer(at, seen, F, WIDTH, u, FP))
                     inside = valid[:, None] & (u < WIDTH)[None, :]
                     w = tl.load(last + out[:, None] * WIDTH + u[None, :], mask=inside, other=0.0)
-                    logits += tl.sum(w * a[None, :], 1)
+                    logits += tl.sum(product(w, a[None, :]), 1)
                 logits += tl.load(last + count * WIDTH + out, mask=valid, other=0.0)
             else:
                 inputs = F
