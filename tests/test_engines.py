@@ -60,6 +60,7 @@ VARIANTS: dict[str, Case] = {
     "beyond the clip, Bernoulli": case(sharp=4.0, clip=0.05, kl="bernoulli", runs=8),
     "beyond the clip, binary": case(sharp=4.0, clip=0.1, runs=8, cards=(2,)),
     "eps is felt": case(adam_eps=1e-4, loss_runs=100),
+    "eps is nothing": case(adam_eps=1e-30),
     "Adam's betas": case(adam_beta1=0.5, adam_beta2=0.9),
     "half the weights": case(weights=0.5),
     "half the weights, dropout": case(weights=0.5, drop_training=0.5),

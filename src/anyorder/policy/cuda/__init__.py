@@ -30,6 +30,8 @@ Tensor = Any
 
 _PARAMETERS_AT_ONCE = 1024  # of a program that draws fresh ones
 _KEYS_AT_ONCE = 32  # of a program that ranks them
+# Of Adam: `common.reciprocals` multiplies two, and smaller gradients have no square in float32.
+_LEAST_EPS = 1e-18
 # Weights that a sampling program reads at once. A whole network that is no larger is read before it
 # is needed, one up to the second number when it is: that leaves room for more programs.
 _SAMPLE_TILE, _WHOLE = 4096, 32768
@@ -262,6 +264,7 @@ class CudaEngine:
             PER_CANDIDATE=config.order_per == "candidate", GRAPH=layout.graph is not None,
             DROP=drop, DEPTH=self._depth, FP=self._inputs, HP=wide, NP=padded, OP=places,
             UNITS=units, WHOLE=whole, AHEAD=whole and size_1 <= _SAMPLE_TILE,
+            ZERO=not layout.hidden_value.any(),
             BLOCK=max(4, min(_KEYS_AT_ONCE, 4096 // padded)),
             num_warps=4 * max(1, size_1 // (2 * _SAMPLE_TILE)) if whole else 4,
         )  # fmt: skip
@@ -429,7 +432,8 @@ class CudaEngine:
             t = np.arange(1, 2 * need if most_steps else need + 1, dtype=np.float64)
             k = np.sqrt(-np.expm1(t * np.log(beta2)) / (1 - beta2)) if beta2 else np.ones_like(t)
             scale = k * (1 - beta1) / (-np.expm1(t * np.log(beta1)) if beta1 else 1.0)
-            table = [scale * rate for rate in layout.rates.ravel()] + [k * layout.adam_eps]
+            eps = np.maximum(k * layout.adam_eps, _LEAST_EPS)
+            table = [*(scale * rate for rate in layout.rates.ravel()), eps]
             self._coefficient_table = self._put(np.stack(table, axis=1).astype(np.float32))
         return self._coefficient_table
 

@@ -71,6 +71,30 @@ def reciprocal(x):
 
 
 @triton.jit
+def reciprocals(x):
+    """1 / x, two at a time, from 1 / (x y). Every thread must have an even number of them, and
+    their products must be normal numbers.
+    """
+    if INTERPRETED:
+        return 1.0 / x
+    else:
+        return tl.inline_asm_elementwise(
+            """{
+            .reg .f32 r;
+            mul.ftz.f32 r, $2, $3;
+            rcp.approx.ftz.f32 r, r;
+            mul.ftz.f32 $0, r, $3;
+            mul.ftz.f32 $1, r, $2;
+            }""",
+            "=&f,=f,f,f",
+            [x],
+            dtype=tl.float32,
+            is_pure=True,
+            pack=2,
+        )
+
+
+@triton.jit
 def square_root(x):
     """The square root."""
     if INTERPRETED:
@@ -102,13 +126,15 @@ def product(a, b):
 
 
 @triton.jit
-def adam(w, m, v, g, beta1, beta2, rate, eps):
+def adam(w, m, v, g, beta1, beta2, rate, eps, PAIRS: tl.constexpr = False):
     """One step of ascent. The moments are kept as m / (1 - beta1) and v / (1 - beta2), which
     saves two operations; `rate` and `eps` (`CudaEngine._coefficients`) make up for it.
+    PAIRS: every thread has an even number of parameters.
     """
     m = beta1 * m + g
     v = beta2 * v + g * g
-    return w + rate * (m * reciprocal(square_root(v) + eps)), m, v
+    root = square_root(v) + eps
+    return w + rate * (m * (reciprocals(root) if PAIRS else reciprocal(root))), m, v
 
 
 # --- the random stream ----------------------------------------------------------------------------

@@ -57,9 +57,12 @@ def _layer(at, x, inputs, outputs, u, FP: tl.constexpr):
 
 
 @triton.jit
-def _fetch(order, k, parameters, copy, begins, outputs, F: tl.constexpr, WIDTH: tl.constexpr,
-           OP: tl.constexpr, HP: tl.constexpr, FP: tl.constexpr):  # fmt: skip
-    """The network of the k-th variable of the order: one hidden layer, in one piece."""
+def _fetch(order, k, read, parameters, copy, begins, outputs, F: tl.constexpr,
+           WIDTH: tl.constexpr, OP: tl.constexpr, HP: tl.constexpr, FP: tl.constexpr):  # fmt: skip
+    """The network of the k-th variable of the order: one hidden layer, in one piece.
+
+    Of the first layer, weights of the inputs where `read` is not 0.
+    """
     i = tl.load(order + k)
     count = tl.load(outputs + i)
     at = parameters + tl.load(begins + i)
@@ -68,7 +71,7 @@ def _fetch(order, k, parameters, copy, begins, outputs, F: tl.constexpr, WIDTH: 
     if OP > 1:
         out = o - (count == 1).to(tl.int32)
     # a constant's network is empty, and what lies there instead does no harm
-    inside = (f < F)[:, None] & (u < WIDTH)[None, :]
+    inside = (read[:, None] != 0) & (u < WIDTH)[None, :]
     at_1 = copy + i.to(tl.int64) * (F * WIDTH)
     w_1 = tl.load(at_1 + f[:, None] * WIDTH + u[None, :], mask=inside, other=0.0)
     b_1 = tl.load(at + WIDTH * F + u, mask=u < WIDTH, other=0.0)
@@ -87,7 +90,7 @@ def sample(points, probs, scratch, theta, copy, runs, begins, value_start, outpu
            PER_CANDIDATE: tl.constexpr, GRAPH: tl.constexpr,
            DROP: tl.constexpr, DEPTH: tl.constexpr, FP: tl.constexpr, HP: tl.constexpr,
            NP: tl.constexpr, OP: tl.constexpr, UNITS: tl.constexpr, WHOLE: tl.constexpr,
-           AHEAD: tl.constexpr, BLOCK: tl.constexpr):  # fmt: skip
+           AHEAD: tl.constexpr, ZERO: tl.constexpr, BLOCK: tl.constexpr):  # fmt: skip
     """Candidates of every run, and the distributions they were drawn from.
 
     `scratch`, 4-byte words, (candidates, 2 NP + 2 HP): the order, the uniform numbers, and the
@@ -95,6 +98,7 @@ def sample(points, probs, scratch, theta, copy, runs, begins, value_start, outpu
     WHOLE: there is one hidden layer, of WIDTH, its weights are in `copy` (`small.turned`), and it
     is read in one piece; AHEAD: before it is needed.
     ONE_EACH: input f is variable f's, -1 or +1.
+    ZERO: hidden inputs read 0, so that without AHEAD their weights, half of all, need not be read.
     """
     c, r = tl.program_id(0), tl.program_id(1)
     B = tl.num_programs(0)
@@ -135,20 +139,21 @@ def sample(points, probs, scratch, theta, copy, runs, begins, value_start, outpu
     first_layers = copy + r.to(tl.int64) * n * F * WIDTH
     if AHEAD:
         w_1, b_1, w_2, b_2 = _fetch(
-            order, 0, parameters, first_layers, begins, outputs, F, WIDTH, OP, HP, FP
+            order, 0, f < F, parameters, first_layers, begins, outputs, F, WIDTH, OP, HP, FP
         )
     for k in range(n):
         i = tl.load(order + k)
         count = tl.load(outputs + i)
         if AHEAD:
             w_n, c_n, v_n, d_n = _fetch(
-                order, tl.minimum(k + 1, n - 1), parameters, first_layers, begins, outputs, F,
-                WIDTH, OP, HP, FP,
+                order, tl.minimum(k + 1, n - 1), f < F, parameters, first_layers, begins, outputs,
+                F, WIDTH, OP, HP, FP,
             )  # fmt: skip
         elif WHOLE:
             w_1, b_1, w_2, b_2 = _fetch(
-                order, k, parameters, first_layers, begins, outputs, F, WIDTH, OP, HP, FP
-            )
+                order, k, x if ZERO else f < F, parameters, first_layers, begins, outputs, F,
+                WIDTH, OP, HP, FP,
+            )  # fmt: skip
         value = tl.zeros((), tl.int32)
         at_values = probs + candidate * V + tl.load(value_start + i)
         if count == 0:

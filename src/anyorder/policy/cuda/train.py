@@ -23,7 +23,8 @@ slopes once.
 Units 16 to 31 are the units of W_M, FOLD times over all along: their slopes are what W_M's rows
 need. Outputs are a tuple with a vector for each logit: as a third axis they would cost layout
 changes. The parameters after the first layer's weights are vectors, too, which every warp has; or
-columns of tiles, of which a thread has one place (`_rest_at`).
+columns of tiles, of which a thread has one place (`_rest_at`). Where place 31 of the units is no
+unit's, it reads 1 and has the outputs' biases: fewer sums over candidates.
 
 A second hidden layer that is never trained (the published code has one) goes between the first and
 the outputs, as a matrix in parts of 16 bits as well.
@@ -46,6 +47,7 @@ from .common import (
     binary_slope,
     binary_terms,
     field,
+    product,
     tanh,
     tuple_slopes,
     word_of,
@@ -124,6 +126,19 @@ def _two_parts(w):
 
 
 @triton.jit
+def _opaque(x):
+    """x; the compiler does not see where it comes from. (It finds a `join` there, and then lays out
+    factors of the next products for data of 8 bits, which the matrix units' loads are not for.)
+    """
+    if INTERPRETED:
+        return x
+    else:
+        return tl.inline_asm_elementwise(
+            "mov.b32 $0, $1;", "=f,f", [x], dtype=tl.float32, is_pure=False, pack=1
+        )
+
+
+@triton.jit
 def _top_bits(x):
     """The upper 16 bits, as a bfloat16, and what is left."""
     bits = x.to(tl.int32, bitcast=True)
@@ -185,27 +200,31 @@ def _sum_last(z, P: tl.constexpr, Q: tl.constexpr, N: tl.constexpr):
 
 @triton.jit
 def _rest_at(at_1, at_2, unit, last, HIDDEN: tl.constexpr, LAST: tl.constexpr, D: tl.constexpr,
-             Q: tl.constexpr, K: tl.constexpr):  # fmt: skip
-    """Where the rest of the parameters is: indices, whether there is one, and column numbers.
+             Q: tl.constexpr, K: tl.constexpr, SPARE: tl.constexpr):  # fmt: skip
+    """Where the rest of the parameters is: indices, whether there is one, and which rate is its.
 
-    Column 0 has the trained units' biases; for each output one has its weights, the next its bias,
-    the same in every place. K tiles of Q columns, or as many vectors where Q is 1.
+    Column 0 has the trained units' biases. Each output has a column of weights; its bias is in
+    place 31 of that with SPARE, else in the next column, the same in every place. K tiles of Q
+    columns, or as many vectors where Q is 1.
     """
-    index, there, number = (), (), ()
+    index, there, kind = (), (), ()
     for k in tl.static_range(K):
         if Q == 1:
-            u, last_u, column = unit, last, tl.full((32,), k, tl.int32)
+            u, last_u, place = unit, last, tl.arange(0, 32)
+            column = tl.full((32,), k, tl.int32)
         else:
-            u, last_u = unit[:, None], last[:, None]
+            u, last_u, place = unit[:, None], last[:, None], tl.arange(0, 32)[:, None]
             column = k * Q + tl.arange(0, Q)[None, :]
-        output = (column - 1) // 2
-        weight = column % 2 == 1
-        at = tl.where(weight, at_2 + output * LAST + last_u, at_2 + LAST * D + output)
+        if SPARE:
+            output, bias = column - 1, place == 31
+        else:
+            output, bias = (column - 1) // 2, column % 2 == 0
+        at = tl.where(bias, at_2 + LAST * D + output, at_2 + output * LAST + last_u)
         index = index + (tl.where(column == 0, at_1 + u, at),)
-        inside = tl.where(column == 0, u < HIDDEN, (last_u < LAST) | (column % 2 == 0))
-        there = there + (inside & (column <= 2 * D),)
-        number = number + (column,)
-    return index, there, number
+        inside = tl.where(column == 0, u < HIDDEN, (last_u < LAST) | bias)
+        there = there + (inside & (output < D),)
+        kind = kind + (tl.where(column == 0, 0, tl.where(bias, 2, 1)),)
+    return index, there, kind
 
 
 @triton.jit
@@ -261,49 +280,64 @@ def _tile_of(x, k: tl.constexpr, Q: tl.constexpr, C: tl.constexpr):
 
 
 @triton.jit
-def _logits(a, columns, once, D: tl.constexpr):
-    """Each unit counts once, and the first brings the bias."""
+def _logits(a, columns, once, D: tl.constexpr, SPARE: tl.constexpr):
+    """Each unit counts once; the bias comes with SPARE's, or with the first."""
     out = ()
     for k in tl.static_range(D):
-        w = tl.where(once, columns[2 * k + 1], 0.0)[None, :]
-        bias = tl.where(tl.arange(0, 32) == 0, columns[2 * k + 2], 0.0)[None, :]
-        out = out + (tl.sum(a * w + bias, 1),)
+        if SPARE:
+            w = tl.where(once | (tl.arange(0, 32) == 31), columns[k + 1], 0.0)[None, :]
+            out = out + (tl.sum(product(a, w), 1),)
+        else:
+            w = tl.where(once, columns[2 * k + 1], 0.0)[None, :]
+            bias = tl.where(tl.arange(0, 32) == 0, columns[2 * k + 2], 0.0)[None, :]
+            out = out + (tl.sum(a * w + bias, 1),)
     return out
 
 
 @triton.jit
-def _back(slopes, columns, D: tl.constexpr):
+def _back(slopes, columns, D: tl.constexpr, SPARE: tl.constexpr):
+    STEP: tl.constexpr = 1 if SPARE else 2
     out = slopes[0][:, None] * columns[1][None, :]
     for k in tl.static_range(1, D):
-        out += slopes[k][:, None] * columns[2 * k + 1][None, :]
+        out += slopes[k][:, None] * columns[STEP * k + 1][None, :]
     return out
 
 
 @triton.jit
 def _gradients(delta, slopes, a, D: tl.constexpr, Q: tl.constexpr, K: tl.constexpr,
-               C: tl.constexpr):  # fmt: skip
-    """Sums over candidates, as the parameters of `_rest_at` lie.
-
-    Every sum makes the warps wait for each other, so as much as possible goes into one.
-    """
+               C: tl.constexpr, SPARE: tl.constexpr):  # fmt: skip
+    """Sums over candidates, as the parameters of `_rest_at` lie."""
     x = (delta,)
     for k in tl.static_range(D):
         s = tl.broadcast_to(slopes[k][:, None], a.shape)
-        x = x + (s * a, s)
+        x = x + (s * a,)
+        if not SPARE:
+            x = x + (s,)
     if Q == 1:
-        if D < 3:
-            out = tl.reduce(x, 0, _add_3)
-        else:
-            out = tl.reduce((x[0], x[1], x[2], x[3], x[4], x[5], x[6]), 0, _add_7)
-        for k in tl.static_range(3, D):
-            out = out + tl.reduce((x[2 * k + 1], x[2 * k + 2]), 0, _add_2)
+        return _sums_over_candidates(x, 0, K)
     else:
         for _ in tl.static_range(2 * D + 1, K * Q):
             x = x + (tl.zeros_like(delta),)
         out = ()
         for k in tl.static_range(K):
             out = out + (_sum_last(_tile_of(x, k * Q, Q, C), 32, Q, C),)
-    return out
+        return out
+
+
+@triton.jit
+def _sums_over_candidates(x, k: tl.constexpr, K: tl.constexpr):
+    """Those of x, from the k-th on. Sums make the warps wait for each other: several go in one."""
+    if k == K:
+        return ()
+    elif K - k == 1:
+        return (tl.sum(x[k], 0),)
+    elif K - k == 2:
+        return tl.reduce((x[k], x[k + 1]), 0, _add_2)
+    elif K - k == 3:
+        return tl.reduce((x[k], x[k + 1], x[k + 2]), 0, _add_3)
+    else:
+        out = tl.reduce((x[k], x[k + 1], x[k + 2], x[k + 3]), 0, _add_4)
+        return out + _sums_over_candidates(x, k + 4, K)
 
 
 @triton.jit
@@ -317,24 +351,24 @@ def _add_3(a0, a1, a2, b0, b1, b2):
 
 
 @triton.jit
-def _add_7(a0, a1, a2, a3, a4, a5, a6, b0, b1, b2, b3, b4, b5, b6):
-    return a0 + b0, a1 + b1, a2 + b2, a3 + b3, a4 + b4, a5 + b5, a6 + b6
+def _add_4(a0, a1, a2, a3, b0, b1, b2, b3):
+    return a0 + b0, a1 + b1, a2 + b2, a3 + b3
 
 
 @triton.jit
-def _rest_step(w, m, v, g, number, beta1, beta2, rate_b, rate_2, rate_c, eps, K: tl.constexpr):
+def _rest_step(w, m, v, g, kind, beta1, beta2, rate_b, rate_2, rate_c, eps, K: tl.constexpr):
     """Adam on them."""
     w_, m_, v_ = (), (), ()
     for k in tl.static_range(K):
-        rate = _rate_of(number[k], rate_b, rate_2, rate_c)
+        rate = _rate_of(kind[k], rate_b, rate_2, rate_c)
         a, b, c = adam(w[k], m[k], v[k], g[k], beta1, beta2, rate, eps)
         w_, m_, v_ = w_ + (a,), m_ + (b,), v_ + (c,)
     return w_, m_, v_
 
 
 @triton.jit
-def _rate_of(column, rate_b, rate_2, rate_c):
-    return tl.where(column == 0, rate_b, tl.where(column % 2 == 1, rate_2, rate_c))
+def _rate_of(kind, rate_b, rate_2, rate_c):
+    return tl.where(kind == 0, rate_b, tl.where(kind == 1, rate_2, rate_c))
 
 
 @triton.jit
@@ -379,10 +413,10 @@ def _dropped(rank, owner, f, c, i, seed, generation, epoch, drops, n, F):
 
 @triton.jit
 def _lots(first, L: tl.constexpr, T: tl.constexpr):
-    """The features of each lot; `first` is that of each warp."""
+    """The features of each lot, on the last axis; `first` is that of each warp."""
     out = ()
     for k in tl.static_range(L):
-        out = out + (first + k * T + tl.arange(0, T)[None, None, :],)
+        out = out + (first + k * T + tl.arange(0, T),)
     return out
 
 
@@ -429,6 +463,15 @@ def _all_masked(ranks, mine, x, hidden, L: tl.constexpr):
 
 
 @triton.jit
+def _by_warps(x, W: tl.constexpr, C: tl.constexpr, T: tl.constexpr, L: tl.constexpr):
+    """Inputs as the products take them: warps first, and candidates on one axis."""
+    out = ()
+    for k in tl.static_range(L):
+        out = out + (tl.reshape(tl.permute(x[k], (1, 2, 0, 3)), (W, C, T)),)
+    return out
+
+
+@triton.jit
 def _all_dropped(ranks, owner, lots, c, i, seed, generation, epoch, drops, n, F, L: tl.constexpr):
     out = ()
     for k in tl.static_range(L):
@@ -455,10 +498,10 @@ def _sums(w, x, part, FOLD: tl.constexpr, L: tl.constexpr, W: tl.constexpr, C: t
 
 
 @triton.jit
-def _step(w, m, v, delta, x, part, beta1, beta2, rate, eps, ONE: tl.constexpr, L: tl.constexpr,
+def _step(w, m, v, delta, x, part, beta1, beta2, rate, eps, FULL: tl.constexpr, L: tl.constexpr,
           W: tl.constexpr, C: tl.constexpr, T: tl.constexpr):  # fmt: skip
     """Adam on the first layer's weights; `delta` (C, 32)."""
-    if W >= 4 and ONE:  # in parts of 16 bits, as long as nothing else makes the warps wait much
+    if W >= 4 and not FULL:  # cut into parts once, not by every warp
         p1, p2, p3 = _three_parts(delta)
         d_1 = tl.broadcast_to(tl.trans(p1)[None], (W, 32, C))
         d_2 = tl.broadcast_to(tl.trans(p2)[None], (W, 32, C))
@@ -470,9 +513,9 @@ def _step(w, m, v, delta, x, part, beta1, beta2, rate, eps, ONE: tl.constexpr, L
     for k in tl.static_range(L):
         g, folded = _halves(_backward(d_1, d_2, d_3, x[k]), W, 16, T)
         g_m = tl.where(part == k, folded, g_m)
-        a, b, c = adam(w[k], m[k], v[k], g, beta1, beta2, rate, eps)
+        a, b, c = adam(w[k], m[k], v[k], g, beta1, beta2, rate, eps, True)
         w_, m_, v_ = w_ + (a,), m_ + (b,), v_ + (c,)
-    a, b, c = adam(w[L], m[L], v[L], g_m, beta1, beta2, rate, eps)
+    a, b, c = adam(w[L], m[L], v[L], g_m, beta1, beta2, rate, eps, True)
     return w_ + (a,), m_ + (b,), v_ + (c,)
 
 
@@ -507,10 +550,15 @@ def train(theta, m_of, v_of, runs, points_of, old_of, advantages, weights, ranks
 
     # the network
     LAST: tl.constexpr = FROZEN if FROZEN else HIDDEN
-    # Columns of a tile of the rest (`_rest_at`); what is fastest.
-    Q: tl.constexpr = 1 if FROZEN or W == 4 else 8 if D > 1 else 4 if W <= 2 else 1
-    K: tl.constexpr = (2 * D + Q) // Q
     PART: tl.constexpr = 16 // FOLD
+    # The largest tiles with several outputs: registers are short, and what needs fewer is faster.
+    FULL: tl.constexpr = D > 1 and W * T >= 256
+    # Whether place 31 has no unit that counts and is used, and how many columns a tile of the rest
+    # has (`_rest_at`): what is fastest.
+    FREE: tl.constexpr = FROZEN < 32 if FROZEN else L < FOLD or HIDDEN < 16 + PART
+    SPARE: tl.constexpr = FREE and (FROZEN > 0 or not FULL)
+    Q: tl.constexpr = 1 if SPARE or FROZEN or (D == 1 and W >= 4) else 4 if D == 1 else 8
+    K: tl.constexpr = ((D if SPARE else 2 * D) + Q) // Q
     warp = tl.arange(0, W)[:, None, None]
     row = tl.arange(0, 16)[None, :, None]
     part, u_m = row // PART, 16 + row % PART
@@ -535,7 +583,7 @@ def train(theta, m_of, v_of, runs, points_of, old_of, advantages, weights, ranks
         at_b = at_2 + FROZEN * HIDDEN
         bias_f = tl.load(theta + at_b + place, mask=place < FROZEN, other=0.0)
         at_2 += FROZEN * (HIDDEN + 1)
-    index, known, number = _rest_at(at_1, at_2, unit, last, HIDDEN, LAST, D, Q, K)
+    index, known, kind = _rest_at(at_1, at_2, unit, last, HIDDEN, LAST, D, Q, K, SPARE)
     rest = _load_rest(theta, index, known, 1.0, K)
     if KEPT:
         s1, s2 = 1.0 / rest1, 1.0 / rest2
@@ -547,18 +595,23 @@ def train(theta, m_of, v_of, runs, points_of, old_of, advantages, weights, ranks
         m, v = _scaled(w, 0.0, L + 1), _scaled(w, 0.0, L + 1)
         m_r, v_r = _scaled(rest, 0.0, K), _scaled(rest, 0.0, K)
 
-    # the candidates
-    c3 = c[None, :, None]
+    # The candidates. Those that a warp reads at once are the first axis of all inputs, so that the
+    # compiler gives each warp its own; `_by_warps` puts the axes in order.
+    AT_ONCE: tl.constexpr = 256 // T
+    TIMES: tl.constexpr = C // AT_ONCE
+    c4 = tl.arange(0, AT_ONCE)[:, None, None, None]
+    c4 = c4 + AT_ONCE * tl.arange(0, TIMES)[None, None, :, None]
+    lots = _lots(tl.arange(0, W)[None, :, None, None] * (L * T), L, T)
     there = c < B
     points = points_of + r.to(tl.int64) * B * n
     full = ()
     for k in tl.static_range(L):
         f = lots[k]
-        lot = _inputs(points, owner, code_base, codes, hidden, graph, f, c3, i, n, F, B, GRAPH)
+        lot = _inputs(points, owner, code_base, codes, hidden, graph, f, c4, i, n, F, B, GRAPH)
         if not ORDERED:  # all but itself
             lot = tl.where(tl.load(owner + f, mask=f < F, other=-1) == i, hidden, lot).to(_INPUT)
         full = full + (lot,)
-    blank = (tl.zeros((W, C, T), tl.float32) + hidden).to(_INPUT)
+    blank = (tl.zeros((AT_ONCE, W, TIMES, T), tl.float32) + hidden).to(_INPUT)
     value = tl.load(points + c * n + i, mask=there, other=0)
     advantage = tl.load(
         advantages + r * a_run + c * a_candidate + i * a_variable, mask=there, other=0.0
@@ -577,13 +630,13 @@ def train(theta, m_of, v_of, runs, points_of, old_of, advantages, weights, ranks
     seed, generation = field(runs, r, SEED), field(runs, r, GENERATION)
     drops = field(runs, r, DROPS_T)
     rank = ranks + r.to(tl.int64) * rank_run
-    at_mine = c * FP + tl.load(feature_start + i)
+    at_mine = tl.minimum(c4, B - 1) * FP + tl.load(feature_start + i)
     RATES: tl.constexpr = 6 if FROZEN else 4
     coefficient = coefficients + field(runs, r, STEPS) * (RATES + 1)
     rate_1, rate_b, rate_2, rate_c = 0.0, 0.0, 0.0, 0.0
-    candidate = tl.minimum(c3, B - 1) * FP
+    candidate = tl.minimum(c4, B - 1) * FP
     if ORDERED:  # ranks are fetched an epoch ahead
-        mine = tl.load(rank + at_mine, mask=there, other=0) & 0x7FFF
+        mine = tl.load(rank + at_mine) & 0x7FFF
         theirs = _load_ranks(rank, candidate, lots, L)
     for epoch in range(E):
         rate_1 = tl.load(coefficient)
@@ -594,23 +647,24 @@ def train(theta, m_of, v_of, runs, points_of, old_of, advantages, weights, ranks
         coefficient += RATES + 1
         x = full
         if ORDERED:
-            own = tl.broadcast_to(mine[None, :, None], (W, C, T))
+            own = tl.broadcast_to(mine, (AT_ONCE, W, TIMES, T))
             if DROP:
                 if drops > 0:
                     theirs = _all_dropped(
-                        theirs, owner, lots, c3, i, seed, generation, epoch, drops, n, F, L
+                        theirs, owner, lots, c4, i, seed, generation, epoch, drops, n, F, L
                     )
             x = _all_masked(theirs, own, full, blank, L)
             rank += tl.where(epoch + 1 < E, rank_step, 0)
-            mine = tl.load(rank + at_mine, mask=there, other=0) & 0x7FFF
+            mine = tl.load(rank + at_mine) & 0x7FFF
             theirs = _load_ranks(rank, candidate, lots, L)
         elif DROP:
             if drops > 0:
-                seen = tl.zeros((W, C, T), tl.int16)
+                seen = tl.zeros((AT_ONCE, W, TIMES, T), tl.int16)
                 late = _all_dropped(
-                    _times(seen, L), owner, lots, c3, i, seed, generation, epoch, drops, n, F, L
+                    _times(seen, L), owner, lots, c4, i, seed, generation, epoch, drops, n, F, L
                 )
                 x = _all_masked(late, seen, full, blank, L)
+        x = _by_warps(x, W, C, T, L)
 
         # forward
         columns = _columns(rest, Q, K)
@@ -619,23 +673,24 @@ def train(theta, m_of, v_of, runs, points_of, old_of, advantages, weights, ranks
         h = a
         if FROZEN:
             h = tanh(_frozen_up(a, up) + bias_f[None, :])
-        logits = _logits(h, columns, once_2, D)
+        if SPARE:
+            h = tl.where((place == 31)[None, :], 1.0, h)
+        logits = _logits(h, columns, once_2, D, SPARE)
         if D == 1:
             slopes = (binary_slope(logits[0], terms, floor),)
         else:
             slopes = tuple_slopes(logits, value, olds, advantage, weight, floor, beta, BERNOULLI, D)
-        delta = _back(slopes, columns, D) * (1.0 - h * h)
+        delta = _back(slopes, columns, D, SPARE) * (1.0 - h * h)
         if FROZEN:
             delta = _frozen_down(delta, down) * (1.0 - a * a)
 
         # backward, and Adam
-        g = _gradients(delta, slopes, h, D, Q, K, C)
+        g = _gradients(delta, slopes, h, D, Q, K, C, SPARE)
         rest, m_r, v_r = _rest_step(
-            rest, m_r, v_r, g, number, beta1, beta2, rate_b, rate_2, rate_c, eps, K
+            rest, m_r, v_r, g, kind, beta1, beta2, rate_b, rate_2, rate_c, eps, K
         )
-        ONE: tl.constexpr = D == 1 and FROZEN == 0
         w, m, v = _step(
-            w, m, v, delta, x, part, beta1, beta2, rate_1 * _SCALE, eps, ONE, L, W, C, T
+            w, m, v, _opaque(delta), x, part, beta1, beta2, rate_1 * _SCALE, eps, FULL, L, W, C, T
         )
 
     lots = _lots(warp * (L * T), L, T)
@@ -647,14 +702,14 @@ def train(theta, m_of, v_of, runs, points_of, old_of, advantages, weights, ranks
             _store_tiles(m_of + at, m, row, lots, f_m, u_m, k_m, HIDDEN, again, rest1, L)
             _store_tiles(v_of + at, v, row, lots, f_m, u_m, k_m, HIDDEN, again, rest2, L)
     for k in tl.static_range(K):
-        first, weight = number[k] == 0, number[k] % 2 == 1
+        of_output = place == (31 if SPARE else 0)
         if Q == 1:
-            one, one_2, zero = once, once_2, place == 0
+            one, one_2, bias = once, once_2, of_output
         else:
-            one, one_2, zero = once[:, None], once_2[:, None], (place == 0)[:, None]
-        mine = known[k] & tl.where(first, one, tl.where(weight, one_2, zero))
+            one, one_2, bias = once[:, None], once_2[:, None], of_output[:, None]
+        mine = known[k] & tl.where(kind[k] == 0, one, tl.where(kind[k] == 1, one_2, bias))
         tl.store(theta + index[k], rest[k], mask=mine)
         if KEPT:
-            mine = mine & (_rate_of(number[k], rate_b, rate_2, rate_c) > 0)
+            mine = mine & (_rate_of(kind[k], rate_b, rate_2, rate_c) > 0)
             tl.store(m_of + index[k], m_r[k] * rest1, mask=mine)
             tl.store(v_of + index[k], v_r[k] * rest2, mask=mine)
