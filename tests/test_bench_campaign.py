@@ -399,11 +399,43 @@ ao.problems.register("mine", Mine, "pairs of ones that mirror each other")
 """
 
 
-def test_problems_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def own_registry(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a module of a test registers is forgotten after it."""
     registry = dict(problems.registry)
     monkeypatch.setattr("anyorder.problems.catalogue.registry", registry)
     monkeypatch.setattr("anyorder.problems.registry", registry)
     monkeypatch.setattr(sys, "path", list(sys.path))
+
+
+@pytest.mark.usefixtures("own_registry")
+def test_runs_that_fail_show_in_the_exit_status(tmp_path: Path) -> None:
+    broken = MINE.replace("return (points", "raise OSError('no licence')\n        return (points")
+    (tmp_path / "a_broken_problem_of_a_test.py").write_text(broken)
+    (tmp_path / "c.toml").write_text("""
+budget = 40
+runs = 2
+modules = ["a_broken_problem_of_a_test"]
+[[algorithm]]
+name = "baseline:rls"
+[[problem]]
+problem = "mine:n=12"
+[[problem]]
+problem = "onemax:n=4"
+""")
+    command = ["bench", "run", str(tmp_path / "c.toml"), "--out", str(tmp_path / "runs.db")]
+    for to_do in (4, 0):  # they have failed still
+        got = CliRunner().invoke(main, [*command, "--workers", "1"])
+        assert got.exit_code == 1
+        assert f"4 runs, {to_do} to do" in got.output
+        assert "2 runs failed" in got.output
+    with Store(tmp_path / "runs.db") as store:
+        assert store.results().failed == {("mine:n=12", "baseline:rls"): {"OSError: no licence": 2}}
+        assert [len(cell.curves) for cell in store.results().cells.values()] == [2]
+
+
+@pytest.mark.usefixtures("own_registry")
+def test_problems_of_ones_own(tmp_path: Path) -> None:
     (tmp_path / "my_problems_of_a_test.py").write_text(MINE)
     text = """
 budget = 40

@@ -55,17 +55,23 @@ def _where_to_run(command: Any) -> Any:
 def run_command(
     campaign: str, out: str, retry_failed: bool, workers: int, scheduler: str | None, engine: str
 ) -> None:
-    """Do the runs of a CAMPAIGN file that are missing in the file of runs."""
+    """Do the runs of a CAMPAIGN file that are missing in the file of runs.
+
+    The exit status is 1 if some of them have failed, now or before.
+    """
     from . import campaign as campaigns
 
     with one_line():
         read = campaigns.read(campaign)
-        _do(read, out, workers, scheduler, engine, retry_failed)
+        failed = _do(read, out, workers, scheduler, engine, retry_failed)
+    if failed:
+        sys.exit(1)
 
 
 def _do(
     campaign: Any, out: str, workers: int, scheduler: str | None, engine: str, retry: bool = False
-) -> None:
+) -> int:
+    """Do the runs of a campaign; returns how many of them have failed."""
     from tqdm import tqdm
 
     from . import algorithms, curves, runner
@@ -99,6 +105,7 @@ def _do(
         click.echo(f"{failed} runs failed: `anyorder bench status {out}` says why", err=True)
     if reason == "interrupted":
         sys.exit(130)
+    return failed
 
 
 @bench.command()
@@ -317,7 +324,10 @@ def reproduce(
     items: tuple[str, ...], rows: str | None, methods: str | None, runs: int, instances: int,
     out: str, figures: str | None, as_csv: bool, workers: int, scheduler: str | None, engine: str,
 ) -> None:  # fmt: skip
-    """Run tables and figures of the paper again; without ITEMS, list them."""
+    """Run tables and figures of the paper again; without ITEMS, list them.
+
+    The exit status is 1 if some runs have failed.
+    """
     from . import algorithms
     from . import reproduce as paper
     from .store import Store
@@ -336,8 +346,9 @@ def reproduce(
             campaigns[name] = paper.campaign(name, _labels(rows, item.rows), instances, runs, some)
         for method in {spec.method for c in campaigns.values() for spec in c.specs}:
             algorithms.check(method)
+        failed = 0
         for name, campaign in campaigns.items():
-            _do(campaign, out, workers, scheduler, engine)
+            failed += _do(campaign, out, workers, scheduler, engine)
             with Store(out) as store:
                 store.ask_for(campaign.name, campaign.specs)  # its labels and its order
                 results = store.results()
@@ -345,6 +356,8 @@ def reproduce(
             if figures is not None:
                 for path in paper.figures(name, results, Path(figures), engine):
                     click.echo(str(path), err=True)
+    if failed:
+        sys.exit(1)
 
 
 def _set(head: tuple[str, ...], lines: list[dict[str, str]], as_csv: bool) -> str:
