@@ -17,14 +17,11 @@ are cut into FOLD parts, one for each lot: two of 8 units, or four of 4. Product
 made for W_M, and of each the lot's part is kept.
 
 *Each warp its features.* The batch index of the products is the warp. Partial sums are exchanged
-once (`_sum_last`, whose `split` makes the compiler spread units and candidates over the threads),
+once (`sum_last`, whose `split` makes the compiler spread units and candidates over the threads),
 slopes once.
 
 Units 16 to 31 are the units of W_M, FOLD times over all along: their slopes are what W_M's rows
-need. Outputs are a tuple with a vector for each logit: as a third axis they would cost layout
-changes. The parameters after the first layer's weights are vectors, too, which every warp has; or
-columns of tiles, of which a thread has one place (`_rest_at`). Where place 31 of the units is no
-unit's, it reads 1 and has the outputs' biases: fewer sums over candidates.
+need. `rest.py` has the parameters after the first layer's weights.
 
 A second hidden layer that is never trained (the published code has one) goes between the first and
 the outputs, as a matrix in parts of 16 bits as well.
@@ -47,10 +44,21 @@ from .common import (
     binary_slope,
     binary_terms,
     field,
-    product,
     tanh,
     tuple_slopes,
     word_of,
+)
+from .rest import (
+    columns_of,
+    gradients_of,
+    load_rest,
+    logits_of,
+    rate_of,
+    rest_at,
+    rest_step,
+    scaled,
+    slopes_below,
+    sum_last,
 )
 from .small import NEVER_SEEN
 
@@ -186,189 +194,6 @@ def _sum_of_parts(y, FOLD: tl.constexpr, W: tl.constexpr, N: tl.constexpr):
     y = tl.reshape(y, (W, FOLD, 16 // FOLD, N))
     y = tl.broadcast_to(tl.sum(y, 1)[:, None], (W, FOLD, 16 // FOLD, N))
     return tl.reshape(y, (W, 16, N))
-
-
-@triton.jit
-def _sum_last(z, P: tl.constexpr, Q: tl.constexpr, N: tl.constexpr):
-    """(P, Q, N) summed over its last axis; `split` puts all of that into one thread."""
-    if N == 1:
-        return tl.reshape(z, (P, Q))
-    else:
-        a, b = tl.split(tl.reshape(z, (P, Q, N // 2, 2)))
-        return _sum_last(a + b, P, Q, N // 2)
-
-
-@triton.jit
-def _rest_at(at_1, at_2, unit, last, HIDDEN: tl.constexpr, LAST: tl.constexpr, D: tl.constexpr,
-             Q: tl.constexpr, K: tl.constexpr, SPARE: tl.constexpr):  # fmt: skip
-    """Where the rest of the parameters is: indices, whether there is one, and which rate is its.
-
-    Column 0 has the trained units' biases. Each output has a column of weights; its bias is in
-    place 31 of that with SPARE, else in the next column, the same in every place. K tiles of Q
-    columns, or as many vectors where Q is 1.
-    """
-    index, there, kind = (), (), ()
-    for k in tl.static_range(K):
-        if Q == 1:
-            u, last_u, place = unit, last, tl.arange(0, 32)
-            column = tl.full((32,), k, tl.int32)
-        else:
-            u, last_u, place = unit[:, None], last[:, None], tl.arange(0, 32)[:, None]
-            column = k * Q + tl.arange(0, Q)[None, :]
-        if SPARE:
-            output, bias = column - 1, place == 31
-        else:
-            output, bias = (column - 1) // 2, column % 2 == 0
-        at = tl.where(bias, at_2 + LAST * D + output, at_2 + output * LAST + last_u)
-        index = index + (tl.where(column == 0, at_1 + u, at),)
-        inside = tl.where(column == 0, u < HIDDEN, (last_u < LAST) | bias)
-        there = there + (inside & (output < D),)
-        kind = kind + (tl.where(column == 0, 0, tl.where(bias, 2, 1)),)
-    return index, there, kind
-
-
-@triton.jit
-def _load_rest(start, at, there, scale, K: tl.constexpr):
-    out = ()
-    for k in tl.static_range(K):
-        out = out + (tl.load(start + at[k], mask=there[k], other=0.0) * scale,)
-    return out
-
-
-@triton.jit
-def _scaled(values, scale, K: tl.constexpr):
-    out = ()
-    for k in tl.static_range(K):
-        out = out + (values[k] * scale,)
-    return out
-
-
-@triton.jit
-def _four_columns(tile):
-    a, b = tl.split(tl.reshape(tile, (32, 2, 2)))
-    c_0, c_2 = tl.split(a)
-    c_1, c_3 = tl.split(b)
-    return c_0, c_1, c_2, c_3
-
-
-@triton.jit
-def _columns(tiles, Q: tl.constexpr, K: tl.constexpr):
-    """The columns of all tiles, vectors."""
-    out = ()
-    for k in tl.static_range(K):
-        if Q == 1:
-            out = out + (tiles[k],)
-        elif Q == 4:
-            out = out + _four_columns(tiles[k])
-        else:
-            a, b = tl.split(tl.reshape(tiles[k], (32, 4, 2)))
-            c_0, c_2, c_4, c_6 = _four_columns(a)
-            c_1, c_3, c_5, c_7 = _four_columns(b)
-            out = out + (c_0, c_1, c_2, c_3, c_4, c_5, c_6, c_7)
-    return out
-
-
-@triton.jit
-def _tile_of(x, k: tl.constexpr, Q: tl.constexpr, C: tl.constexpr):
-    """Q of the columns x, each (C, 32), from k on as (32, Q, C)."""
-    a = tl.join(tl.join(x[k], x[k + 1]), tl.join(x[k + 2], x[k + 3]))
-    if Q == 4:
-        return tl.reshape(tl.permute(a, (1, 3, 2, 0)), (32, 4, C))
-    else:
-        b = tl.join(tl.join(x[k + 4], x[k + 5]), tl.join(x[k + 6], x[k + 7]))
-        return tl.reshape(tl.permute(tl.join(a, b), (1, 4, 3, 2, 0)), (32, 8, C))
-
-
-@triton.jit
-def _logits(a, columns, once, D: tl.constexpr, SPARE: tl.constexpr):
-    """Each unit counts once; the bias comes with SPARE's, or with the first."""
-    out = ()
-    for k in tl.static_range(D):
-        if SPARE:
-            w = tl.where(once | (tl.arange(0, 32) == 31), columns[k + 1], 0.0)[None, :]
-            out = out + (tl.sum(product(a, w), 1),)
-        else:
-            w = tl.where(once, columns[2 * k + 1], 0.0)[None, :]
-            bias = tl.where(tl.arange(0, 32) == 0, columns[2 * k + 2], 0.0)[None, :]
-            out = out + (tl.sum(a * w + bias, 1),)
-    return out
-
-
-@triton.jit
-def _back(slopes, columns, D: tl.constexpr, SPARE: tl.constexpr):
-    STEP: tl.constexpr = 1 if SPARE else 2
-    out = slopes[0][:, None] * columns[1][None, :]
-    for k in tl.static_range(1, D):
-        out += slopes[k][:, None] * columns[STEP * k + 1][None, :]
-    return out
-
-
-@triton.jit
-def _gradients(delta, slopes, a, D: tl.constexpr, Q: tl.constexpr, K: tl.constexpr,
-               C: tl.constexpr, SPARE: tl.constexpr):  # fmt: skip
-    """Sums over candidates, as the parameters of `_rest_at` lie."""
-    x = (delta,)
-    for k in tl.static_range(D):
-        s = tl.broadcast_to(slopes[k][:, None], a.shape)
-        x = x + (s * a,)
-        if not SPARE:
-            x = x + (s,)
-    if Q == 1:
-        return _sums_over_candidates(x, 0, K)
-    else:
-        for _ in tl.static_range(2 * D + 1, K * Q):
-            x = x + (tl.zeros_like(delta),)
-        out = ()
-        for k in tl.static_range(K):
-            out = out + (_sum_last(_tile_of(x, k * Q, Q, C), 32, Q, C),)
-        return out
-
-
-@triton.jit
-def _sums_over_candidates(x, k: tl.constexpr, K: tl.constexpr):
-    """Those of x, from the k-th on. Sums make the warps wait for each other: several go in one."""
-    if k == K:
-        return ()
-    elif K - k == 1:
-        return (tl.sum(x[k], 0),)
-    elif K - k == 2:
-        return tl.reduce((x[k], x[k + 1]), 0, _add_2)
-    elif K - k == 3:
-        return tl.reduce((x[k], x[k + 1], x[k + 2]), 0, _add_3)
-    else:
-        out = tl.reduce((x[k], x[k + 1], x[k + 2], x[k + 3]), 0, _add_4)
-        return out + _sums_over_candidates(x, k + 4, K)
-
-
-@triton.jit
-def _add_2(a0, a1, b0, b1):
-    return a0 + b0, a1 + b1
-
-
-@triton.jit
-def _add_3(a0, a1, a2, b0, b1, b2):
-    return a0 + b0, a1 + b1, a2 + b2
-
-
-@triton.jit
-def _add_4(a0, a1, a2, a3, b0, b1, b2, b3):
-    return a0 + b0, a1 + b1, a2 + b2, a3 + b3
-
-
-@triton.jit
-def _rest_step(w, m, v, g, kind, beta1, beta2, rate_b, rate_2, rate_c, eps, K: tl.constexpr):
-    """Adam on them."""
-    w_, m_, v_ = (), (), ()
-    for k in tl.static_range(K):
-        rate = _rate_of(kind[k], rate_b, rate_2, rate_c)
-        a, b, c = adam(w[k], m[k], v[k], g[k], beta1, beta2, rate, eps)
-        w_, m_, v_ = w_ + (a,), m_ + (b,), v_ + (c,)
-    return w_, m_, v_
-
-
-@triton.jit
-def _rate_of(kind, rate_b, rate_2, rate_c):
-    return tl.where(kind == 0, rate_b, tl.where(kind == 1, rate_2, rate_c))
 
 
 @triton.jit
@@ -554,7 +379,7 @@ def train(theta, m_of, v_of, runs, points_of, old_of, advantages, weights, ranks
     # The largest tiles with several outputs: registers are short, and what needs fewer is faster.
     FULL: tl.constexpr = D > 1 and W * T >= 256
     # Whether place 31 has no unit that counts and is used, and how many columns a tile of the rest
-    # has (`_rest_at`): what is fastest.
+    # has (`rest_at`): what is fastest.
     FREE: tl.constexpr = FROZEN < 32 if FROZEN else L < FOLD or HIDDEN < 16 + PART
     SPARE: tl.constexpr = FREE and (FROZEN > 0 or not FULL)
     Q: tl.constexpr = 1 if SPARE or FROZEN or (D == 1 and W >= 4) else 4 if D == 1 else 8
@@ -583,17 +408,17 @@ def train(theta, m_of, v_of, runs, points_of, old_of, advantages, weights, ranks
         at_b = at_2 + FROZEN * HIDDEN
         bias_f = tl.load(theta + at_b + place, mask=place < FROZEN, other=0.0)
         at_2 += FROZEN * (HIDDEN + 1)
-    index, known, kind = _rest_at(at_1, at_2, unit, last, HIDDEN, LAST, D, Q, K, SPARE)
-    rest = _load_rest(theta, index, known, 1.0, K)
+    index, known, kind = rest_at(at_1, at_2, unit, last, HIDDEN, LAST, D, Q, K, SPARE)
+    rest = load_rest(theta, index, known, 1.0, K)
     if KEPT:
         s1, s2 = 1.0 / rest1, 1.0 / rest2
         m = _load_tiles(m_of + at, row, lots, f_m, u_m, k_m, HIDDEN, F, s1, L)
         v = _load_tiles(v_of + at, row, lots, f_m, u_m, k_m, HIDDEN, F, s2, L)
-        m_r = _load_rest(m_of, index, known, s1, K)
-        v_r = _load_rest(v_of, index, known, s2, K)
+        m_r = load_rest(m_of, index, known, s1, K)
+        v_r = load_rest(v_of, index, known, s2, K)
     else:
-        m, v = _scaled(w, 0.0, L + 1), _scaled(w, 0.0, L + 1)
-        m_r, v_r = _scaled(rest, 0.0, K), _scaled(rest, 0.0, K)
+        m, v = scaled(w, 0.0, L + 1), scaled(w, 0.0, L + 1)
+        m_r, v_r = scaled(rest, 0.0, K), scaled(rest, 0.0, K)
 
     # The candidates. Those that a warp reads at once are the first axis of all inputs, so that the
     # compiler gives each warp its own; `_by_warps` puts the axes in order.
@@ -667,26 +492,26 @@ def train(theta, m_of, v_of, runs, points_of, old_of, advantages, weights, ranks
         x = _by_warps(x, W, C, T, L)
 
         # forward
-        columns = _columns(rest, Q, K)
+        columns = columns_of(rest, Q, K)
         z = tl.permute(_sums(w, x, part, FOLD, L, W, C), (2, 1, 0))
-        a = tanh(_sum_last(z, C, 32, W) * (1.0 / _SCALE) + columns[0][None, :])
+        a = tanh(sum_last(z, C, 32, W) * (1.0 / _SCALE) + columns[0][None, :])
         h = a
         if FROZEN:
             h = tanh(_frozen_up(a, up) + bias_f[None, :])
         if SPARE:
             h = tl.where((place == 31)[None, :], 1.0, h)
-        logits = _logits(h, columns, once_2, D, SPARE)
+        logits = logits_of(h, columns, once_2, D, SPARE)
         if D == 1:
             slopes = (binary_slope(logits[0], terms, floor),)
         else:
             slopes = tuple_slopes(logits, value, olds, advantage, weight, floor, beta, BERNOULLI, D)
-        delta = _back(slopes, columns, D, SPARE) * (1.0 - h * h)
+        delta = slopes_below(slopes, columns, D, SPARE) * (1.0 - h * h)
         if FROZEN:
             delta = _frozen_down(delta, down) * (1.0 - a * a)
 
         # backward, and Adam
-        g = _gradients(delta, slopes, h, D, Q, K, C, SPARE)
-        rest, m_r, v_r = _rest_step(
+        g = gradients_of(delta, slopes, h, D, Q, K, C, SPARE)
+        rest, m_r, v_r = rest_step(
             rest, m_r, v_r, g, kind, beta1, beta2, rate_b, rate_2, rate_c, eps, K
         )
         w, m, v = _step(
@@ -710,6 +535,6 @@ def train(theta, m_of, v_of, runs, points_of, old_of, advantages, weights, ranks
         mine = known[k] & tl.where(kind[k] == 0, one, tl.where(kind[k] == 1, one_2, bias))
         tl.store(theta + index[k], rest[k], mask=mine)
         if KEPT:
-            mine = mine & (_rate_of(kind[k], rate_b, rate_2, rate_c) > 0)
+            mine = mine & (rate_of(kind[k], rate_b, rate_2, rate_c) > 0)
             tl.store(m_of + index[k], m_r[k] * rest1, mask=mine)
             tl.store(v_of + index[k], v_r[k] * rest2, mask=mine)
