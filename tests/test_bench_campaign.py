@@ -399,6 +399,16 @@ ao.problems.register("mine", Mine, "pairs of ones that mirror each other")
 """
 
 
+OWN = """
+budget = 40
+modules = ["my_problems_of_a_test"]
+[[algorithm]]
+name = "baseline:rls"
+[[problem]]
+problem = "mine:n=12"
+"""
+
+
 @pytest.fixture
 def own_registry(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a module of a test registers is forgotten after it."""
@@ -412,17 +422,8 @@ def own_registry(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_runs_that_fail_show_in_the_exit_status(tmp_path: Path) -> None:
     broken = MINE.replace("return (points", "raise OSError('no licence')\n        return (points")
     (tmp_path / "a_broken_problem_of_a_test.py").write_text(broken)
-    (tmp_path / "c.toml").write_text("""
-budget = 40
-runs = 2
-modules = ["a_broken_problem_of_a_test"]
-[[algorithm]]
-name = "baseline:rls"
-[[problem]]
-problem = "mine:n=12"
-[[problem]]
-problem = "onemax:n=4"
-""")
+    text = OWN.replace("my_problems_of_a_test", "a_broken_problem_of_a_test")
+    (tmp_path / "c.toml").write_text(f'runs = 2\n{text}[[problem]]\nproblem = "onemax:n=4"\n')
     command = ["bench", "run", str(tmp_path / "c.toml"), "--out", str(tmp_path / "runs.db")]
     for to_do in (4, 0):  # they have failed still
         got = CliRunner().invoke(main, [*command, "--workers", "1"])
@@ -437,19 +438,11 @@ problem = "onemax:n=4"
 @pytest.mark.usefixtures("own_registry")
 def test_problems_of_ones_own(tmp_path: Path) -> None:
     (tmp_path / "my_problems_of_a_test.py").write_text(MINE)
-    text = """
-budget = 40
-modules = ["my_problems_of_a_test"]
-[[algorithm]]
-name = "baseline:rls"
-[[problem]]
-problem = "mine:n=12"
-"""
     file = tmp_path / "c.toml"
-    file.write_text(text.replace("my_problems_of_a_test", "my_problem_of_a_test"))
+    file.write_text(OWN.replace("my_problems_of_a_test", "my_problem_of_a_test"))
     with pytest.raises(ValueError, match="line 3: module 'my_problem_of_a_test' cannot be imp"):
         campaign.read(file)
-    file.write_text(text)
+    file.write_text(OWN)
     read = campaign.read(file)
     assert read.modules == ("my_problems_of_a_test",)
     with Store(tmp_path / "runs.db") as store:

@@ -73,7 +73,8 @@ VARIANTS: dict[str, Case] = {
     **{f"n = {n}": case(n=n, runs=max(2, 16 // n)) for n in SIZES},
     **{f"n = {n}, binary": case(n=n, runs=max(2, 16 // n), **BINARY) for n in SIZES},
     # the kernels unroll by five and have one more for exactly ten
-    **{f"{count} candidates": case(n=5, batch=count) for count in range(1, 24)},
+    **{f"{count} candidates": case(n=5, batch=count) for count in (*range(1, 24), 32, 33, 128)},
+    "n = 1024": case(n=1024, cards=(2,), runs=1, batch=3, hidden=(2,)),
 }  # fmt: skip
 
 every_variant = pytest.mark.parametrize("variant", VARIANTS.values(), ids=VARIANTS.keys())
