@@ -33,7 +33,7 @@ from eager_torch import EagerPolicy
 
 import anyorder as ao
 from anyorder._checks import cores
-from anyorder.policy import make_layout
+from anyorder.strategies.policy.engines import make_layout
 
 BUDGET, POPULATION, HIDDEN, EPOCHS = 10_000, 10, 20, 50
 CASES = ((64, 2, 100), (128, 2, 100), (256, 2, 100), (128, 3, 100), (128, 2, 1))
@@ -171,7 +171,7 @@ TILES: dict[tuple[int, int, str], tuple[tuple[int, ...], ...]] = {
 
 def generation_of(n: int, d: int, preset: str, cut: tuple[int, ...] | None) -> list[float]:
     """Milliseconds of drawing, of training orders and of training; 100 runs."""
-    from anyorder.policy import cuda
+    from anyorder.strategies.policy.engines import cuda
 
     runs = 100
     layout = make_layout([d] * n, [False] * n, ao.PRESETS[preset])

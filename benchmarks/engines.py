@@ -22,7 +22,7 @@ from common import cores, write
 from tqdm import tqdm
 
 import anyorder as ao
-from anyorder.policy import Batch, Draw, Engine, make_layout
+from anyorder.strategies.policy.engines import Batch, Draw, Engine, make_layout
 
 POPULATION, HIDDEN, EPOCHS = 10, 20, 50
 SIZES = ((64, 2), (128, 2), (256, 2), (128, 3))
@@ -85,8 +85,8 @@ def interleaved(
 
 
 def compare(rounds: int) -> list[dict[str, Any]]:
-    from anyorder.policy.cpu import CpuEngine
-    from anyorder.policy.reference import ReferenceEngine
+    from anyorder.strategies.policy.engines.cpu import CpuEngine
+    from anyorder.strategies.policy.engines.reference import ReferenceEngine
 
     rows = []
     for n, d in tqdm(SIZES, disable=None):
@@ -114,8 +114,8 @@ def multiply_add_rate() -> float:
     """Multiply-adds a second of one core, from L1, as the compiler makes them: the floor's unit."""
     from numba import njit
 
-    from anyorder.policy import kernels
-    from anyorder.policy.cpu import _zeros
+    from anyorder.strategies.policy.engines import kernels
+    from anyorder.strategies.policy.engines.cpu import _zeros
 
     width, repeats = 1024, 2_000
     w, y, z = _zeros(0, 3, width), _zeros(1, 1, 5, width), _zeros(2, 1, 5, kernels.LANES)
@@ -140,7 +140,7 @@ def growth(rounds: int) -> list[dict[str, Any]]:
     Per weight and epoch: one multiply-add a candidate going forward, one going back, and about ten
     operations of Adam, as if each were as cheap as a multiply-add.
     """
-    from anyorder.policy.cpu import CpuEngine, default_threads
+    from anyorder.strategies.policy.engines.cpu import CpuEngine, default_threads
 
     rate = multiply_add_rate() * default_threads()
     rows = []
@@ -174,7 +174,7 @@ def memory(n: int) -> float:
 
 
 def _three_generations(n: int) -> None:
-    from anyorder.policy.cpu import CpuEngine
+    from anyorder.strategies.policy.engines.cpu import CpuEngine
 
     step = our_generation(CpuEngine(layout(n, 2)))
     for _ in range(3):

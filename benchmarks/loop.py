@@ -36,8 +36,8 @@ from scipy import stats
 from tqdm import tqdm
 
 import anyorder as ao
-from anyorder.running import driver
-from anyorder.running.workers import Outcome, call
+from anyorder.session import loop as driver
+from anyorder.session.evaluators import Outcome, call
 
 N, WORKERS, MEAN, SIGMA = 128, 8, 0.040, 1.0
 

@@ -24,7 +24,7 @@ from tqdm import tqdm
 
 import anyorder as ao
 from anyorder.cli import parse_config
-from anyorder.plots import COLOURS
+from anyorder.plotting.runs import COLOURS
 
 BUDGET, GRID = 10_000, range(100, 10_001, 100)
 MARKS = (500, 1_000, 2_000, 3_000, 5_000, 10_000)

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 import anyorder as ao
-from anyorder.plots import convergence
+from anyorder.plotting.runs import convergence
 
 
 def accuracy(data: str) -> ao.problems.Tabular:

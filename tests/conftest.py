@@ -15,12 +15,12 @@ import numpy as np
 import pytest
 from hypothesis import settings
 
-from anyorder.config import PRESETS, Config
-from anyorder.policy import create, reference, why_not
-from anyorder.policy.base import Batch, Draw, Engine, Policy
-from anyorder.policy.cpu import CpuEngine
-from anyorder.policy.layout import Layout, make_layout
-from anyorder.policy.reference import ReferenceEngine
+from anyorder.strategies.policy.config import PRESETS, Config
+from anyorder.strategies.policy.engines import create, reference, why_not
+from anyorder.strategies.policy.engines.base import Batch, Draw, Engine, Policy
+from anyorder.strategies.policy.engines.cpu import CpuEngine
+from anyorder.strategies.policy.engines.reference import ReferenceEngine
+from anyorder.strategies.policy.layout import Layout, make_layout
 
 # Machines are slow at times, and a landing must not hang on a lucky draw.
 settings.register_profile("anyorder", deadline=None, derandomize="CI" in os.environ)

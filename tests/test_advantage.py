@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from anyorder.policy.advantage import advantages, ranks
+from anyorder.strategies.policy.advantage import advantages, ranks
 
 NAN, INF = np.nan, np.inf
 

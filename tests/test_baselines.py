@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from anyorder import Binary, Categorical, Integer, Space, problems
-from anyorder.baselines import (
+from anyorder.strategies import (
     BOA,
     CGA,
     MIMIC,

@@ -12,12 +12,12 @@ import pytest
 from conftest import refused
 
 import anyorder as ao
-from anyorder import baselines
-from anyorder.baselines import Baseline, RandomSearch
+from anyorder import strategies as baselines
 from anyorder.bench import algorithms
 from anyorder.bench.algorithms.meter import Meter, Spent
 from anyorder.problems import Problem
-from anyorder.variables import Binary, Categorical, Integer
+from anyorder.space.variables import Binary, Categorical, Integer
+from anyorder.strategies import Baseline, RandomSearch
 
 BUDGET, GRID = 47, [1, 2, 10, 33, 47]
 # of each library some, and all that go another way than the others

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from anyorder.bench import curves
 from anyorder.bench.results import Cell, Results
 from anyorder.cli import main
-from anyorder.failures import StudyError
+from anyorder.errors import StudyError
 
 GRID = (10, 20, 40)
 

@@ -13,9 +13,9 @@ from conftest import refused
 from test_bench_report import runs as runs
 from test_bench_stats import cell, results
 
-from anyorder.bench.cli import bench
 from anyorder.bench.ioh_export import export
 from anyorder.bench.results import Results
+from anyorder.cli.bench import bench
 
 SOME = results(
     {

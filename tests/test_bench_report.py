@@ -21,9 +21,9 @@ from conftest import refused
 from test_bench_stats import cell, results
 
 from anyorder.bench import report, stats, tables, typeset
-from anyorder.bench.cli import bench
 from anyorder.bench.results import Results
 from anyorder.bench.store import Finished, Spec, Store
+from anyorder.cli.bench import bench
 
 GRID = list(range(100, 2001, 100))
 NASTY = [

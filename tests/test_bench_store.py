@@ -23,7 +23,7 @@ import anyorder as ao
 from anyorder.bench import store as stores
 from anyorder.bench.store import Finished, Spec, Store
 from anyorder.cli import main
-from anyorder.failures import StudyError
+from anyorder.errors import StudyError
 
 GRID = (2, 4, 6)
 

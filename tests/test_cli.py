@@ -22,7 +22,7 @@ from conftest import hears_ctrl_c
 
 import anyorder
 from anyorder.cli import main
-from anyorder.policy import ENGINES, choose, make_layout, why_not
+from anyorder.strategies.policy.engines import ENGINES, choose, make_layout, why_not
 
 QUICK = ["--budget", "60", "--seed", "0", "--set", "epochs=2", "--set", "hidden=(3,)"]
 
@@ -75,7 +75,9 @@ def test_solve_on_a_gpu() -> None:
 
 
 def test_an_engine_that_cannot_run_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("anyorder.policy._why_no_cuda", lambda: "it is not there")
+    monkeypatch.setattr(
+        "anyorder.strategies.policy.engines._why_no_cuda", lambda: "it is not there"
+    )
     result = run("solve", "nk", "--n", "12", *QUICK, "--engine", "cuda")
     assert result.exit_code == 1
     assert result.output == "Error: the engine 'cuda' cannot run here: it is not there\n"
@@ -164,7 +166,7 @@ def test_what_does_not_import(module: str, title: str, monkeypatch: pytest.Monke
     reason = why_not("cuda")
     assert reason == f"{title} is installed, but does not import: libcudart.so.12: cannot open " \
                      "shared object file"  # fmt: skip
-    monkeypatch.setattr("anyorder.policy._may_have_a_gpu", lambda: True)
+    monkeypatch.setattr("anyorder.strategies.policy.engines._may_have_a_gpu", lambda: True)
     assert choose(make_layout([2] * 4, [False] * 4, anyorder.Config())) == ("cpu", reason)
 
 
@@ -175,8 +177,8 @@ def test_an_engine_that_there_is_not() -> None:
 
 @pytest.mark.parametrize("missing", [None, "it is not there"])
 def test_info_says_what_auto_takes(missing: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("anyorder.policy._may_have_a_gpu", lambda: True)
-    monkeypatch.setattr("anyorder.policy._why_no_cuda", lambda: missing)
+    monkeypatch.setattr("anyorder.strategies.policy.engines._may_have_a_gpu", lambda: True)
+    monkeypatch.setattr("anyorder.strategies.policy.engines._why_no_cuda", lambda: missing)
     text, facts = run("info").output, json.loads(run("info", "--json").output)
     assert facts["engines"]["cuda"] == {"runs": missing is None, "why_not": missing}
     assert f"cannot run here: {missing}" in text or missing is None

@@ -21,7 +21,7 @@ from conftest import hears_ctrl_c
 
 import anyorder as ao
 from anyorder.cli import main
-from anyorder.failures import Infeasible
+from anyorder.errors import Infeasible
 from anyorder.program.command import Command
 from anyorder.program.file import read
 

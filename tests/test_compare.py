@@ -12,8 +12,8 @@ from scipy import stats
 
 import anyorder as ao
 from anyorder.bench import algorithms
+from anyorder.bench.compare import Comparison, compare, mann_whitney, run_named
 from anyorder.cli import main
-from anyorder.compare import Comparison, compare, mann_whitney, run_named
 
 PROBLEM = ao.problems.onemax(6)
 

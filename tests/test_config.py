@@ -8,7 +8,7 @@ import re
 import numpy as np
 import pytest
 
-from anyorder.config import PRESETS, Config, resolve
+from anyorder.strategies.policy.config import PRESETS, Config, resolve
 
 # The paper's text, field by field; the other presets as differences from it.
 TEXT = {

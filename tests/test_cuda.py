@@ -19,8 +19,8 @@ from conftest import case, refused, rms, stored
 from test_engines import check_step
 
 import anyorder as ao
-from anyorder import policy
-from anyorder.policy import choose, why_not
+from anyorder.strategies.policy import engines as policy
+from anyorder.strategies.policy.engines import choose, why_not
 
 # duplicates are paid for, as in solve_many and in the paper
 paid = partial(ao.maximize, cache=False)
@@ -150,7 +150,7 @@ def test_conditionals(variant, ordered):
 
 def test_equal_keys_go_by_index():
     """Ranks of keys with ties: the second, exact count."""
-    from anyorder.policy.cuda import small
+    from anyorder.strategies.policy.engines.cuda import bookkeeping as small
 
     if INTERPRETED:
         pytest.skip("a kernel of its own is not interpreted")

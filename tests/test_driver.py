@@ -20,11 +20,11 @@ from hypothesis import strategies as st
 from test_workers import FAST, SPACE, assert_same, failing, value
 
 import anyorder as ao
-from anyorder import failures
-from anyorder.policy.cpu import CpuEngine
-from anyorder.running import driver
-from anyorder.running.reading import opened
-from anyorder.running.workers import Outcome, call
+from anyorder import errors as failures
+from anyorder.session import loop as driver
+from anyorder.session.evaluators import Outcome, call
+from anyorder.session.reading import opened
+from anyorder.strategies.policy.engines.cpu import CpuEngine
 
 QUICK: dict[str, Any] = {"seed": 0, "config": FAST}
 

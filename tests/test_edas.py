@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from anyorder import Binary, Categorical, Integer, Space, problems
-from anyorder.baselines.base import Baseline, run
-from anyorder.baselines.boa import BOA, learn_network
-from anyorder.baselines.mimic import MIMIC, draw, learn_chain
-from anyorder.baselines.univariate import CGA, PBIL, UMDA
+from anyorder.strategies.base import Baseline, run
+from anyorder.strategies.boa import BOA, learn_network
+from anyorder.strategies.mimic import MIMIC, draw, learn_chain
+from anyorder.strategies.univariate import CGA, PBIL, UMDA
 
 ALL = [UMDA, PBIL, CGA, MIMIC, BOA]
 MIXED = Space([Categorical([7]), Binary(), Categorical([40, 20, 30]), Integer(5, 9)])

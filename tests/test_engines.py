@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from conftest import Case, assert_as_good_as_float32, case, rms, stored
 
-from anyorder.policy import kernels
+from anyorder.strategies.policy.engines import kernels
 
 pytestmark = pytest.mark.usefixtures("remembered_orders")
 
@@ -230,7 +230,7 @@ check_step(case(n=6, batch=6, runs=4, graph=True, kl="bernoulli", sharp=4.0, cli
 
 CREATE_WITHOUT_JIT = """
 from conftest import case
-from anyorder.policy import create
+from anyorder.strategies.policy.engines import create
 engine = create("cpu", case().layout)
 engine.sample(engine.fresh([0, 1], [0, 0]), case().draw())
 """
@@ -241,7 +241,8 @@ def test_without_jit(code):
     """The kernels are Python too: a debugger or a coverage tool can be run over them."""
     path = os.pathsep.join([str(Path(__file__).parent), *filter(None, sys.path)])
     environment = {**os.environ, "NUMBA_DISABLE_JIT": "1", "PYTHONPATH": path}
-    code += "from anyorder.policy import kernels\nassert not hasattr(kernels.train, 'signatures')"
+    code += "from anyorder.strategies.policy.engines import kernels\n"
+    code += "assert not hasattr(kernels.train, 'signatures')"
     command = [sys.executable, "-W", "error::RuntimeWarning", "-c", code]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr

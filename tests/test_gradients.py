@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from conftest import Case, case, rms
 
-from anyorder.policy import reference
-from anyorder.policy.cpu import CpuEngine
-from anyorder.policy.reference import ReferenceEngine
+from anyorder.strategies.policy.engines import reference
+from anyorder.strategies.policy.engines.cpu import CpuEngine
+from anyorder.strategies.policy.engines.reference import ReferenceEngine
 
 INPUTS, CANDIDATES = 6, 9
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from anyorder.running.interrupts import Interrupts
+from anyorder.session.interrupts import Interrupts
 
 
 @pytest.fixture(autouse=True)
@@ -60,7 +60,7 @@ def test_a_message_in_the_middle_of_another_is_left_out(monkeypatch: pytest.Monk
     def warning(*arguments: Any) -> None:
         raise RuntimeError("reentrant call inside <_io.BufferedWriter name='<stderr>'>")
 
-    monkeypatch.setattr("anyorder.running.interrupts.logger.warning", warning)
+    monkeypatch.setattr("anyorder.session.interrupts.logger.warning", warning)
     with Interrupts("finishing it") as interrupts:
         press()
     assert interrupts.count == 1

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from conftest import CARDS, ORDERED, case
 
-from anyorder.config import PRESETS, Config
-from anyorder.policy.layout import Layout, make_layout
-from anyorder.policy.rng import INIT, uniform, words
+from anyorder.strategies.policy.config import PRESETS, Config
+from anyorder.strategies.policy.layout import Layout, make_layout
+from anyorder.strategies.policy.rng import INIT, uniform, words
 
 TEXT = PRESETS["text"]
 

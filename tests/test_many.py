@@ -15,9 +15,9 @@ from conftest import refused
 import anyorder as ao
 from anyorder.many import objective
 from anyorder.many.host import run_host
-from anyorder.plots import averages, band
-from anyorder.policy import make_layout
-from anyorder.policy.advantage import advantages
+from anyorder.plotting.runs import averages, band
+from anyorder.strategies.policy.advantage import advantages
+from anyorder.strategies.policy.engines import make_layout
 
 # duplicates are paid for, as in solve_many and in the paper
 paid = partial(ao.maximize, cache=False)
@@ -187,12 +187,14 @@ def test_as_many_runs_at_once_as_the_memory_holds(
         shared = 12 * rows * max(layout.features, rows)
         size = {"cpu": 4, "reference": 8}[engine]
         memory = (shared + size * layout.parameters * (fit + 0.5)) / 0.9
-        monkeypatch.setattr("anyorder.policy.memory.memory_here", lambda memory=memory: memory)
+        monkeypatch.setattr(
+            "anyorder.strategies.policy.engines.memory.memory_here", lambda memory=memory: memory
+        )
         sizes.clear()
         for run, other in zip(many(NK, **options), whole, strict=True):
             assert_same_run(run, other)
         assert sizes == {1: [1] * 5, 2: [2, 2, 1], 4: [4, 1], 9: [5]}[fit]
-    monkeypatch.setattr("anyorder.policy.memory.memory_here", lambda: 100.0)
+    monkeypatch.setattr("anyorder.strategies.policy.engines.memory.memory_here", lambda: 100.0)
     with refused(MemoryError, "parameters", "this machine has 0.0"):
         many(NK, **options)
 
@@ -418,7 +420,7 @@ def test_ctrl_c_leaves_finished_runs_finished() -> None:
 
 @pytest.mark.parametrize("verb", ["fresh", "sample", "train"])
 def test_ctrl_c_while_the_policies_are_at_work(verb: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from anyorder.policy.cpu import CpuEngine
+    from anyorder.strategies.policy.engines.cpu import CpuEngine
 
     plain, calls = getattr(CpuEngine, verb), []
 

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import anyorder as ao
-from anyorder.policy.orders import order_keys
-from anyorder.policy.rng import ORDER_G
+from anyorder.strategies.policy.orders import order_keys
+from anyorder.strategies.policy.rng import ORDER_G
 
 FAST = ao.Config(epochs=3, hidden=(4,), population=5)
 NAMED = {"cache": ao.Binary(), "algo": ao.Categorical(["a", "b", "c"]), "depth": ao.Integer(1, 8)}

@@ -12,8 +12,8 @@ from scipy import stats
 from scipy.cluster import hierarchy
 
 from anyorder import Categorical, Integer, Space, problems
-from anyorder.baselines import P3, UMDA, Baseline, HillClimber, run
-from anyorder.baselines.p3 import _Level, distances, linkage_tree
+from anyorder.strategies import P3, UMDA, Baseline, HillClimber, run
+from anyorder.strategies.p3 import _Level, distances, linkage_tree
 
 
 def level_of(rows: NDArray[np.int32], cardinalities: NDArray[np.int64]) -> _Level:

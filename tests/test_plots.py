@@ -13,13 +13,13 @@ import numpy as np
 import pytest
 
 import anyorder as ao
-from anyorder.heatmaps import Influence as Moves
-from anyorder.heatmaps import agreement, draw_influence, influence
-from anyorder.plots import _canvas, curve, diversity, overview, restarts
-from anyorder.policy.orders import order_keys
-from anyorder.policy.reference import ReferenceEngine
-from anyorder.policy.rng import ORDER_G
+from anyorder.plotting.heatmaps import Influence as Moves
+from anyorder.plotting.heatmaps import agreement, draw_influence, influence
+from anyorder.plotting.runs import _canvas, curve, diversity, overview, restarts
 from anyorder.result import KINDS, History, Result
+from anyorder.strategies.policy.engines.reference import ReferenceEngine
+from anyorder.strategies.policy.orders import order_keys
+from anyorder.strategies.policy.rng import ORDER_G
 
 FAST = ao.Config(epochs=3, hidden=(4,))
 NAMED = ao.Space({"flag": ao.Binary(), "value": ao.Categorical(["a", "b"]), "k": ao.Integer(2, 5)})

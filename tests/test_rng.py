@@ -7,9 +7,10 @@ import pytest
 from conftest import case
 from scipy.stats import chisquare
 
-from anyorder.policy import kernels, rng
-from anyorder.policy.orders import before, dropped, order_keys
-from anyorder.policy.rng import DROP_G, DROP_T, INIT, ORDER_G, ORDER_T, VALUE, words
+from anyorder.strategies.policy import rng
+from anyorder.strategies.policy.engines import kernels
+from anyorder.strategies.policy.orders import before, dropped, order_keys
+from anyorder.strategies.policy.rng import DROP_G, DROP_T, INIT, ORDER_G, ORDER_T, VALUE, words
 
 # counter, key, result: kat_vectors of Random123, the library of the Philox paper
 KNOWN = [

@@ -8,11 +8,11 @@ import pytest
 from conftest import Case, assert_as_good_as_float32, case
 from scipy.stats import chisquare
 
-from anyorder.policy import cpu
-from anyorder.policy.cpu import CpuEngine, default_threads
-from anyorder.policy.orders import order_keys
-from anyorder.policy.reference import ReferenceEngine
-from anyorder.policy.rng import ORDER_G
+from anyorder.strategies.policy.engines import cpu
+from anyorder.strategies.policy.engines.cpu import CpuEngine, default_threads
+from anyorder.strategies.policy.engines.reference import ReferenceEngine
+from anyorder.strategies.policy.orders import order_keys
+from anyorder.strategies.policy.rng import ORDER_G
 
 BOTH = pytest.mark.parametrize("kind", [ReferenceEngine, CpuEngine])
 PERMUTATIONS = np.array(list(itertools.permutations(range(4))))

@@ -17,7 +17,7 @@ from click.testing import CliRunner, Result
 
 import anyorder as ao
 from anyorder.cli import main
-from anyorder.running.reading import load
+from anyorder.session.reading import load
 
 FAST = ao.Config(epochs=2, hidden=(3,))
 SPACE = ao.Space(
@@ -187,7 +187,7 @@ def test_watch_ends_with_ctrl_c(
             raise KeyboardInterrupt
         left.pop()
 
-    monkeypatch.setattr("anyorder.running.show.time.sleep", interrupted)
+    monkeypatch.setattr("anyorder.cli.show.time.sleep", interrupted)
     done = run("show", running[0], "--watch", "5")
     assert done.exit_code == 0
     assert done.output.count("best value") == 2

@@ -25,9 +25,9 @@ from conftest import refused
 from test_workers import FAST, PROC, SPACE, Child, assert_same, failing, lines, value, wait_until
 
 import anyorder as ao
-from anyorder.failures import StudyError
-from anyorder.running import driver
-from anyorder.running.reading import VERSION, Packing, load, opened
+from anyorder.errors import StudyError
+from anyorder.session import loop as driver
+from anyorder.session.reading import VERSION, Packing, load, opened
 
 QUICK: dict[str, Any] = {"seed": 0, "config": FAST}
 

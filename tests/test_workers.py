@@ -23,9 +23,9 @@ import pytest
 from conftest import hears_ctrl_c
 
 import anyorder as ao
-from anyorder import failures
-from anyorder.running.processes import Processes
-from anyorder.running.workers import OnExecutor, Outcome
+from anyorder import errors as failures
+from anyorder.session.evaluators import OnExecutor, Outcome
+from anyorder.session.processes import Processes
 
 FAST = ao.Config(epochs=3, hidden=(4,))
 SPACE = ao.Space.binary(8)

@@ -9,17 +9,18 @@
 What is named here is the public interface; nothing else is.
 """
 
-from . import baselines, problems
-from ._version import __version__
-from .config import PRESETS, Config
-from .failures import STATUSES, Infeasible, StudyError
-from .loop import maximize, minimize, resume
-from .many import solve_many
-from .optimizer import Optimizer
-from .result import History, Result, Run, Runs
-from .running.reading import load
-from .space import Space
-from .variables import Binary, Categorical, Integer
+from anyorder import problems
+from anyorder import strategies as baselines
+from anyorder._version import __version__
+from anyorder.errors import STATUSES, Infeasible, StudyError
+from anyorder.many import solve_many
+from anyorder.optimize import maximize, minimize, resume
+from anyorder.optimizer import Optimizer
+from anyorder.result import History, Result, Run, Runs
+from anyorder.session.reading import load
+from anyorder.space import Space
+from anyorder.space.variables import Binary, Categorical, Integer
+from anyorder.strategies.policy.config import PRESETS, Config
 
 __all__ = [
     "PRESETS",

@@ -1,5 +1,5 @@
 """`python -m anyorder` is the command `anyorder`."""
 
-from .cli import main
+from anyorder.cli import main
 
 main()

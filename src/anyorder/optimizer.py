@@ -10,16 +10,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ._checks import graph as checked_graph
-from ._checks import integer, numbers
-from ._version import __version__
-from .candidates import Candidate, Codes, Waiting
-from .config import Config, resolve
-from .policy import Batch, Draw, create, make_layout
-from .policy.advantage import advantages
-from .policy.orders import order_keys
-from .policy.rng import ORDER_G
-from .space import Space
+from anyorder._checks import graph as checked_graph
+from anyorder._checks import integer, numbers
+from anyorder._version import __version__
+from anyorder.space import Space
+from anyorder.strategies.policy.advantage import advantages
+from anyorder.strategies.policy.candidates import Candidate, Codes, Waiting
+from anyorder.strategies.policy.config import Config, resolve
+from anyorder.strategies.policy.engines import Batch, Draw, create, make_layout
+from anyorder.strategies.policy.orders import order_keys
+from anyorder.strategies.policy.rng import ORDER_G
 
 FORMAT, VERSION = "anyorder-optimizer", 1
 

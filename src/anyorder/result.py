@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 import numpy.typing as npt
 
-from .config import Config
-from .failures import STATUSES
-from .space import Space
+from anyorder.errors import STATUSES
+from anyorder.space import Space
+from anyorder.strategies.policy.config import Config
 
 if TYPE_CHECKING:
-    from .optimizer import Optimizer
+    from anyorder.optimizer import Optimizer
 
 KINDS = ("convergence", "diversity", "probabilities", "influence", "all")  # of pictures
 # What a table of a history has beside the variables.
@@ -136,7 +136,7 @@ class Result:
         """Every candidate that was answered."""
         if self._history is not None:
             return self._history
-        from .running.reading import load
+        from anyorder.session.reading import load
 
         return load(self.study)  # type: ignore[arg-type]  # there is one or the other
 
@@ -161,7 +161,7 @@ class Result:
             moves when another changes, as the policy has learned it (`Optimizer.influence`).
             "all": these four.
         """
-        from .plots import overview
+        from anyorder.plotting.runs import overview
 
         return overview(self.history, self._policy, kind, path, f"anyorder, seed {self.seed}")
 
@@ -215,7 +215,7 @@ class Result:
 
 def kept_policy(study: str | os.PathLike[str]) -> Optimizer | None:
     """The optimiser as a study last kept it; None if it has not yet."""
-    from .running.reading import opened, read_state
+    from anyorder.session.reading import opened, read_state
 
     with opened(study) as database:
         kept = read_state(database, Path(study))
@@ -223,7 +223,7 @@ def kept_policy(study: str | os.PathLike[str]) -> Optimizer | None:
 
 
 def _revived(state: Mapping[str, Any]) -> Optimizer:
-    from .optimizer import Optimizer
+    from anyorder.optimizer import Optimizer
 
     return Optimizer.from_state(state, "auto")
 
@@ -351,7 +351,7 @@ class Runs(Sequence[Run]):
 
     def plot(self, path: str | os.PathLike[str] | None = None) -> Any:
         """Draw the mean curve and its standard error; write it or return the figure."""
-        from .plots import averages
+        from anyorder.plotting.runs import averages
 
         return averages({f"anyorder, {len(self)} runs": self}, path)
 

@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from ._checks import did_you_mean, integer
-from .variables import short
+from anyorder._checks import did_you_mean, integer
+from anyorder.space.variables import short
 
 Check = Callable[[str, Any], Any]  # name and value in, the value as it is used out
 Key = tuple[str | int, ...]  # the names that lead to a value; integers count [[sections]]

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .. import problems
-from .._checks import integer
-from ..toml_file import Check, TomlFile, a, positive, tables, text, whole
-from . import algorithms
-from .store import Spec
+from anyorder import problems
+from anyorder._checks import integer
+from anyorder.bench import algorithms
+from anyorder.bench.store import Spec
+from anyorder.toml_file import Check, TomlFile, a, positive, tables, text, whole
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,8 @@ from pathlib import Path
 
 import numpy as np
 
-from ..failures import StudyError
-from .results import Cell, Results
+from anyorder.bench.results import Cell, Results
+from anyorder.errors import StudyError
 
 SUFFIXES = (".csv", ".csv.gz")
 _HEAD = ("distribution", "algorithm", "instance", "seed", "seconds")

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..many import solve_many
-from ..policy import choose, make_layout
-from ..problems import Problem, together
-from .algorithms.naming import split
-from .algorithms.ours import configured
+from anyorder.bench.algorithms.naming import split
+from anyorder.bench.algorithms.ours import configured
+from anyorder.many import solve_many
+from anyorder.problems import Problem, together
+from anyorder.strategies.policy.engines import choose, make_layout
 
 
 def measure(

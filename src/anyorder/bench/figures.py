@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..config import PRESETS
-from ..plots import COLOURS
-from . import results as measured
-from . import stats
-from .results import Floats, Ints, Results
+from anyorder.bench import results as measured
+from anyorder.bench import stats
+from anyorder.bench.results import Floats, Ints, Results
+from anyorder.plotting.runs import COLOURS
+from anyorder.strategies.policy.config import PRESETS
 
 Path = str | os.PathLike[str] | None
 

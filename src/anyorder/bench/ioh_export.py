@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from .results import Cell, Floats, Results
+from anyorder.bench.results import Cell, Floats, Results
 
 VERSION = "0.3.22"  # of ioh, whose files tests/test_bench_export.py compares ours with
 

@@ -20,8 +20,9 @@ from typing import Any
 
 import numpy as np
 
-from . import figures, special, stats, tables, typeset
-from .results import Cell, Floats, Results
+from anyorder.bench import distributions as special
+from anyorder.bench import figures, stats, tables, typeset
+from anyorder.bench.results import Cell, Floats, Results
 
 LEVEL, ALPHA = 0.001, 0.05  # of the stars, and of the critical difference
 _SCRIPTS = ("report_stats.js", "report_charts.js", "report_tables.js", "report.js")

@@ -15,13 +15,13 @@ from pathlib import Path
 
 import numpy as np
 
-from .. import problems
-from .._checks import did_you_mean
-from . import curves
-from .campaign import Campaign, Distribution, distribution
-from .distances import measure
-from .figures import convergence, distance, style
-from .results import Cell, Floats, Ints, Results
+from anyorder import problems
+from anyorder._checks import did_you_mean
+from anyorder.bench import curves
+from anyorder.bench.campaign import Campaign, Distribution, distribution
+from anyorder.bench.distances import measure
+from anyorder.bench.figures import convergence, distance, style
+from anyorder.bench.results import Cell, Floats, Ints, Results
 
 _FAMILIES = {
     "QUBO": ("qubo:n={n},type={k}", (0, 1, 2, 3, 4, 5)),

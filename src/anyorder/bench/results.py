@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from ..config import PRESETS
+from anyorder.strategies.policy.config import PRESETS
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]

@@ -18,15 +18,15 @@ from typing import Any
 
 import numpy as np
 
-from .. import problems
-from .._version import __version__
-from ..failures import DIED, OK
-from ..policy import why_not
-from ..running.interrupts import Interrupts
-from ..running.processes import Processes
-from ..running.workers import Done, Evaluator, OnExecutor, Outcome
-from . import algorithms
-from .store import Finished, Spec, Store
+from anyorder import problems
+from anyorder._version import __version__
+from anyorder.bench import algorithms
+from anyorder.bench.store import Finished, Spec, Store
+from anyorder.errors import DIED, OK
+from anyorder.session.evaluators import Done, Evaluator, OnExecutor, Outcome
+from anyorder.session.interrupts import Interrupts
+from anyorder.session.processes import Processes
+from anyorder.strategies.policy.engines import why_not
 
 logger = logging.getLogger("anyorder")
 

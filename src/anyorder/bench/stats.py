@@ -15,8 +15,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from .results import Cell, Floats, Ints, Results
-from .special import chi_squared, each, incomplete_beta, studentised_range
+from anyorder.bench.distributions import chi_squared, each, incomplete_beta, studentised_range
+from anyorder.bench.results import Cell, Floats, Ints, Results
 
 _NORMAL = NormalDist()
 

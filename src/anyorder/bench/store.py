@@ -23,8 +23,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from ..failures import StudyError
-from .results import Cell, Floats, Results
+from anyorder.bench.results import Cell, Floats, Results
+from anyorder.errors import StudyError
 
 VERSION = 1
 KEY = 32  # letters of a run's key

@@ -16,9 +16,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from . import stats
-from .results import Floats, Results
-from .typeset import Printed, Text, form
+from anyorder.bench import stats
+from anyorder.bench.results import Floats, Results
+from anyorder.bench.typeset import Printed, Text, form
 
 SPREADS = ("none", "sd", "error", "interval")
 MEASURES = ("running-time", "area", "mann-whitney")

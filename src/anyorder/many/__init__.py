@@ -20,18 +20,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .._checks import graph as checked_graph
-from .._checks import integer, number
-from ..config import Config, resolve
-from ..loop import _bar
-from ..policy import Engine, create, make_layout
-from ..policy.memory import memory_here
-from ..problems import Problem
-from ..result import Runs
-from ..space import Space
-from .base import Log, Task
-from .host import run_host
-from .objective import Objective, Pointwise, Problems, Torch, Vectorized
+from anyorder._checks import graph as checked_graph
+from anyorder._checks import integer, number
+from anyorder.many.base import Log, Task
+from anyorder.many.host import run_host
+from anyorder.many.objective import Objective, Pointwise, Problems, Torch, Vectorized
+from anyorder.optimize import _bar
+from anyorder.problems import Problem
+from anyorder.result import Runs
+from anyorder.space import Space
+from anyorder.strategies.policy.config import Config, resolve
+from anyorder.strategies.policy.engines import Engine, create, make_layout
+from anyorder.strategies.policy.engines.memory import memory_here
 
 __all__ = ["solve_many"]
 
@@ -152,7 +152,7 @@ def _run(engine: Engine, objective: Objective, task: Task, bar: Any) -> Log:
     driver, total = run_host, len(task.seeds)
     size = engine.runs_that_fit(total, task.budget)
     if engine.name == "cuda":  # only then is PyTorch there for certain
-        from .device import run_device, runs_here
+        from anyorder.many.device import run_device, runs_here
 
         if runs_here(engine, objective):
             driver = run_device

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ..config import Config
-from ..policy import Batch, Draw
-from ..policy.advantage import advantages
-from ..space import Space
-from .objective import Answer, Codes, Ints, Values
+from anyorder.many.objective import Answer, Codes, Ints, Values
+from anyorder.space import Space
+from anyorder.strategies.policy.advantage import advantages
+from anyorder.strategies.policy.config import Config
+from anyorder.strategies.policy.engines import Batch, Draw
 
 
 @dataclass(frozen=True)

@@ -16,12 +16,13 @@ from typing import Any
 import numpy as np
 import torch
 
-from ..policy import Policy
-from ..policy.cuda import CudaEngine, Orders, common, small
-from ..policy.rng import drop_threshold
-from ..problems import together
-from .base import Log, Task
-from .objective import Objective, Problems, Torch, matrix, no_number
+from anyorder.many.base import Log, Task
+from anyorder.many.objective import Objective, Problems, Torch, matrix, no_number
+from anyorder.problems import together
+from anyorder.strategies.policy.engines import Policy
+from anyorder.strategies.policy.engines.cuda import CudaEngine, Orders, common
+from anyorder.strategies.policy.engines.cuda import bookkeeping as small
+from anyorder.strategies.policy.rng import drop_threshold
 
 _REASONS = {0: "budget", 1: "failed", 2: "target"}  # of a status less ENDED
 _IN_FLIGHT = 16  # generations between two looks at the clock and the keyboard

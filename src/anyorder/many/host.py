@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from ..policy import Engine, Policy
-from .base import Ledger, Log, Task
-from .objective import Ints, Objective
+from anyorder.many.base import Ledger, Log, Task
+from anyorder.many.objective import Ints, Objective
+from anyorder.strategies.policy.engines import Engine, Policy
 
 
 def run_host(engine: Engine, objective: Objective, task: Task, bar: Any) -> Log:

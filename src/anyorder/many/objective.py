@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .. import problems as _problems
-from .._checks import number
-from ..problems import Problem
-from ..space import Space
+from anyorder import problems as _problems
+from anyorder._checks import number
+from anyorder.problems import Problem
+from anyorder.space import Space
 
 Codes = npt.NDArray[np.int32]
 Ints = npt.NDArray[np.int64]

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from anyorder._checks import integer, number
-from anyorder.problems.lines import Lines
 from anyorder.problems.quadratic import Qubo
+from anyorder.problems.text_format import Lines
 
 
 class MaxCut(Qubo):

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from anyorder.problems.base import Problem
 from anyorder.space import Space
-from anyorder.variables import Binary, Categorical
+from anyorder.space.variables import Binary, Categorical
 
 PATH_VARIABLE = "ANYORDER_NASBENCH101"
 

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from anyorder._checks import integer
 from anyorder.problems.base import Graph, Kernel, Problem
-from anyorder.problems.lines import Lines
+from anyorder.problems.text_format import Lines
 from anyorder.space import Space
 
 

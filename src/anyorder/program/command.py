@@ -21,9 +21,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from .._checks import did_you_mean
-from ..failures import Infeasible
-from ..variables import short
+from anyorder._checks import did_you_mean
+from anyorder.errors import Infeasible
+from anyorder.space.variables import short
 
 OURS = ("point", "scratch")  # placeholders that are not variables
 _HOLE = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")

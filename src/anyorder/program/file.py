@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..config import PRESETS
-from ..space import Space
-from ..toml_file import Check, TomlFile, a, one_of, positive, table, text, whole
-from ..variables import Binary, Categorical, Integer, Variable, short
-from .command import OURS, Command, fill, holes
+from anyorder.program.command import OURS, Command, fill, holes
+from anyorder.space import Space
+from anyorder.space.variables import Binary, Categorical, Integer, Variable, short
+from anyorder.strategies.policy.config import PRESETS
+from anyorder.toml_file import Check, TomlFile, a, one_of, positive, table, text, whole
 
 
 @dataclass(frozen=True)

@@ -32,11 +32,11 @@ from anyorder.bench.algorithms.naming import Parts, Settings, installed, split, 
 from anyorder.bench.algorithms.nevergrad import Nevergrad
 from anyorder.bench.algorithms.optuna import Optuna
 from anyorder.bench.algorithms.ours import AnyOrder, Baselines, configured, known_graph
-from anyorder.config import Config
 from anyorder.many import solve_many
-from anyorder.policy import why_not
 from anyorder.problems.base import Problem
 from anyorder.space import Space
+from anyorder.strategies.policy.config import Config
+from anyorder.strategies.policy.engines import why_not
 
 __all__ = [
     "LIBRARIES", "AlgorithmError", "Trace", "available", "check", "check_engines", "meaning", "run",

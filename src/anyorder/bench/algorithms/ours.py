@@ -5,14 +5,14 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
-from anyorder import baselines
+from anyorder import strategies as baselines
 from anyorder.bench.algorithms.meter import Meter
 from anyorder.bench.algorithms.naming import Settings, check_settings, unknown, whole
-from anyorder.config import PRESETS, Config, resolve
-from anyorder.loop import maximize
-from anyorder.policy import ENGINES
+from anyorder.optimize import maximize
 from anyorder.problems.base import Problem
 from anyorder.space import Space
+from anyorder.strategies.policy.config import PRESETS, Config, resolve
+from anyorder.strategies.policy.engines import ENGINES
 
 
 class AnyOrder:

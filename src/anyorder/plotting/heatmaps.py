@@ -1,0 +1,135 @@
+"""Heat maps of a run. What is drawn is extracted by one function and drawn by another."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from anyorder.optimizer import Optimizer
+from anyorder.result import History
+from anyorder.space import Space
+
+# From white over our blue to nearly black: in order of lightness, so that it is read in print and
+# with any colour vision.
+_SHADES = ("#FFFFFF", "#A6CBE3", "#0072B2", "#001A2E")
+_NO_DATA = "#D9D9D9"
+_WINDOWS = 100  # columns of a picture over time, at most
+_LINE = 0.14  # inches that the name of a variable takes
+_LONGEST = 18  # letters of a name
+_FINE = 1_000  # cells of a picture each way, at least
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """How often candidates have the value of the best point."""
+
+    shares: npt.NDArray[np.float64]  # (n, windows), NaN where a window has no candidates
+    first: int  # generation
+    end: int  # the generation after the last
+
+
+def agreement(history: History) -> Agreement | None:
+    """The share of candidates that have the best point's value, for windows of generations.
+
+    None if no candidate has a value.
+    """
+    score = np.where(history.maximized, history.values, -history.values)
+    if np.isnan(score).all():
+        return None
+    same = history.codes == history.codes[np.nanargmax(score)]
+    first, last = int(history.generations.min()), int(history.generations.max())
+    count = last + 1 - first
+    windows = min(count, _WINDOWS)
+    window = (history.generations - first) * windows // count
+    order = np.argsort(window, kind="stable")
+    found, starts, sizes = np.unique(window[order], return_index=True, return_counts=True)
+    shares = np.full((same.shape[1], windows), np.nan)
+    shares[:, found] = np.add.reduceat(same[order], starts, axis=0, dtype=np.int64).T / sizes
+    return Agreement(shares, first, last + 1)
+
+
+def draw_agreement(figure: Any, axes: Any, data: Agreement | None, space: Space) -> None:
+    """Variables from top to bottom, generations from left to right."""
+    from matplotlib.ticker import MaxNLocator
+
+    if data is None:
+        note(axes, "no candidate has a value yet")
+        return
+    extent = (data.first, data.end, len(space) - 0.5, -0.5)
+    image = _image(axes, data.shares, 1.0, extent)
+    _name(axes.yaxis, space, _inches(axes)[1])
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
+    axes.set_xlabel("generation")
+    axes.set_ylabel("variable")
+    bar = figure.colorbar(image, ax=axes, pad=0.02)
+    bar.set_label("candidates with the best point's value", size=9)
+
+
+@dataclass(frozen=True)
+class Influence:
+    """How much each variable moves when another changes."""
+
+    moves: npt.NDArray[np.float64]  # (n, n), see Optimizer.influence
+    trained: int  # generations the policy has learned from since it was started
+
+
+def influence(optimizer: Optimizer) -> Influence:
+    """`Optimizer.influence`, from fewer candidates where there are many variables."""
+    points = max(2, min(10, 2_000 // len(optimizer.space)))
+    return Influence(optimizer.influence(points), optimizer._age)
+
+
+def draw_influence(figure: Any, axes: Any, data: Influence | None, space: Space) -> None:
+    """The variable that changes from left to right, those that move from top to bottom."""
+    if data is None:
+        note(axes, "no policy is kept")
+        return
+    n, most = len(space), float(data.moves.max())
+    image = _image(axes, data.moves, most if most > 0 else 1.0, (-0.5, n - 0.5, n - 0.5, -0.5))
+    room = min(_inches(axes))
+    _name(axes.yaxis, space, room)
+    if _name(axes.xaxis, space, room):
+        axes.tick_params(axis="x", rotation=90)
+    generations = "1 generation" if data.trained == 1 else f"{data.trained} generations"
+    axes.set_title(f"policy trained for {generations}", loc="right", fontsize=9, color="0.35")
+    axes.set_xlabel("variable that changes")
+    axes.set_ylabel("variable that moves")
+    bar = figure.colorbar(image, ax=axes, pad=0.02)
+    bar.set_label("mean change of its probabilities", size=9)
+
+
+def note(axes: Any, text: str) -> None:
+    """A panel with nothing to draw says why."""
+    axes.text(0.5, 0.5, text, ha="center", va="center", transform=axes.transAxes, color="0.35")
+    axes.set_xticks([])
+    axes.set_yticks([])
+
+
+def _image(axes: Any, data: npt.NDArray[np.float64], most: float, extent: tuple[float, ...]) -> Any:
+    from matplotlib.colors import LinearSegmentedColormap
+
+    colours = LinearSegmentedColormap.from_list("anyorder", _SHADES).with_extremes(bad=_NO_DATA)
+    # Cells finer than dots: Matplotlib smooths where it shrinks, and would blur where it stretches.
+    for axis in (0, 1):
+        data = np.repeat(data, -(-_FINE // data.shape[axis]), axis=axis)
+    return axes.imshow(data, cmap=colours, vmin=0.0, vmax=most, aspect="auto", extent=extent)
+
+
+def _inches(axes: Any) -> tuple[float, float]:
+    box, (width, height) = axes.get_position(), axes.get_figure().get_size_inches()
+    return box.width * width, box.height * height
+
+
+def _name(axis: Any, space: Space, inches: float) -> bool:
+    """Names where all of them fit, else some numbers; says which."""
+    from matplotlib.ticker import MaxNLocator
+
+    if space.names is None or len(space) * _LINE > inches:
+        axis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
+        return False
+    short = [name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…" for name in space.names]
+    axis.set_ticks(range(len(space)), short, fontsize=7.5, parse_math=False)
+    return True

@@ -1,0 +1,245 @@
+"""Where evaluations run: in this process, in processes of our own, on an executor of the user's.
+
+All three take jobs and deliver outcomes to one queue, on which the loop sleeps; nothing polls.
+
+    Inline       the function is called where it stands
+    OnExecutor   a concurrent.futures.Executor, a Dask Client, or "ray"
+    Processes    `workers=8`, see processes.py
+
+What they call is `Measured`, the user's function as a measurement.
+"""
+
+from __future__ import annotations
+
+import math
+import pickle
+import threading
+import time
+import traceback
+from collections.abc import Callable
+from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future
+from queue import SimpleQueue
+from typing import Any, NamedTuple, Protocol
+
+from anyorder._checks import integer, number, numbers
+from anyorder.errors import DIED, FAILED, INFEASIBLE, OK, TIMEOUT, Infeasible
+
+
+class Outcome(NamedTuple):
+    """What became of a job: a status of `failures`, or None where no evaluation is possible."""
+
+    status: int | None
+    value: Any = None
+    reason: str | None = None
+    error: Exception | None = None
+    seconds: float = 0.0
+
+
+Done = SimpleQueue[tuple[int, Outcome]]
+
+
+class Evaluator(Protocol):
+    """Runs up to `slots` jobs at a time; puts (job, outcome) on the queue it was made with."""
+
+    slots: int
+
+    def start(self, job: int, points: Any) -> None:
+        """Evaluate a point (for a vectorised function: points); returns without waiting."""
+
+    def abandon(self, job: int) -> None:
+        """Forget a job that takes too long; its slot is free once it ends."""
+
+    def close(self) -> None:
+        """End everything that still runs."""
+
+
+class Measured:
+    """The user's function as a measurement: a number for a point, or an exception."""
+
+    def __init__(self, f: Callable[..., Any], vectorized: bool = False) -> None:
+        self.f, self.vectorized = f, vectorized
+
+    def __call__(self, points: Any) -> Any:
+        """A number; for points of a vectorised function as many, NaN where one failed."""
+        if self.vectorized:
+            size = len(points)  # before f can change it
+            return numbers(self.f(points), size, nan=True)
+        shown = points.copy()
+        value = number("what f returned", self.f(points))
+        if math.isnan(value):
+            raise ValueError(f"f returned NaN or None for {shown!r}, expected a number")
+        return value
+
+
+def call(f: Callable[[Any], Any], points: Any) -> Outcome:
+    """Evaluate here; what goes wrong becomes an outcome."""
+    start = time.perf_counter()
+    try:
+        value = f(points)
+    except Infeasible as error:
+        reason = _text(error) or "infeasible"
+        return Outcome(INFEASIBLE, None, reason, seconds=time.perf_counter() - start)
+    except Exception as error:
+        status = TIMEOUT if isinstance(error, TimeoutError) else FAILED
+        return Outcome(status, None, told(error), error, time.perf_counter() - start)
+    return Outcome(OK, value, seconds=time.perf_counter() - start)
+
+
+def _text(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception:  # an error in the error
+        return "(its message cannot be shown)"
+
+
+def told(error: BaseException) -> str:
+    """An error in one line, even if it cannot be shown."""
+    return f"{type(error).__name__}: {_text(error)}"
+
+
+def call_remotely(f: Callable[..., Any], points: Any) -> Outcome:
+    """`call`, with an outcome that travels: its error pickles, and tells where it came from."""
+    outcome = call(f, points)
+    if outcome.error is None:
+        return outcome
+    trace = "".join(traceback.format_exception(outcome.error))
+    try:
+        error = pickle.loads(pickle.dumps(outcome.error))
+        if not isinstance(error, Exception):
+            raise TypeError
+    except Exception:
+        error = RuntimeError(outcome.reason)
+    error.add_note(f"In the worker:\n{trace}")
+    return outcome._replace(error=error)
+
+
+class Inline:
+    """Calls the function in this process, one job at a time."""
+
+    slots = 1
+
+    def __init__(self, f: Callable[..., Any], done: Done) -> None:
+        self._f, self._done = f, done
+
+    def start(self, job: int, points: Any) -> None:
+        """Evaluate now."""
+        self._done.put((job, call(self._f, points)))
+
+    def abandon(self, job: int) -> None:
+        """Nothing runs behind our back."""
+
+    def close(self) -> None:
+        """Nothing to end."""
+
+
+# --- an executor of the user's ------------------------------------------------------------------
+
+
+class OnExecutor:
+    """Jobs on any `concurrent.futures.Executor`, a Dask `Client`, or "ray".
+
+    An executor cannot be made to stop what it runs: a job past its time is given up, and its slot
+    stays taken until it ends.
+    """
+
+    def __init__(self, f: Callable[..., Any], done: Done, executor: Any, slots: int | None) -> None:
+        self._f, self._done = f, done
+        self._executor, found = _as_executor(executor)
+        if slots is None and found is None:
+            raise ValueError(
+                f"executor {executor!r} does not tell how many workers it has: give workers="
+            )
+        self.slots = integer("workers", found if slots is None else slots, 1)
+        self._futures: dict[int, Future[Outcome]] = {}
+        self._lock = threading.Lock()  # futures end in threads of their own
+
+    def start(self, job: int, points: Any) -> None:
+        """Hand it to the executor."""
+        try:
+            future: Future[Outcome] = self._executor.submit(call_remotely, self._f, points)
+        except Exception as error:  # broken, or shut down
+            self._done.put((job, Outcome(None, None, told(error), error)))
+            return
+        with self._lock:
+            self._futures[job] = future
+        future.add_done_callback(lambda ended: self._ended(job, ended))
+
+    def _ended(self, job: int, future: Future[Outcome]) -> None:
+        with self._lock:
+            given_up = self._futures.get(job) is not future  # it may be out again by now
+            if given_up:
+                self.slots += 1
+            else:
+                del self._futures[job]
+        if given_up:
+            self._done.put((-1, Outcome(None)))  # wake the loop: there is room again
+            return
+        try:
+            outcome = future.result()
+        except (BrokenExecutor, CancelledError) as error:
+            # Not this candidate's failure: the executor has gone, and everything on it.
+            outcome = Outcome(None, None, told(error), error)
+        except Exception as error:
+            status = DIED if type(error).__name__ in _DEATHS else FAILED
+            outcome = Outcome(status, None, told(error), error)
+        except BaseException as error:  # SystemExit, KeyboardInterrupt: a dead worker elsewhere
+            outcome = Outcome(DIED, None, told(error))
+        self._done.put((job, outcome))
+
+    def abandon(self, job: int) -> None:
+        """Cancel it where it has not begun; else its slot comes back when it ends."""
+        with self._lock:
+            future = self._futures.pop(job, None)
+            self.slots -= future is not None
+        if future is not None:
+            future.cancel()
+
+    def close(self) -> None:
+        """Cancel what has not begun; the executor itself is the user's."""
+        with self._lock:
+            futures, self._futures = list(self._futures.values()), {}
+        for future in futures:
+            future.cancel()
+
+
+_DEATHS = ("KilledWorker", "WorkerCrashedError", "ActorDiedError", "OutOfMemoryError")
+
+
+def _as_executor(executor: Any) -> tuple[Any, int | None]:
+    """Something with `submit`, and how many workers it has, if it tells."""
+    if isinstance(executor, str):
+        if executor != "ray":
+            raise ValueError(f"executor is {executor!r}, expected an Executor, a Client or 'ray'")
+        ray_executor = _Ray()
+        return ray_executor, ray_executor.slots
+    if hasattr(executor, "get_executor") and hasattr(executor, "scheduler_info"):
+        # Dask: equal points are different evaluations; a worker that dies is retried by us.
+        slots = sum(executor.nthreads().values())
+        return executor.get_executor(pure=False, retries=0), slots or None
+    if not callable(getattr(executor, "submit", None)):
+        raise TypeError(f"executor is {executor!r}, expected an Executor, a Client or 'ray'")
+    return executor, getattr(executor, "_max_workers", None)
+
+
+class _Ray(Executor):
+    """A Ray cluster, the one this process is connected to or else a local one, as an executor."""
+
+    def __init__(self) -> None:
+        try:
+            import ray
+        except ImportError:
+            raise ImportError("executor='ray' wants Ray: pip install 'anyorder[ray]'") from None
+        self._ray = ray
+        if not ray.is_initialized():
+            ray.init(log_to_driver=False)
+        self.slots = max(1, int(ray.cluster_resources().get("CPU", 1)))
+        self._call = ray.remote(max_retries=0)(call_remotely)
+        self._put: dict[int, Any] = {}  # the function travels once
+
+    def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """Evaluate args[1] by the function args[0]."""
+        f, points = args
+        if id(f) not in self._put:
+            self._put[id(f)] = self._ray.put(f)
+        future: Future[Any] = self._call.remote(self._put[id(f)], points).future()
+        return future

@@ -1,0 +1,6 @@
+"""Variables, spaces of them, and the integer codes that strategies work on."""
+
+from anyorder.space.space import Space
+from anyorder.space.variables import Binary, Categorical, Integer, Variable
+
+__all__ = ["Binary", "Categorical", "Integer", "Space", "Variable"]

@@ -1,0 +1,1 @@
+"""The order-invariant policy of the paper: configuration, networks, engines."""

@@ -1,0 +1,306 @@
+"""The general kernels: any depth, width, number of values and of inputs.
+
+One program has one variable of one run, as in `train.py`, but its parameters, moments and
+activations stay in memory (which for one program is the cache) and are worked on in tiles. Products
+are plain float32.
+"""
+
+import triton
+import triton.language as tl
+
+from anyorder.strategies.policy.engines.cuda.common import (
+    DROP_T,
+    DROPS_T,
+    GENERATION,
+    GOING,
+    SEED,
+    STATUS,
+    STEPS,
+    adam,
+    below,
+    binary_slope,
+    binary_terms,
+    categorical_slope,
+    clipped_probabilities,
+    field,
+    raw_probabilities,
+    sigmoid,
+    tanh,
+    word_of,
+)
+
+# Who sees whom
+EARLIER = tl.constexpr(0)  # those before it, by ranks
+OTHERS = tl.constexpr(1)
+
+
+@triton.jit
+def _inputs(points, rank, mine, owner, code_base, codes, hidden_value, graph, f, c, i, seed,
+            generation, epoch, drops, n, F, B, SEEN: tl.constexpr, GRAPH: tl.constexpr,
+            DROP: tl.constexpr, FP: tl.constexpr):  # fmt: skip
+    """The inputs (C, T) of variable i: columns f of candidates c, `mine` their ranks of i."""
+    there = c[:, None] < B
+    inside = there & (f < F)[None, :]
+    own = tl.load(owner + f, mask=f < F, other=0)
+    code = tl.load(points + c[:, None] * n + own[None, :], mask=inside, other=-1)
+    seen = inside & (code >= 0)
+    if SEEN == OTHERS:
+        seen = seen & (own != i)[None, :]
+    else:
+        other = tl.load(rank + c[:, None] * FP + f[None, :], mask=inside, other=0)
+        seen = seen & ((other & 0x7FFF) < mine[:, None])
+    if GRAPH:
+        seen = seen & (tl.load(graph + i * n + own, mask=f < F, other=0) != 0)[None, :]
+    if DROP:
+        if drops > 0:
+            column = i * ((n + 3) // 4 * 4) + own
+            word = word_of(
+                seed, c[:, None], generation, DROP_T + 256 * epoch, column[None, :] + 0 * c[:, None]
+            )
+            seen = seen & (below(word, drops) == 0)
+    base = tl.load(code_base + f, mask=f < F, other=0)
+    x = tl.load(codes + base[None, :] + code, mask=seen, other=0.0)
+    hidden = tl.load(hidden_value + f, mask=f < F, other=0.0)
+    return tl.where(seen, x, tl.where(inside, hidden[None, :], 0.0))
+
+
+@triton.jit
+def _product(a, b):
+    return tl.dot(a, b, input_precision="ieee")
+
+
+@triton.jit
+def _forward(theta, at, acts, widths, count, points, rank, mine, owner, code_base, codes,
+             hidden_value, graph, c, i, seed, generation, epoch, drops, n, F, B,
+             DEPTH: tl.constexpr, SEEN: tl.constexpr, GRAPH: tl.constexpr, DROP: tl.constexpr,
+             FP: tl.constexpr, C: tl.constexpr, T: tl.constexpr, U: tl.constexpr,
+             HP: tl.constexpr):  # fmt: skip
+    """Activations of every layer into `acts`, (DEPTH + 1, C, HP); the last are the logits."""
+    inputs = F
+    for layer in tl.static_range(DEPTH + 1):
+        outputs = count
+        if layer < DEPTH:
+            outputs = tl.load(widths + layer + 1)
+        for first in range(0, outputs, U):
+            u = first + tl.arange(0, U)
+            z = tl.zeros((C, U), tl.float32)
+            for start in range(0, inputs, T):
+                f = start + tl.arange(0, T)
+                if layer == 0:
+                    x = _inputs(
+                        points, rank, mine, owner, code_base, codes, hidden_value, graph, f, c, i,
+                        seed, generation, epoch, drops, n, F, B, SEEN, GRAPH, DROP, FP,
+                    )  # fmt: skip
+                else:
+                    before = acts + (layer - 1) * C * HP + c[:, None] * HP + f[None, :]
+                    x = tl.load(before, mask=(f < inputs)[None, :], other=0.0)
+                inside = (f < inputs)[:, None] & (u < outputs)[None, :]
+                w = tl.load(theta + at + u[None, :] * inputs + f[:, None], mask=inside, other=0.0)
+                z += _product(x, w)
+            z += tl.load(theta + at + outputs * inputs + u, mask=u < outputs, other=0.0)[None, :]
+            if layer < DEPTH:
+                z = tanh(z)
+            to = acts + layer * C * HP + c[:, None] * HP + u[None, :]
+            tl.store(to, z, mask=(u < outputs)[None, :])
+        tl.debug_barrier()
+        at += outputs * (inputs + 1)
+        inputs = outputs
+
+
+@triton.jit
+def train(theta, m_of, v_of, runs, points_of, old_of, advantages, weights, ranks, coefficients,
+          scratch, variables, begins, value_start, feature_start, outputs_of, floors, owner,
+          code_base, codes, hidden_value, widths, graph, n, F, V, B, E, P, rank_run, rank_step,
+          a_run, a_candidate, a_variable, w_run, w_candidate, w_variable, beta, beta1, beta2,
+          rest1, rest2,
+          DEPTH: tl.constexpr, SEEN: tl.constexpr, GRAPH: tl.constexpr, DROP: tl.constexpr,
+          BERNOULLI: tl.constexpr, KEPT: tl.constexpr, FP: tl.constexpr, C: tl.constexpr,
+          T: tl.constexpr, U: tl.constexpr, HP: tl.constexpr, OP: tl.constexpr):  # fmt: skip
+    """All epochs of one variable of one run; `scratch`, (programs, 2 DEPTH + 2, C, HP)."""
+    i = tl.load(variables + tl.program_id(0))
+    r = tl.program_id(1)
+    if field(runs, r, STATUS) != GOING:
+        return
+    c = tl.arange(0, C)
+    there = c < B
+    weight = tl.load(
+        weights + r * w_run + c * w_candidate + i * w_variable, mask=there, other=0.0
+    ).to(tl.float32)
+    if tl.max(tl.abs(weight), 0) == 0.0:
+        return
+    weight = weight / B
+    program = (r * tl.num_programs(0) + tl.program_id(0)).to(tl.int64)
+    acts = scratch + program * (2 * DEPTH + 2) * C * HP
+    deltas = acts + (DEPTH + 1) * C * HP
+    points = points_of + r.to(tl.int64) * B * n
+    value = tl.load(points + c * n + i, mask=there, other=0)
+    old = old_of + (r * B + c).to(tl.int64) * V + tl.load(value_start + i)
+    advantage = tl.load(
+        advantages + r * a_run + c * a_candidate + i * a_variable, mask=there, other=0.0
+    ).to(tl.float32)
+    advantage = advantage / tl.load(old + value, mask=there, other=1.0)
+    floor = tl.load(floors + i)
+    count = tl.load(outputs_of + i)
+    o = tl.arange(0, OP)
+    seed, generation = field(runs, r, SEED), field(runs, r, GENERATION)
+    drops = field(runs, r, DROPS_T)
+    begin = r.to(tl.int64) * P + tl.load(begins + i)
+    rank = ranks + r.to(tl.int64) * rank_run
+    coefficient = coefficients + field(runs, r, STEPS) * (2 * DEPTH + 3)
+    mine = tl.zeros((C,), tl.int32)
+    for epoch in range(E):
+        eps = tl.load(coefficient + 2 * DEPTH + 2)
+        if SEEN == EARLIER:
+            at_mine = c * FP + tl.load(feature_start + i)
+            mine = tl.load(rank + at_mine, mask=there, other=0).to(tl.int32) & 0x7FFF
+        _forward(
+            theta, begin, acts, widths, count, points, rank, mine, owner, code_base, codes,
+            hidden_value, graph, c, i, seed, generation, epoch, drops, n, F, B, DEPTH, SEEN, GRAPH,
+            DROP, FP, C, T, U, HP,
+        )  # fmt: skip
+
+        # at the outputs
+        valid = (o < count)[None, :] & (c < C)[:, None]
+        at_logits = acts + DEPTH * C * HP + c[:, None] * HP + o[None, :]
+        logits = tl.load(at_logits, mask=valid, other=0.0)
+        if OP == 1:
+            old0 = tl.load(old, mask=there, other=0.5)
+            old1 = tl.load(old + 1, mask=there, other=0.5)
+            terms = binary_terms(value, old0, old1, advantage, weight, beta)
+            slopes = binary_slope(tl.sum(logits, 1), terms, floor)[:, None]
+        else:
+            olds = tl.load(old[:, None] + o[None, :], mask=valid & there[:, None], other=0.5)
+            slopes = categorical_slope(
+                logits, valid, value[:, None] == o[None, :], olds, advantage[:, None],
+                weight[:, None], floor, beta, BERNOULLI,
+            )  # fmt: skip
+        at_slopes = deltas + DEPTH * C * HP + c[:, None] * HP + o[None, :]
+        tl.store(at_slopes, slopes, mask=valid)
+        tl.debug_barrier()
+
+        # back through the layers: the slopes below a layer first, then its step
+        at = begin
+        for layer in tl.static_range(DEPTH):
+            below_width = F
+            if layer > 0:
+                below_width = tl.load(widths + layer)
+            at += tl.load(widths + layer + 1) * (below_width + 1)
+        for layer in tl.static_range(DEPTH, -1, -1):
+            outputs = count
+            if layer < DEPTH:
+                outputs = tl.load(widths + layer + 1)
+            inputs = F
+            if layer > 0:
+                inputs = tl.load(widths + layer)
+            from_above = deltas + layer * C * HP + c[:, None] * HP
+            if layer > 0:
+                for first in range(0, inputs, T):
+                    f = first + tl.arange(0, T)
+                    total = tl.zeros((C, T), tl.float32)
+                    for start in range(0, outputs, U):
+                        u = start + tl.arange(0, U)
+                        delta = tl.load(
+                            from_above + u[None, :], mask=(u < outputs)[None, :], other=0.0
+                        )
+                        inside = (u < outputs)[:, None] & (f < inputs)[None, :]
+                        at_w = theta + at + u[:, None] * inputs + f[None, :]
+                        total += _product(delta, tl.load(at_w, mask=inside, other=0.0))
+                    place = (layer - 1) * C * HP + c[:, None] * HP + f[None, :]
+                    inside = (f < inputs)[None, :] & (c < C)[:, None]
+                    a = tl.load(acts + place, mask=inside, other=0.0)
+                    tl.store(deltas + place, total * (1.0 - a * a), mask=inside)
+                tl.debug_barrier()
+            rate_w = tl.load(coefficient + 2 * layer)
+            rate_b = tl.load(coefficient + 2 * layer + 1)
+            if (rate_w > 0) | (rate_b > 0):
+                for start in range(0, outputs, U):
+                    u = start + tl.arange(0, U)
+                    delta = tl.load(from_above + u[None, :], mask=(u < outputs)[None, :], other=0.0)
+                    for first in range(0, inputs, T):
+                        f = first + tl.arange(0, T)
+                        if layer == 0:
+                            x = _inputs(
+                                points, rank, mine, owner, code_base, codes, hidden_value, graph, f,
+                                c, i, seed, generation, epoch, drops, n, F, B, SEEN, GRAPH, DROP,
+                                FP,
+                            )  # fmt: skip
+                        else:
+                            entered = acts + (layer - 1) * C * HP + c[:, None] * HP + f[None, :]
+                            x = tl.load(entered, mask=(f < inputs)[None, :], other=0.0)
+                        inside = (u < outputs)[:, None] & (f < inputs)[None, :]
+                        _step(
+                            theta, m_of, v_of, at + u[:, None] * inputs + f[None, :], inside,
+                            _product(tl.trans(delta), x), epoch, rate_w, eps, beta1, beta2, rest1,
+                            rest2, KEPT,
+                        )  # fmt: skip
+                    _step(
+                        theta, m_of, v_of, at + outputs * inputs + u,
+                        u < outputs, tl.sum(delta, 0), epoch, rate_b, eps, beta1, beta2,
+                        rest1, rest2, KEPT,
+                    )  # fmt: skip
+            if layer > 0:
+                at_inputs = F
+                if layer > 1:
+                    at_inputs = tl.load(widths + layer - 1)
+                at -= inputs * (at_inputs + 1)
+        coefficient += 2 * DEPTH + 3
+        rank += rank_step
+        tl.debug_barrier()
+
+
+@triton.jit
+def _step(theta, m_of, v_of, at, inside, g, epoch, rate, eps, beta1, beta2, rest1, rest2,
+          KEPT: tl.constexpr):  # fmt: skip
+    """Adam on parameters in memory; without KEPT the moments start from zero at epoch 0."""
+    if rate > 0:  # else the layer is frozen
+        m = tl.load(m_of + at, mask=inside, other=0.0) / rest1
+        v = tl.load(v_of + at, mask=inside, other=0.0) / rest2
+        if not KEPT:
+            m = tl.where(epoch > 0, m, 0.0)
+            v = tl.where(epoch > 0, v, 0.0)
+        w = tl.load(theta + at, mask=inside, other=0.0)
+        w, m, v = adam(w, m, v, g, beta1, beta2, rate, eps)
+        tl.store(theta + at, w, mask=inside)
+        tl.store(m_of + at, m * rest1, mask=inside)
+        tl.store(v_of + at, v * rest2, mask=inside)
+
+
+@triton.jit
+def conditionals(theta, probs, points_of, ranks, scratch, variables, begins, value_start,
+                 feature_start, outputs_of, floors, owner, code_base, codes, hidden_value, widths,
+                 graph, n, F, V, B, P, total, DEPTH: tl.constexpr, SEEN: tl.constexpr,
+                 GRAPH: tl.constexpr, FP: tl.constexpr, C: tl.constexpr, T: tl.constexpr,
+                 U: tl.constexpr, HP: tl.constexpr, OP: tl.constexpr):  # fmt: skip
+    """The distribution of one variable for C of `total` candidates of one run."""
+    i = tl.load(variables + tl.program_id(0))
+    r = tl.program_id(1)
+    first = tl.program_id(2) * C
+    c = tl.arange(0, C)
+    B = tl.minimum(C, total - first)
+    there = c < B
+    program = (tl.program_id(2) * tl.num_programs(1) + r) * tl.num_programs(0) + tl.program_id(0)
+    acts = scratch + program.to(tl.int64) * (DEPTH + 1) * C * HP
+    points = points_of + (r.to(tl.int64) * total + first) * n
+    rank = ranks + (r.to(tl.int64) * total + first) * FP
+    count = tl.load(outputs_of + i)
+    mine = tl.zeros((C,), tl.int32)
+    if SEEN == EARLIER:
+        at_mine = c * FP + tl.load(feature_start + i)
+        mine = tl.load(rank + at_mine, mask=there, other=0).to(tl.int32) & 0x7FFF
+    _forward(
+        theta, r.to(tl.int64) * P + tl.load(begins + i), acts, widths, count, points, rank, mine,
+        owner, code_base, codes, hidden_value, graph, c, i, 0, 0, 0, 0, n, F, B, DEPTH, SEEN, GRAPH,
+        False, FP, C, T, U, HP,
+    )  # fmt: skip
+    o = tl.arange(0, OP)
+    valid = (o < count)[None, :] & (c < C)[:, None]
+    logits = tl.load(acts + DEPTH * C * HP + c[:, None] * HP + o[None, :], mask=valid, other=0.0)
+    floor = tl.load(floors + i)
+    to = probs + (r.to(tl.int64) * total + first + c) * V + tl.load(value_start + i)
+    if OP == 1:
+        one = tl.minimum(tl.maximum(sigmoid(tl.sum(logits, 1)), floor), 1.0 - floor)
+        tl.store(to, 1.0 - one, mask=there)
+        tl.store(to + 1, one, mask=there)
+    else:
+        pi = clipped_probabilities(raw_probabilities(logits, valid), valid, floor)[0]
+        tl.store(to[:, None] + o[None, :], pi, mask=valid & there[:, None])

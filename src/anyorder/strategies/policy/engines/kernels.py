@@ -1,0 +1,713 @@
+"""The compiled loops of the engine `cpu`: one fused kernel per phase.
+
+All of it is here, in one file, because Numba's disk cache watches the file of the compiled function
+only. What makes it fast:
+
+- The E epochs of a variable touch that variable's parameters alone (eq. (8) is a sum over
+  variables), so they run back to back with weights and moments in the core's own cache.
+- Every hot loop runs along the inputs, unit stride, padded to whole vectors; candidates are
+  unrolled by hand (by five going forward, by ten going back), so each loaded weight or input is
+  used several times. Batches are padded to whole fives, rows of weights to pairs: no remainders.
+- The gradient of a weight is never stored: it goes straight into Adam.
+- tanh is a rational function; there are no library calls in the loops that matter.
+- Functions with hot loops hold all of a layer's loops and call nothing that takes an array: arrays
+  handed on, slices and tuples' arrays cost atomic reference counts. They become part of their
+  caller (forceinline), since handing over a dozen arrays takes as long as a short loop. And they
+  promise the compiler that what they write is not what they read, which saves a check before each
+  loop.
+"""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numba.core.compiler import Compiler
+
+from anyorder.strategies.policy.rng import DROP_G, DROP_T, INIT, VALUE
+
+# No sum may be reordered unless it says so (SUM), nothing may be assumed about NaN, and infinities
+# only do not occur where a reciprocal estimate is wanted (STEP).
+SUM = {"reassoc", "contract", "nsz"}
+FMA = {"contract", "nsz"}  # multiply and add in one
+STEP = {"contract", "nsz", "arcp", "afn", "ninf"}
+
+f32 = np.float32
+LANES = 16  # a vector of float32 on the widest machines; rows are padded to this
+ZERO, ONE = f32(0.0), f32(1.0)
+# An index that went through `& INDEX` is known not to be negative, so that no code is made for
+# counting from the end. (Of loop variables this is known anyway if they go up by one.)
+INDEX = 2**48 - 1
+
+CATEGORICAL, BERNOULLI = 0, 1  # kinds of KL
+
+
+class NoAlias(Compiler):
+    """Numba's own compiler, told that array arguments do not overlap."""
+
+    def define_pipelines(self):
+        """Set the flag, then compile as usual."""
+        self.state.flags.noalias = True
+        return super().define_pipelines()
+
+
+def _jit(**options):
+    def decorate(function):
+        try:
+            return njit(nogil=True, cache=True, error_model="numpy", **options)(function)
+        except RuntimeError:  # nowhere to keep a cache: compile anew in every process
+            return njit(nogil=True, error_model="numpy", **options)(function)
+
+    return decorate
+
+
+def cached() -> bool:
+    """Whether the compiled kernels are on disk already, as far as can be seen without compiling."""
+    if not hasattr(train, "stats"):
+        return True  # the JIT is off: there is nothing to compile
+    folder = train.stats.cache_path
+    return folder is not None and any(Path(folder).glob("kernels.train-*.nbi"))
+
+
+class Plan(NamedTuple):
+    """A `Layout` as the kernels read it, and where things lie in their padded scratch."""
+
+    cards: np.ndarray
+    outputs: np.ndarray
+    value_start: np.ndarray
+    feature_start: np.ndarray
+    owner: np.ndarray
+    codes: np.ndarray
+    code_base: np.ndarray
+    hidden_value: np.ndarray
+    widths: np.ndarray
+    rates: np.ndarray
+    theta_start: np.ndarray
+    floor: np.ndarray
+    graph: np.ndarray  # (n, n) uint8, or (0, 0): all may be seen
+    pads: np.ndarray  # widths, rounded up to whole vectors
+    row_start: np.ndarray  # (L + 2,): a layer's first row of weights in the scratch; their number
+
+
+class Scratch(NamedTuple):
+    """What one thread computes on.
+
+    A row is P long for inputs, H for hidden units, in whole vectors; a batch is B candidates, in
+    whole fives. Padding of weights, units and slopes stays zero.
+    """
+
+    w: np.ndarray  # (rows, P): the weights of a variable, layer by layer, then a row of biases each
+    m: np.ndarray  # Adam's moments, likewise
+    v: np.ndarray
+    x: np.ndarray  # (1, B, P): the inputs of the first layer
+    h: np.ndarray  # (layers, B, H): the outputs of each layer, in the end the logits
+    delta: np.ndarray  # (layers, B, H): d objective / d a layer's outputs, before their tanh
+    ones: np.ndarray  # (1, B, 1): what biases are multiplied with
+    row: np.ndarray  # (max(P, H),)
+    terms: np.ndarray  # (3, B): see `terms_2`
+    words: np.ndarray  # (4 * ceil(n / 4),) uint32
+    active: np.ndarray  # (B,) int64: the candidates that train a variable
+    fans: np.ndarray  # (layers,) int64: the outputs of each layer of its network
+
+
+class Schedule(NamedTuple):
+    """The numbers of training that do not change during a run."""
+
+    epochs: int
+    kl: int
+    beta: float
+    beta1: float
+    beta2: float
+    eps: float
+
+
+class Stream(NamedTuple):
+    """Where a run's random numbers start: see `rng.py`."""
+
+    key0: int
+    key1: int
+    generation: int
+    threshold: int  # a word below it drops an input
+
+
+# --- random numbers ---------------------------------------------------------------------------
+
+_MASK = np.uint64(0xFFFFFFFF)
+_M0, _M1 = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
+_W0, _W1 = np.uint64(0x9E3779B9), np.uint64(0xBB67AE85)
+_32 = np.uint64(32)
+
+
+@_jit()
+def philox(c0, c1, c2, c3, k0, k1):
+    """Philox4x32-10, as in `rng.philox`, on words held in uint64."""
+    for _ in range(10):
+        p0 = c0 * _M0
+        p1 = c2 * _M1
+        c0 = (p1 >> _32) ^ c1 ^ k0
+        c1 = p1 & _MASK
+        c2 = (p0 >> _32) ^ c3 ^ k1
+        c3 = p0 & _MASK
+        k0 = (k0 + _W0) & _MASK
+        k1 = (k1 + _W1) & _MASK
+    return c0, c1, c2, c3
+
+
+@_jit(pipeline_class=NoAlias)
+def words(out, first_block, row, generation, tag, key0, key1):
+    """Fill `out`, whose length is a multiple of four, with the words of a row."""
+    c1, c2, c3 = np.uint64(row), np.uint64(generation), np.uint64(tag)
+    k0, k1 = np.uint64(key0), np.uint64(key1)
+    for b in range(len(out) // 4):
+        a0, a1, a2, a3 = philox(np.uint64(first_block + b), c1, c2, c3, k0, k1)
+        out[4 * b] = np.uint32(a0)
+        out[4 * b + 1] = np.uint32(a1)
+        out[4 * b + 2] = np.uint32(a2)
+        out[4 * b + 3] = np.uint32(a3)
+
+
+@_jit()
+def unit(word):
+    """A word as a number in [0, 1): `rng.uniform`."""
+    return f32(word >> np.uint32(8)) * f32(2.0**-24)
+
+
+@_jit()
+def order_keys(keys, owner, n, purpose, rows, generations, key0, key1):
+    """Sort keys `(E, B, len(owner))` of orders: entry f is the key of variable `owner[f]`.
+
+    Candidate c's orders are those of `rows[c]` and `generations[c]`, one for each epoch.
+    """
+    scratch = np.empty((n + 3) // 4 * 4, np.uint32)
+    for e in range(keys.shape[0]):
+        for c in range(keys.shape[1]):
+            words(scratch, 0, rows[c], generations[c], purpose + 256 * e, key0, key1)
+            for f in range(len(owner)):
+                keys[e, c, f] = scratch[owner[f]]
+
+
+@_jit()
+def initial_theta(theta, i0, i1, plan, key0, key1, restart):
+    """`Layout.initial_theta` for variables i0 to i1."""
+    for i in range(i0, i1):
+        size = plan.theta_start[i + 1] - plan.theta_start[i]
+        scratch = np.empty((size + 3) // 4 * 4, np.uint32)
+        words(scratch, 0, i, restart, INIT, key0, key1)
+        at = 0
+        for layer in range(len(plan.widths)):
+            if plan.outputs[i] == 0:
+                break
+            fan_in, fan_out = plan.widths[layer], _fan_out(plan, i, layer)
+            bound = f32(1.0 / math.sqrt(fan_in)) if fan_in > 0 else ZERO
+            for p in range(at, at + fan_out * (fan_in + 1)):
+                draw = f32(2.0 * unit(scratch[p]) - 1.0)
+                theta[plan.theta_start[i] + p] = draw * bound
+            at += fan_out * (fan_in + 1)
+
+
+# --- arithmetic of one layer ------------------------------------------------------------------
+
+
+@_jit(fastmath=FMA)
+def tanh(x):
+    """Tanh to 4e-7 relative: a least-squares fit of x P(x^2) / Q(x^2) on [-9, 9]."""
+    t = x * x
+    t = t if t < f32(81.0) else f32(81.0)
+    p = f32(1.3355364814060522e-08)
+    p = p * t + f32(2.0609646526281722e-05)
+    p = p * t + f32(0.003495624754577875)
+    p = p * t + f32(0.13381057977676392)
+    p = p * t + ONE
+    q = f32(7.776862389619055e-07)
+    q = q * t + f32(0.0003285693237558007)
+    q = q * t + f32(0.025877123698592186)
+    q = q * t + f32(0.4671437442302704)
+    q = q * t + ONE
+    y = x * p / q
+    y = y if y > -ONE else -ONE
+    return y if y < ONE else ONE
+
+
+@_jit(forceinline=True, fastmath=SUM, pipeline_class=NoAlias)
+def dense(w, r, rows, b, y, below, batch, width, h, layer):
+    """A layer for a batch: h[layer] = y[below] w^T + biases; weights from row r on, biases in b.
+
+    Two rows by five candidates at a time. An odd last row is followed by a row of zeros.
+    """
+    r, b, below, layer = r & INDEX, b & INDEX, below & INDEX, layer & INDEX
+    for five in range(0, batch, 5):
+        c = five & INDEX
+        for pair in range(0, rows, 2):
+            k = pair & INDEX
+            a0 = a1 = a2 = a3 = a4 = ZERO
+            b0 = b1 = b2 = b3 = b4 = ZERO
+            for f in range(width):
+                u, v = w[r + k, f], w[r + k + 1, f]
+                y0, y1, y2 = y[below, c, f], y[below, c + 1, f], y[below, c + 2, f]
+                y3, y4 = y[below, c + 3, f], y[below, c + 4, f]
+                a0 += u * y0
+                a1 += u * y1
+                a2 += u * y2
+                a3 += u * y3
+                a4 += u * y4
+                b0 += v * y0
+                b1 += v * y1
+                b2 += v * y2
+                b3 += v * y3
+                b4 += v * y4
+            u, v = w[b, k], w[b, k + 1]
+            h[layer, c, k], h[layer, c, k + 1] = a0 + u, b0 + v
+            h[layer, c + 1, k], h[layer, c + 1, k + 1] = a1 + u, b1 + v
+            h[layer, c + 2, k], h[layer, c + 2, k + 1] = a2 + u, b2 + v
+            h[layer, c + 3, k], h[layer, c + 3, k + 1] = a3 + u, b3 + v
+            h[layer, c + 4, k], h[layer, c + 4, k + 1] = a4 + u, b4 + v
+
+
+@_jit(forceinline=True, fastmath=SUM, pipeline_class=NoAlias)
+def dense_one(theta, at, rows, y, below, width, h, layer):
+    """`dense` for candidate 0 alone, straight from theta: the layer starts at `at`."""
+    at, width, below, layer = at & INDEX, width & INDEX, below & INDEX, layer & INDEX
+    bias = (at + rows * width) & INDEX
+    fours = rows // 4 * 4
+    for four in range(0, fours, 4):
+        k = four & INDEX
+        r0 = (at + k * width) & INDEX
+        r1, r2, r3 = r0 + width, r0 + 2 * width, r0 + 3 * width
+        a0 = a1 = a2 = a3 = ZERO
+        for f in range(width):
+            u = y[below, 0, f]
+            a0 += theta[r0 + f] * u
+            a1 += theta[r1 + f] * u
+            a2 += theta[r2 + f] * u
+            a3 += theta[r3 + f] * u
+        h[layer, 0, k], h[layer, 0, k + 1] = a0 + theta[bias + k], a1 + theta[bias + k + 1]
+        h[layer, 0, k + 2], h[layer, 0, k + 3] = a2 + theta[bias + k + 2], a3 + theta[bias + k + 3]
+    for k in range(fours, rows):
+        r0 = (at + k * width) & INDEX
+        a0 = ZERO
+        for f in range(width):
+            a0 += theta[r0 + f] * y[below, 0, f]
+        h[layer, 0, k] = a0 + theta[bias + k]
+
+
+@_jit(forceinline=True, fastmath=FMA, pipeline_class=NoAlias)
+def activate(h, layer, batch):
+    """Tanh of a layer's outputs. Padding is tanh(0) = 0."""
+    layer = layer & INDEX
+    for c in range(batch):
+        for k in range(h.shape[2]):
+            h[layer, c, k] = tanh(h[layer, c, k])
+
+
+@_jit(forceinline=True, fastmath=STEP, pipeline_class=NoAlias)
+def pull_back(w, r, rows, delta, layer, h, batch, width):
+    """Through a layer and the tanh under it: delta[layer - 1] = (delta[layer] w) (1 - y^2).
+
+    Five rows at a time: past the last one the slopes are zero.
+    """
+    r, layer, below = r & INDEX, layer & INDEX, (layer - 1) & INDEX
+    for c in range(batch):
+        for five in range(0, rows, 5):
+            k = five & INDEX
+            d0, d1, d2 = delta[layer, c, k], delta[layer, c, k + 1], delta[layer, c, k + 2]
+            d3, d4 = delta[layer, c, k + 3], delta[layer, c, k + 4]
+            for f in range(width):
+                g = (d0 * w[r + k, f] + d1 * w[r + k + 1, f]) + (
+                    d2 * w[r + k + 2, f] + d3 * w[r + k + 3, f] + d4 * w[r + k + 4, f]
+                )
+                before = delta[below, c, f] if k > 0 else ZERO
+                delta[below, c, f] = before + g * (ONE - h[below, c, f] * h[below, c, f])
+
+
+@_jit(forceinline=True, fastmath=STEP, pipeline_class=NoAlias)
+def ascend(w, m, v, r, rows, delta, layer, y, below, g, batch, width, adam):
+    """Adam on weights from row r on; row k's gradient is sum_c delta[layer, c, k] y[below, c].
+
+    m and v are decaying sums of the gradient and its square, not means; that, Adam's bias
+    corrections and the learning rate are all in `slow` and `eps`: fewer operations.
+    """
+    beta1, beta2, slow, eps = adam
+    r, layer, below = r & INDEX, layer & INDEX, below & INDEX
+    for k in range(rows):
+        if batch == 10:  # the usual case: no gradient is ever stored
+            d0, d1, d2 = delta[layer, 0, k], delta[layer, 1, k], delta[layer, 2, k]
+            d3, d4 = delta[layer, 3, k], delta[layer, 4, k]
+            d5, d6, d7 = delta[layer, 5, k], delta[layer, 6, k], delta[layer, 7, k]
+            d8, d9 = delta[layer, 8, k], delta[layer, 9, k]
+            for f in range(width):
+                # two chains of five: one of ten would take as long as the rest of the loop
+                s = (
+                    d0 * y[below, 0, f] + d1 * y[below, 1, f] + d2 * y[below, 2, f]
+                    + d3 * y[below, 3, f] + d4 * y[below, 4, f]
+                ) + (
+                    d5 * y[below, 5, f] + d6 * y[below, 6, f] + d7 * y[below, 7, f]
+                    + d8 * y[below, 8, f] + d9 * y[below, 9, f]
+                )  # fmt: skip
+                a = beta1 * m[r + k, f] + s
+                b = beta2 * v[r + k, f] + s * s
+                m[r + k, f] = a
+                v[r + k, f] = b
+                w[r + k, f] += a / (slow * math.sqrt(b) + eps)
+            continue
+        for f in range(width):
+            g[f] = ZERO
+        for five in range(0, batch, 5):
+            c = five & INDEX
+            d0, d1, d2 = delta[layer, c, k], delta[layer, c + 1, k], delta[layer, c + 2, k]
+            d3, d4 = delta[layer, c + 3, k], delta[layer, c + 4, k]
+            for f in range(width):
+                g[f] += (d0 * y[below, c, f] + d1 * y[below, c + 1, f]) + (
+                    d2 * y[below, c + 2, f] + d3 * y[below, c + 3, f] + d4 * y[below, c + 4, f]
+                )
+        for f in range(width):
+            a = beta1 * m[r + k, f] + g[f]
+            b = beta2 * v[r + k, f] + g[f] * g[f]
+            m[r + k, f] = a
+            v[r + k, f] = b
+            w[r + k, f] += a / (slow * math.sqrt(b) + eps)
+
+
+# --- one variable -----------------------------------------------------------------------------
+
+
+@_jit()
+def _fan_out(plan, i, layer):
+    """Number of outputs of a layer of variable i's network."""
+    return plan.widths[layer + 1] if layer + 1 < len(plan.widths) else plan.outputs[i]
+
+
+@_jit(pipeline_class=NoAlias)
+def load(plan, i, theta, rows_of, fans, scale):
+    """Copy variable i's parameters (or moments, scaled) into the padded rows of a scratch."""
+    at, widths, row_start = plan.theta_start[i] & INDEX, plan.widths, plan.row_start
+    rows_of[:] = ZERO  # nothing of the variable before
+    for layer in range(len(widths)):
+        width, r, bias = widths[layer] & INDEX, row_start[layer] & INDEX, row_start[-1] + layer
+        fans[layer] = _fan_out(plan, i, layer)
+        for k in range(fans[layer]):
+            for f in range(width):
+                rows_of[r + k, f] = theta[at + f] * scale
+            at = (at + width) & INDEX
+        for k in range(fans[layer]):
+            rows_of[bias, k] = theta[at + k] * scale
+        at = (at + fans[layer]) & INDEX
+
+
+@_jit(pipeline_class=NoAlias)
+def store(plan, i, theta, rows_of, fans, scale):
+    """The inverse of `load`."""
+    at, widths, row_start = plan.theta_start[i] & INDEX, plan.widths, plan.row_start
+    for layer in range(len(widths)):
+        width, r, bias = widths[layer] & INDEX, row_start[layer] & INDEX, row_start[-1] + layer
+        for k in range(fans[layer]):
+            for f in range(width):
+                theta[at + f] = rows_of[r + k, f] * scale
+            at = (at + width) & INDEX
+        for k in range(fans[layer]):
+            theta[at + k] = rows_of[bias, k] * scale
+        at = (at + fans[layer]) & INDEX
+
+
+@_jit(forceinline=True, pipeline_class=NoAlias)
+def see_before(x, active, batch, features, keys, e, hidden, first):
+    """Inputs of the variable whose own start at `first`: those before it, the others hidden.
+
+    Equal keys are in the order of the variables.
+    """
+    for a in range(batch):
+        c = active[a]
+        key = keys[e, c, first] if first < len(hidden) else np.uint32(0)
+        for f in range(len(hidden)):
+            other = keys[e, c, f]
+            earlier = np.uint32(f) < np.uint32(first)  # 64 bits would be half as fast
+            # both are read first: a choice between two addresses would not become a vector
+            shown, blank = features[c, f], hidden[f]
+            x[0, a, f] = shown if (other < key) | ((other == key) & earlier) else blank
+
+
+@_jit(pipeline_class=NoAlias)
+def see_all(x, active, batch, features, hidden, first, end):
+    """Inputs of the variable that owns first to end when it sees all the others."""
+    for a in range(batch):
+        for f in range(len(hidden)):
+            x[0, a, f] = features[active[a], f]
+        for f in range(first, end):
+            x[0, a, f] = hidden[f]
+
+
+@_jit()
+def hide_strangers(x, batch, graph, owner, hidden, i):
+    """Hide what the interaction graph does not let i see."""
+    for f in range(len(owner)):
+        if graph[i, owner[f]] == 0:
+            for a in range(batch):
+                x[0, a, f] = hidden[f]
+
+
+@_jit()
+def hide_dropped(x, a, owner, hidden, i, scratch, c, tag, stream):
+    """Structural dropout of the inputs of variable i, row a, candidate c."""
+    words(scratch, i * (len(scratch) // 4), c, stream.generation, tag, stream.key0, stream.key1)
+    for f in range(len(owner)):
+        if np.uint64(scratch[owner[f]]) < np.uint64(stream.threshold):
+            x[0, a, f] = hidden[f]
+
+
+@_jit(inline="always")
+def propagate(w, x, h, fans, pads, row_start, batch):
+    """A variable's network for a batch: from x to the logits in h[-1]; `fans` are its outputs."""
+    bias = row_start[-1]
+    dense(w, 0, fans[0], bias, x, 0, batch, pads[0], h, 0)
+    for layer in range(1, len(pads)):
+        activate(h, layer - 1, batch)
+        dense(
+            w, row_start[layer], fans[layer], bias + layer, h, layer - 1, batch, pads[layer],
+            h, layer,
+        )  # fmt: skip
+
+
+@_jit(inline="always")
+def softmax(h, last, a, raw, d):
+    """Probabilities of one candidate from its logits: sigmoid of one, or softmax of d."""
+    if d == 2:
+        one = ONE / (ONE + math.exp(-h[last, a, 0]))
+        raw[0], raw[1] = ONE - one, one
+    else:
+        top = h[last, a, 0]
+        for k in range(1, d):
+            top = max(top, h[last, a, k])
+        total = ZERO
+        for k in range(d):
+            raw[k] = math.exp(h[last, a, k] - top)
+            total += raw[k]
+        for k in range(d):
+            raw[k] /= total
+
+
+@_jit(inline="always")
+def clip_total(raw, d, floor):
+    """Sum of the clipped probabilities."""
+    total = ZERO
+    for k in range(d):
+        total += min(max(raw[k], floor), ONE - floor)
+    return total
+
+
+@_jit()
+def write_probabilities(probs, c, start, h, last, a, raw, d, floor):
+    """Clipped and renormalised probabilities of one candidate and variable."""
+    softmax(h, last, a, raw, d)
+    total = clip_total(raw, d, floor)
+    for k in range(d):
+        probs[c, start + k] = min(max(raw[k], floor), ONE - floor) / total
+
+
+@_jit()
+def terms_2(terms, active, count, points, i, old, start, advantages, weights, beta):
+    """What stays the same from epoch to epoch in `slopes_2`."""
+    for a in range(count):
+        c = active[a]
+        share, one = weights[c, i] / f32(len(points)), old[c, start + 1]
+        gain = advantages[c, i] / one if points[c, i] == 1 else -advantages[c, i] / old[c, start]
+        terms[0, a], terms[1, a], terms[2, a] = gain * share, beta * share, one
+
+
+@_jit(forceinline=True)
+def slopes_2(delta, h, last, terms, count, floor):
+    """The slope of the objective in the logit of a variable with two values, into `delta[last]`.
+
+    What `slopes` does, multiplied out: with q = pi(1), the slope of the ratio's term is
+    +-A / pi_old(x) q (1 - q), that of the KL's is q - pi_old(1).
+    """
+    last = last & INDEX
+    for a in range(count):
+        q = ONE / (ONE + math.exp(-h[last, a, 0]))
+        slope = terms[0, a] * (q * (ONE - q)) - terms[1, a] * (q - terms[2, a])
+        delta[last, a, 0] = slope if q > floor and q < ONE - floor else ZERO
+
+
+@_jit()
+def slopes(delta, h, last, raw, active, batch, points, i, old, start, advantages, weights, d, floor,
+           beta, kl):  # fmt: skip
+    """The same for a variable with d > 2 values: see `reference.gradient`."""
+    scale = ONE / f32(len(points))
+    for a in range(batch):
+        c = active[a]
+        softmax(h, last, a, raw, d)
+        total = clip_total(raw, d, floor)
+        mean = ZERO
+        for k in range(d):
+            new, before = min(max(raw[k], floor), ONE - floor) / total, old[c, start + k]
+            if kl == BERNOULLI:
+                slope = -beta * (new - before) / (new * (ONE - new))
+            else:
+                slope = beta * before / new
+            if k == points[c, i]:
+                slope += advantages[c, i] / before
+            delta[last, a, k] = slope * (weights[c, i] * scale)
+            mean += delta[last, a, k] * new
+        inner = ZERO
+        for k in range(d):
+            inside = raw[k] > floor and raw[k] < ONE - floor
+            delta[last, a, k] = (delta[last, a, k] - mean) / total if inside else ZERO
+            inner += delta[last, a, k] * raw[k]
+        for k in range(d):
+            delta[last, a, k] = raw[k] * (delta[last, a, k] - inner)
+
+
+@_jit()
+def adam_step(schedule, rate, stretch, spread):
+    """The numbers `ascend` works with; both corrections are times what the moments lack."""
+    eps = max(stretch / rate * schedule.eps, 1e-30)  # 0 in float32 would make 0 / 0
+    return f32(schedule.beta1), f32(schedule.beta2), f32(spread / rate), f32(eps)
+
+
+# --- the three verbs --------------------------------------------------------------------------
+
+
+@_jit()
+def sample(points, probs, orders, first, theta, plan, stream, scratch, c0, c1):
+    """Draw candidates c0 to c1 of one run, each in its own order."""
+    widths, hidden, owner, graph = plan.widths, plan.hidden_value, plan.owner, plan.graph
+    x, h, raw, drops = scratch.x, scratch.h, scratch.row, scratch.words
+    last, known, draws = len(widths) - 1, np.empty_like(hidden), np.empty_like(drops)
+    for c in range(c0, c1):
+        known[:] = hidden
+        words(draws, 0, first + c, stream.generation, VALUE, stream.key0, stream.key1)
+        for step in range(len(plan.cards)):
+            i = orders[c, step]
+            d, start, at = plan.cards[i], plan.value_start[i], plan.theta_start[i]
+            if d == 1:
+                points[c, i] = 0
+                probs[c, start] = ONE
+                continue
+            for f in range(len(known)):
+                x[0, 0, f] = known[f]
+            if len(graph) > 0:
+                hide_strangers(x, 1, graph, owner, hidden, i)
+            if stream.threshold > 0:
+                hide_dropped(x, 0, owner, hidden, i, drops, first + c, DROP_G, stream)
+            dense_one(theta, at, _fan_out(plan, i, 0), x, 0, widths[0], h, 0)
+            for layer in range(1, last + 1):
+                at += widths[layer] * (widths[layer - 1] + 1)
+                activate(h, layer - 1, 1)
+                rows = _fan_out(plan, i, layer)
+                dense_one(theta, at, rows, h, layer - 1, widths[layer], h, layer)
+            write_probabilities(probs, c, start, h, last, 0, raw, d, plan.floor[i])
+            u = unit(draws[i])
+            value = 0
+            if d == 2:
+                value = 1 if u < probs[c, start + 1] else 0
+            else:
+                below = probs[c, start]
+                while value < d - 1 and u >= below:
+                    value += 1
+                    below += probs[c, start + value]
+            points[c, i] = value
+            for f in range(plan.feature_start[i], plan.feature_start[i + 1]):
+                known[f] = plan.codes[plan.code_base[f] + value]
+
+
+@_jit()
+def conditionals(probs, features, keys, theta, plan, scratch, i0, i1):
+    """The distributions of variables i0 to i1 for every point of one run; no keys: all others."""
+    count, hidden, last = len(features), plan.hidden_value, len(plan.pads) - 1
+    x, h, active, fans = scratch.x, scratch.h, scratch.active, scratch.fans
+    active[:count] = np.arange(count)
+    for i in range(i0, i1):
+        d, start = plan.cards[i], plan.value_start[i]
+        if d == 1:
+            probs[:, start] = ONE
+            continue
+        load(plan, i, theta, scratch.w, fans, ONE)
+        first, end = plan.feature_start[i], plan.feature_start[i + 1]
+        if len(keys) == 0:
+            see_all(x, active, count, features, hidden, first, end)
+        else:
+            see_before(x, active, count, features, keys, 0, hidden, first)
+        if len(plan.graph) > 0:
+            hide_strangers(x, count, plan.graph, plan.owner, hidden, i)
+        propagate(scratch.w, x, h, fans, plan.pads, plan.row_start, (count + 4) // 5 * 5)
+        for c in range(count):
+            write_probabilities(probs, c, start, h, last, c, scratch.row, d, plan.floor[i])
+
+
+@_jit()
+def train(
+    theta, moment1, moment2, steps, plan, schedule, stream, scratch,
+    points, features, old, advantages, weights, keys, i0, i1,
+):  # fmt: skip
+    """All epochs of variables i0 to i1 of one run; no keys: a variable sees all others."""
+    # arrays are taken out of their tuples here, not in the loops: each time is a reference count
+    w, m, v, x, h, row = scratch.w, scratch.m, scratch.v, scratch.x, scratch.h, scratch.row
+    delta, ones, active, fans = scratch.delta, scratch.ones, scratch.active, scratch.fans
+    pads, row_start, rates, graph = plan.pads, plan.row_start, plan.rates, plan.graph
+    hidden, owner, drops = plan.hidden_value, plan.owner, scratch.words
+    last, beta, terms = len(pads) - 1, f32(schedule.beta), scratch.terms
+    beta1, beta2 = schedule.beta1, schedule.beta2
+    kept = len(moment1) > 0
+    for i in range(i0, i1):
+        count = 0
+        for c in range(len(points)):
+            if weights[c, i] != ZERO:
+                active[count] = c
+                count += 1
+        if plan.outputs[i] == 0 or count == 0:
+            continue
+        batch = (count + 4) // 5 * 5
+        first, end = plan.feature_start[i], plan.feature_start[i + 1]
+        d, start, floor = plan.cards[i], plan.value_start[i], plan.floor[i]
+        load(plan, i, theta, w, fans, ONE)
+        if kept:  # the kernels' moments are sums of powers of the gradient, not means
+            load(plan, i, moment1, m, fans, f32(1.0 / (1.0 - beta1)))
+            load(plan, i, moment2, v, fans, f32(1.0 / (1.0 - beta2)))
+        else:
+            m[:], v[:] = ZERO, ZERO
+        if d == 2:
+            terms_2(terms, active, count, points, i, old, start, advantages, weights, beta)
+        delta[last, :batch] = ZERO  # and so it stays past this variable's candidates and values
+        power1, power2 = beta1**steps, beta2**steps
+        for epoch in range(schedule.epochs):
+            if len(keys) == 0:
+                see_all(x, active, count, features, hidden, first, end)
+            else:
+                see_before(x, active, count, features, keys, epoch % len(keys), hidden, first)
+            if len(graph) > 0:
+                hide_strangers(x, count, graph, owner, hidden, i)
+            if stream.threshold > 0:
+                for a in range(count):
+                    tag = DROP_T + 256 * epoch
+                    hide_dropped(x, a, owner, hidden, i, drops, active[a], tag, stream)
+            propagate(w, x, h, fans, pads, row_start, batch)
+            if d == 2:
+                slopes_2(delta, h, last, terms, count, floor)
+            else:
+                slopes(
+                    delta, h, last, row, active, count, points, i, old, start, advantages, weights,
+                    d, floor, beta, schedule.kl,
+                )  # fmt: skip
+            power1 *= beta1
+            power2 *= beta2
+            stretch = (1.0 - power1) / (1.0 - beta1)
+            spread = stretch * math.sqrt((1.0 - beta2) / (1.0 - power2))
+            for layer in range(last, -1, -1):
+                r, b, below = row_start[layer], row_start[-1] + layer, layer - 1
+                rows, width, units = fans[layer], pads[layer], h.shape[2]
+                if layer > 0:  # through the weights as they were before their step
+                    pull_back(w, r, rows, delta, layer, h, batch, width)
+                if rates[layer, 0] > 0.0:
+                    adam = adam_step(schedule, rates[layer, 0], stretch, spread)
+                    if layer > 0:
+                        ascend(w, m, v, r, rows, delta, layer, h, below, row, batch, width, adam)
+                    else:
+                        ascend(w, m, v, r, rows, delta, layer, x, 0, row, batch, width, adam)
+                if rates[layer, 1] > 0.0:  # biases are weights of inputs that are 1
+                    adam = adam_step(schedule, rates[layer, 1], stretch, spread)
+                    ascend(w, m, v, b, 1, ones, 0, delta, layer, row, batch, units, adam)
+        store(plan, i, theta, w, fans, ONE)
+        if kept:
+            store(plan, i, moment1, m, fans, f32(1.0 - beta1))
+            store(plan, i, moment2, v, fans, f32(1.0 - beta2))

@@ -1,0 +1,282 @@
+"""The whole method in plain NumPy, one variable at a time: meant to be read beside the paper.
+
+It is also the oracle of the fast engines: same random stream, same results up to rounding. Numbers
+in brackets are the paper's equations; (A) is its pseudo-code, Algorithm 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from anyorder.strategies.policy.engines.base import Batch, Codes, Draw, Floats, Policy
+from anyorder.strategies.policy.engines.memory import runs_in_memory
+from anyorder.strategies.policy.layout import Layout
+from anyorder.strategies.policy.orders import Bools, before, dropped, order_keys
+from anyorder.strategies.policy.rng import DROP_G, DROP_T, ORDER_G, ORDER_T, VALUE, uniform, words
+
+# --- what a variable sees ---------------------------------------------------------------------
+
+
+def inputs(layout: Layout, features: Floats, visible: Bools, i: int) -> Floats:
+    """The input of network i: every input of a variable that is not visible is hidden."""
+    if layout.graph is not None:
+        visible = visible & layout.graph[i]
+    return np.where(visible[..., layout.owner], features, layout.hidden_value)
+
+
+# --- the network of one variable --------------------------------------------------------------
+
+
+def forward(layers: Sequence[tuple[Floats, Floats]], x: Floats) -> list[Floats]:
+    """g_i: the activations of every layer for inputs (B, F); the last entry is the logits."""
+    activations = [x]
+    for k, (weights, biases) in enumerate(layers):
+        z = activations[-1] @ weights.T + biases
+        activations.append(np.tanh(z) if k < len(layers) - 1 else z)
+    return activations
+
+
+def raw_probabilities(logits: Floats) -> Floats:
+    """Sigmoid of one logit, or softmax of d logits: (B, d)."""
+    if logits.shape[1] == 1:
+        one = 1.0 / (1.0 + np.exp(-logits))
+        return np.concatenate([1.0 - one, one], axis=1)
+    power = np.exp(logits - logits.max(axis=1, keepdims=True))
+    return np.asarray(power / power.sum(axis=1, keepdims=True))
+
+
+def probabilities(logits: Floats, floor: float) -> Floats:
+    """pi(. | context): clipped to [epsilon, 1 - epsilon], then made to sum to 1 again."""
+    clipped = np.clip(raw_probabilities(logits), floor, 1.0 - floor)
+    return np.asarray(clipped / clipped.sum(axis=1, keepdims=True))
+
+
+# --- the objective of one variable ------------------------------------------------------------
+
+
+def kl_divergence(old: Floats, new: Floats, kind: str) -> Floats:
+    """D_KL(old || new) of each row, categorical or as a sum of Bernoulli ones."""
+    kl = old * np.log(old / new)
+    if kind == "bernoulli" and old.shape[1] > 2:
+        kl = kl + (1.0 - old) * np.log((1.0 - old) / (1.0 - new))
+    return np.asarray(kl.sum(axis=1))
+
+
+def objective(
+    layers: Sequence[tuple[Floats, Floats]],
+    x: Floats,
+    value: Codes,
+    old: Floats,
+    advantage: Floats,
+    weight: Floats,
+    floor: float,
+    beta: float,
+    kind: str,
+) -> float:
+    """Variable k's term of eq. (8): the mean over candidates of ratio * A - beta * KL."""
+    new = probabilities(forward(layers, x)[-1], floor)
+    row = np.arange(len(value))
+    ratio = new[row, value] / old[row, value]
+    term = weight * (ratio * advantage - beta * kl_divergence(old, new, kind))
+    return float(term.mean())
+
+
+def gradient(
+    layers: Sequence[tuple[Floats, Floats]],
+    x: Floats,
+    value: Codes,
+    old: Floats,
+    advantage: Floats,
+    weight: Floats,
+    floor: float,
+    beta: float,
+    kind: str,
+) -> list[tuple[Floats, Floats]]:
+    """The gradient of `objective` with respect to every layer's weights and biases."""
+    activations = forward(layers, x)
+    raw = raw_probabilities(activations[-1])
+    clipped = np.clip(raw, floor, 1.0 - floor)
+    total = clipped.sum(axis=1, keepdims=True)
+    new = clipped / total
+    row = np.arange(len(value))
+    # d objective / d pi, value by value
+    if kind == "bernoulli" and old.shape[1] > 2:
+        slope = -beta * (new - old) / (new * (1.0 - new))
+    else:
+        slope = beta * old / new
+    slope[row, value] += advantage / old[row, value]
+    slope *= weight[:, None] / len(value)
+    # back through the renormalisation, the clip (flat outside its bounds) and the softmax
+    slope = (slope - (slope * new).sum(axis=1, keepdims=True)) / total
+    slope *= (raw > floor) & (raw < 1.0 - floor)
+    slope = raw * (slope - (slope * raw).sum(axis=1, keepdims=True))
+    if layers[-1][0].shape[0] == 1:
+        slope = slope[:, 1:]  # the other value's logit is 0 and stays 0
+
+    result = []
+    for (weights, _), entered in zip(reversed(layers), reversed(activations[:-1]), strict=True):
+        result.append((slope.T @ entered, slope.sum(axis=0)))
+        slope = (slope @ weights) * (1.0 - entered**2)  # unused after the first layer
+    return result[::-1]
+
+
+def adam_step(
+    parameter: Floats,
+    m: Floats,
+    v: Floats,
+    gradient: Floats,
+    step: int,
+    rate: float,
+    beta1: float,
+    beta2: float,
+    eps: float,
+) -> None:
+    """One step of gradient ascent by Adam (Kingma and Ba, Algorithm 1), in place."""
+    m += (1.0 - beta1) * (gradient - m)
+    v += (1.0 - beta2) * (gradient**2 - v)
+    corrected_m, corrected_v = m / (1.0 - beta1**step), v / (1.0 - beta2**step)
+    parameter += rate * corrected_m / (np.sqrt(corrected_v) + eps)
+
+
+# --- the engine -------------------------------------------------------------------------------
+
+
+class ReferenceEngine:
+    """The engine `reference`: slow, readable, in float64 or float32."""
+
+    name = "reference"
+
+    def __init__(self, layout: Layout, dtype: npt.DTypeLike = np.float64) -> None:
+        self.layout = layout
+        self.dtype: np.dtype[Any] = np.dtype(dtype)
+
+    def runs_that_fit(self, runs: int, budget: int) -> int:
+        """How many of so many runs the machine's memory holds; MemoryError if not even one."""
+        return runs_in_memory(self.layout, self.dtype.itemsize, runs)
+
+    def fresh(self, seeds: Sequence[int], restarts: Sequence[int]) -> Policy:
+        """A policy with initial parameters for each run."""
+        theta = np.stack(
+            [self.layout.initial_theta(s, k) for s, k in zip(seeds, restarts, strict=True)]
+        ).astype(self.dtype)
+        return Policy.start(theta, self.layout.config.adam)
+
+    def export(self, policy: Policy) -> dict[str, npt.NDArray[Any]]:
+        """The policy as arrays to store."""
+        return policy.export()
+
+    def load(self, arrays: Mapping[str, npt.NDArray[Any]]) -> Policy:
+        """The inverse of `export`."""
+        return Policy.load(arrays, self.dtype)
+
+    def sample(self, policy: Policy, draw: Draw) -> tuple[Codes, Floats]:
+        """Step 1 of (A): candidates and the distributions they were drawn from."""
+        layout, runs = self.layout, len(draw.seeds)
+        points = np.zeros((runs, draw.count, layout.n), np.int32)
+        probs = np.ones((runs, draw.count, layout.values), self.dtype)
+        for r in range(runs):
+            seed, generation, p = draw.seeds[r], draw.generations[r], draw.drop[r]
+            for c in range(draw.count):
+                number = draw.first[r] + c
+                keys = order_keys(layout, seed, ORDER_G, generation, number)
+                u = uniform(words(seed, VALUE, generation, number, layout.n))
+                x = points[r, c]
+                for i in map(int, np.argsort(keys, kind="stable")):
+                    if layout.outputs[i] == 0:
+                        continue
+                    visible = before(keys, i)
+                    if p > 0:
+                        visible &= ~dropped(layout, seed, DROP_G, generation, number, i, p)
+                    pi = self._conditional(policy.theta[r], x[None], visible[None], i)[0]
+                    probs[r, c, layout.value_start[i] : layout.value_start[i + 1]] = pi
+                    below = np.cumsum(pi[:-1])  # inverse of the cumulative distribution
+                    # two values: x = 1 when u < pi(1), the same convention as everywhere
+                    x[i] = u[i] < pi[1] if len(pi) == 2 else np.searchsorted(below, u[i], "right")
+        return points, probs
+
+    def conditionals(
+        self, policy: Policy, points: Codes, keys: npt.NDArray[np.uint32] | None = None
+    ) -> Floats:
+        """The distribution of every variable given those before it, or all others."""
+        layout = self.layout
+        probs = np.ones((*points.shape[:2], layout.values), self.dtype)
+        for r in range(len(points)):
+            for i in map(int, np.flatnonzero(layout.outputs)):
+                if keys is None:
+                    visible = np.broadcast_to(np.arange(layout.n) != i, points[r].shape)
+                else:
+                    visible = np.stack([before(row, i) for row in keys[r]])
+                pi = self._conditional(policy.theta[r], points[r], visible, i)
+                probs[r, :, layout.value_start[i] : layout.value_start[i + 1]] = pi
+        return probs
+
+    def train(self, policy: Policy, batch: Batch) -> None:
+        """Step 3 of (A): E epochs of Adam on eq. (8), with a fresh sigma_T per candidate."""
+        kept = self.layout.config.adam == "kept"
+        for r, theta in enumerate(policy.theta):
+            if kept:
+                m, v, steps = policy.m[r], policy.v[r], int(policy.steps[r])
+            else:
+                m, v, steps = np.zeros_like(theta), np.zeros_like(theta), 0
+            # Parameters of g_i are touched by variable i's terms alone, so its E epochs can be run
+            # one after the other before the next variable is looked at.
+            for i in map(int, np.flatnonzero(self.layout.outputs)):
+                if np.any(batch.weights[r, :, i] != 0):
+                    self._train_variable(i, theta, m, v, steps, batch, r)
+            if kept:
+                policy.steps[r] += self.layout.config.epochs
+
+    def _train_variable(
+        self, i: int, theta: Floats, m: Floats, v: Floats, steps: int, batch: Batch, r: int
+    ) -> None:
+        layout, config = self.layout, self.layout.config
+        layers, ms, vs = layout.layers(theta, i), layout.layers(m, i), layout.layers(v, i)
+        # candidates with no weight are left out; the mean is over all of them all the same
+        active = np.flatnonzero(batch.weights[r, :, i])
+        weight = batch.weights[r, active, i] * (len(active) / batch.points.shape[1])
+        features = layout.features_of(batch.points[r, active])
+        old = batch.old[r, active, layout.value_start[i] : layout.value_start[i + 1]]
+        for epoch in range(config.epochs):
+            visible = np.stack([self._training_view(batch, r, int(c), i, epoch) for c in active])
+            gradients = gradient(
+                layers,
+                inputs(layout, features, visible, i).astype(self.dtype),
+                batch.points[r, active, i],
+                old.astype(self.dtype),
+                batch.advantages[r, active, i].astype(self.dtype),
+                weight.astype(self.dtype),
+                float(layout.floor[i]),
+                config.beta,
+                config.kl,
+            )
+            for k, part in np.argwhere(layout.rates > 0):  # part: weights, biases
+                adam_step(
+                    layers[k][part], ms[k][part], vs[k][part], gradients[k][part],
+                    steps + epoch + 1, float(layout.rates[k, part]),
+                    config.adam_beta1, config.adam_beta2, layout.adam_eps,
+                )  # fmt: skip
+
+    def _training_view(self, batch: Batch, r: int, c: int, i: int, epoch: int) -> Bools:
+        layout, kind = self.layout, self.layout.config.training_order
+        seed, generation, p = batch.seeds[r], batch.generations[r], batch.drop[r]
+        if kind == "none":
+            visible: Bools = np.arange(layout.n) != i
+        elif kind == "generation":
+            stamp = batch.stamps[r, c]
+            keys = order_keys(layout, seed, ORDER_G, int(stamp[0]), int(stamp[1]))
+            visible = before(keys, i)
+        else:
+            visible = before(order_keys(layout, seed, ORDER_T, generation, c, epoch), i)
+        if p > 0:
+            visible &= ~dropped(layout, seed, DROP_T, generation, c, i, p, epoch)
+        return visible
+
+    def _conditional(self, theta: Floats, points: Codes, visible: Bools, i: int) -> Floats:
+        features = self.layout.features_of(points)
+        x = inputs(self.layout, features, visible, i).astype(self.dtype)
+        logits = forward(self.layout.layers(theta, i), x)[-1]
+        return probabilities(logits, float(self.layout.floor[i]))
