@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from anyorder import Binary, Categorical, Integer, Space, problems
-from anyorder.strategies.base import Baseline, run
+from anyorder.strategies.baseline import Baseline, run
 from anyorder.strategies.boa import BOA, learn_network
 from anyorder.strategies.mimic import MIMIC, draw, learn_chain
 from anyorder.strategies.univariate import CGA, PBIL, UMDA

@@ -7,7 +7,7 @@ A new one is a subclass of `Baseline` in a file of its own.
 """
 
 from anyorder.strategies.annealing import SimulatedAnnealing
-from anyorder.strategies.base import AskTell, Baseline, run
+from anyorder.strategies.baseline import AskTell, Baseline, run
 from anyorder.strategies.boa import BOA
 from anyorder.strategies.local_search import HillClimber, IteratedLocalSearch
 from anyorder.strategies.mimic import MIMIC

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from anyorder._checks import integer
 from anyorder.space import Space
-from anyorder.strategies.base import Baseline, Codes, Seed, real
+from anyorder.strategies.baseline import Baseline, Codes, Seed, real
 
 
 class SimulatedAnnealing(Baseline):

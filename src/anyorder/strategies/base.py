@@ -1,29 +1,132 @@
-"""What every baseline has: ask, tell, the incumbent; and the loop that runs one."""
+"""The protocol of a search strategy, and a base class that does the bookkeeping.
+
+A strategy is what a search *is*: it proposes points and learns from what becomes of them. It works
+on integer codes and maximises. It knows nothing of users' values, workers, files or budgets; those
+belong to the session (`anyorder.session`) and to `Optimizer`.
+
+    proposals = strategy.propose(8)           # points, each with a ticket
+    strategy.learn([Answer(ticket, ...)])     # what became of some of them, in any order
+    strategy.give_up([ticket])                # these answers will never come
+
+A proposal is known by its ticket, never by its point: two proposals of the same point are two
+proposals.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from typing import Any, ClassVar, Protocol
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
+import numpy.typing as npt
 from numpy.random import BitGenerator, Generator, SeedSequence
-from numpy.typing import ArrayLike, NDArray
 
-from anyorder._checks import integer, numbers
-from anyorder.problems.base import Problem
+from anyorder.archive import Archive
+from anyorder.errors import OK
 from anyorder.space import Space
+from anyorder.strategies.state import State, from_state, to_state
 
-Codes = NDArray[np.int32]
-Index = NDArray[np.intp]
+Codes = npt.NDArray[np.int32]
+Index = npt.NDArray[np.intp]
 Seed = int | SeedSequence | BitGenerator | Generator | None
 
 
-class Baseline(ABC):
-    """Ask and tell over codes, maximising; a subclass writes `_propose` and `_learn`.
+class Proposals(NamedTuple):
+    """Points to evaluate: a ticket for each row of codes."""
 
-    `tell` takes what was asked, in whole or in part and in any order, and other points as well:
-    all count for `best`. An error in `tell` leaves everything as it was.
+    tickets: Sequence[int]
+    codes: Codes  # (count, n)
+
+
+class Answer(NamedTuple):
+    """What became of a point.
+
+    Attributes
+    ----------
+    ticket
+        The proposal that is answered; None for a point that the strategy did not propose.
+    codes
+        The point, `(n,)`.
+    value
+        Its value, to be maximised; NaN where there is none.
+    status
+        How the evaluation ended, an index of `anyorder.STATUSES`: "ok", a failure, or "rejected"
+        by the constraint. There is a value exactly where it is "ok".
+    known
+        Whether the answer came from the archive, so that nothing was evaluated.
+    """
+
+    ticket: int | None
+    codes: Codes
+    value: float
+    status: int = OK
+    known: bool = False
+
+
+@runtime_checkable
+class Strategy(Protocol):
+    """A search strategy. `Search` is a base class that implements most of it.
+
+    Attributes
+    ----------
+    name
+        What records and figures call it.
+    batch
+        How many proposals it prefers at a time. It must accept any number: more when there are
+        more workers, one by one when evaluations are asynchronous.
+    generation
+        A counter of its own progress, such as generations or climbs; recorded with each proposal.
+    restarts
+        How often it has started again from nothing.
+    converged
+        Whether it has settled on one point and does not expect to leave it.
+    archive
+        Every answer of the run; set by the session before the first proposal. For reading only.
+    """
+
+    name: str
+    batch: int
+    generation: int
+    restarts: int
+    converged: bool
+    archive: Archive | None
+
+    def propose(self, count: int, given: Codes | None = None) -> Proposals:
+        """Up to `count` points to evaluate.
+
+        Parameters
+        ----------
+        count
+            How many are wanted. Fewer, or none, mean that the strategy has to wait for answers; if
+            no answer is outstanding, none means that it has finished. Returning m < count points
+            leaves the strategy as `propose(m)` would; returning none changes nothing.
+        given
+            Points `(m, n)`, m <= count, that others want evaluated. They come first, and get
+            tickets like any other.
+        """
+
+    def learn(self, answers: Sequence[Answer]) -> None:
+        """Take note of answers: of proposals in any order, late as well, or of other points."""
+
+    def give_up(self, tickets: Sequence[int]) -> None:
+        """These proposals will never be answered. Tickets that are unknown are ignored."""
+
+    def state(self) -> State:
+        """Everything that determines future proposals, as arrays; the archive is not part of it."""
+
+    def restore(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
+        """Continue where `state` was taken, bit for bit; ValueError if it does not fit."""
+
+    def facts(self) -> dict[str, Any]:
+        """What is worth showing about the search, as JSON values. It changes nothing."""
+
+
+class Search(ABC):
+    """A base class for strategies: tickets, random numbers and state.
+
+    A subclass writes `_propose` and `_learn`, and lists in `STATE` the attributes that change
+    during a search. `anyorder.testing.check_strategy` tells whether it keeps the protocol.
 
     Parameters
     ----------
@@ -31,111 +134,97 @@ class Baseline(ABC):
     seed : whatever `numpy.random.default_rng` takes.
     """
 
-    default_ask: ClassVar[int] = 1
+    name: str = "search"
+    batch: int = 1
+    converged: bool = False
+    # The attributes of a class that make up its state; those of its bases are added.
+    STATE: ClassVar[tuple[str, ...]] = ("generation", "restarts", "_next_ticket", "_rng")
 
     def __init__(self, space: Space, seed: Seed = None) -> None:
         if not isinstance(space, Space):
             raise TypeError(f"space is {space!r}, expected a Space")
         self.space = space
+        self.archive: Archive | None = None
+        self.generation = 0
+        self.restarts = 0
+        self._next_ticket = 0
         self._rng = np.random.default_rng(seed)
         # int64: sums of a code and a step must not overflow.
         self._cardinalities = space.cardinalities.astype(np.int64)
         self._free = np.flatnonzero(self._cardinalities > 1)  # the variables that can change
-        self._best: Codes | None = None
-        self._best_value = -np.inf
 
-    @property
-    def best(self) -> Any:
-        """The best candidate told so far, the first of equals; None before any."""
-        return None if self._best is None else self.space.decode(self._best[None])[0]
+    def propose(self, count: int, given: Codes | None = None) -> Proposals:
+        """Up to `count` points, those in `given` first."""
+        first, extra = self._next_ticket, 0 if given is None else len(given)
+        self._next_ticket += extra
+        codes = self._propose(count - extra) if count > extra else self._none()
+        self._next_ticket = first + extra + len(codes)
+        if given is not None and extra:
+            codes = np.concatenate([np.asarray(given, np.int32), codes])
+        return Proposals(range(first, first + len(codes)), codes)
 
-    @property
-    def best_value(self) -> float:
-        """Its value; -inf before any."""
-        return self._best_value
+    def learn(self, answers: Sequence[Answer]) -> None:
+        """Take note of answers."""
+        if answers:
+            self._learn(answers)
 
-    def ask(self, n: int | None = None) -> Any:
-        """The next n candidates, as the space decodes them: a matrix, or a list of dicts."""
-        count = self.default_ask if n is None else integer("n", n, 1)
-        return self.space.decode(self._propose(count))
+    def give_up(self, tickets: Sequence[int]) -> None:  # noqa: B027  # a hook
+        """Forget proposals; a strategy that keeps none has nothing to do."""
 
-    def tell(self, candidates: Any, values: ArrayLike) -> None:
-        """Report the values of candidates, one number each; -inf is a value, NaN is not."""
-        codes = self.space.encode(candidates)
-        told = numbers(values, len(codes))
-        if not len(codes):
-            return
-        top = int(told.argmax())
-        if self._best is None or told[top] > self._best_value:
-            self._best, self._best_value = codes[top].copy(), float(told[top])
-        self._learn(codes, told)
+    def facts(self) -> dict[str, Any]:
+        """Nothing, unless a subclass knows something."""
+        return {}
+
+    def state(self) -> State:
+        """The attributes in `STATE`."""
+        return to_state({name: getattr(self, name) for name in self._state_names()})
+
+    def restore(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
+        """Set the attributes in `STATE`."""
+        names = self._state_names()
+        restored = from_state(state, {name: getattr(self, name) for name in names})
+        for name in names:
+            setattr(self, name, restored[name])
+
+    @classmethod
+    def _state_names(cls) -> list[str]:
+        listed = [name for base in reversed(cls.__mro__) for name in vars(base).get("STATE", ())]
+        return list(dict.fromkeys(listed))
 
     @abstractmethod
-    def _propose(self, n: int) -> Codes:
-        """The next n points, (n, variables)."""
+    def _propose(self, count: int) -> Codes:
+        """Up to `count` points, (count, n), at least 1; row k gets ticket `_next_ticket + k`."""
 
     @abstractmethod
-    def _learn(self, codes: Codes, values: NDArray[np.float64]) -> None:
-        """Take note of at least one point and its value."""
+    def _learn(self, answers: Sequence[Answer]) -> None:
+        """Take note of at least one answer. `score` gives a number to compare by."""
 
-    def _uniform(self, n: int) -> Codes:
-        shape = (n, len(self._cardinalities))
+    def _none(self) -> Codes:
+        return np.empty((0, len(self._cardinalities)), dtype=np.int32)
+
+    def _uniform(self, count: int) -> Codes:
+        shape = (count, len(self._cardinalities))
         return self._rng.integers(self._cardinalities, size=shape, dtype=np.int32)
 
     def _vary(self, points: Codes, rows: Index, variables: Index) -> Codes:
-        """Change points[rows, variables], in place, to other values, all alike."""
+        """Change points[rows, variables], in place, to other values, all equally likely."""
         values = self._cardinalities[variables]
         steps = 1 + (self._rng.random(len(values)) * (values - 1)).astype(np.int64)
         points[rows, variables] = (points[rows, variables] + steps) % values
         return points
 
-    def _varied(self, point: Codes, n: int, changes: int = 1) -> Codes:
-        """N copies of a point, each with so many variables changed, or all that can."""
-        points = np.tile(point, (n, 1))
+    def _varied(self, point: Codes, count: int, changes: int = 1) -> Codes:
+        """Copies of a point, each with that many variables changed, or all that can be."""
+        points = np.tile(point, (count, 1))
         changes = min(changes, len(self._free))
         if changes == 1:
-            variables = self._rng.choice(self._free, n)
+            variables = self._rng.choice(self._free, count)
         else:
-            drawn = [self._rng.choice(self._free, changes, replace=False) for _ in range(n)]
+            drawn = [self._rng.choice(self._free, changes, replace=False) for _ in range(count)]
             variables = np.concatenate(drawn)
-        return self._vary(points, np.repeat(np.arange(n), changes), variables)
+        return self._vary(points, np.repeat(np.arange(count), changes), variables)
 
 
-def real(what: str, value: object, low: float, high: float = np.inf) -> float:
-    """The value as a float above `low` and at most `high`; `what` names it in the error."""
-    if not isinstance(value, int | float | np.number) or not low < value <= high or value == np.inf:
-        most = f" and at most {high:g}" if high < np.inf else ""
-        raise ValueError(f"{what} is {value!r}, expected a number above {low:g}{most}")
-    return float(value)
-
-
-class AskTell(Protocol):
-    """What `run` needs: any baseline, or the optimiser."""
-
-    def ask(self) -> Any:
-        """Give the next candidates."""
-
-    def tell(self, candidates: Any, values: NDArray[np.float64], /) -> Any:
-        """Take their values."""
-
-
-def run(
-    algorithm: AskTell, objective: Problem | Callable[[Any], float], budget: int
-) -> NDArray[np.float64]:
-    """Spend exactly `budget` evaluations; returns all values in order of evaluation.
-
-    A problem is evaluated a batch at a time, a function candidate by candidate.
-    """
-    budget = integer("budget", budget, 1)
-    values = np.empty(budget)
-    done = 0
-    while done < budget:
-        candidates = algorithm.ask()[: budget - done]
-        if isinstance(objective, Problem):
-            told = objective.evaluate(candidates)
-        else:
-            told = np.array([float(objective(candidate)) for candidate in candidates])
-        algorithm.tell(candidates, told)
-        values[done : done + len(told)] = told
-        done += len(told)
-    return values
+def score(answer: Answer) -> float:
+    """The value of an answer, and -inf where there is none: failures are worse than all else."""
+    return answer.value if answer.status == OK else -np.inf

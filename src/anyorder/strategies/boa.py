@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from anyorder._checks import integer
 from anyorder.space import Space
-from anyorder.strategies.base import Codes, Index, Seed
+from anyorder.strategies.baseline import Codes, Index, Seed
 from anyorder.strategies.mimic import Modelled, count_log_count, one_hot, pair_sums
 
 Floats = NDArray[np.float64]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from anyorder.space import Space
-from anyorder.strategies.base import Codes, Index
+from anyorder.strategies.baseline import Codes, Index
 
 # Local search tries them all in turn, and holds them in memory.
 _MOST_CHANGES = 1 << 24

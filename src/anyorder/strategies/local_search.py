@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from anyorder._checks import integer
 from anyorder.space import Space
-from anyorder.strategies.base import Baseline, Codes, Seed
+from anyorder.strategies.baseline import Baseline, Codes, Seed
 from anyorder.strategies.changes import Changes
 
 

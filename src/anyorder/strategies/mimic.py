@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from anyorder._checks import integer
 from anyorder.space import Space
-from anyorder.strategies.base import Codes, Index, Seed, real
+from anyorder.strategies.baseline import Codes, Index, Seed, real
 from anyorder.strategies.univariate import Generational, part
 
 Floats = NDArray[np.float64]

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anyorder.space import Space
-from anyorder.strategies.base import Baseline, Codes, Seed, real
+from anyorder.strategies.baseline import Baseline, Codes, Seed, real
 
 
 class OneParent(Baseline):

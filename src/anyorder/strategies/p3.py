@@ -16,7 +16,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from anyorder.space import Space
-from anyorder.strategies.base import Baseline, Codes, Index, Seed
+from anyorder.strategies.baseline import Baseline, Codes, Index, Seed
 from anyorder.strategies.changes import Changes
 from anyorder.strategies.mimic import pair_sums
 

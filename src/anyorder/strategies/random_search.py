@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from anyorder.strategies.base import Baseline, Codes
+from anyorder.strategies.baseline import Baseline, Codes
 
 
 class RandomSearch(Baseline):

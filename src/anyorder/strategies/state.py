@@ -1,0 +1,120 @@
+"""States of strategies: Python values and arrays as a flat dict of arrays, without pickle.
+
+Numbers, strings, bytes, lists, tuples, sets, dicts, arrays and random generators are understood.
+The entry "header" is JSON; arrays stand beside it under a number of their own.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+State = dict[str, npt.NDArray[Any]]
+
+_DAMAGED = "the state is damaged, or belongs to another strategy or space"
+_GENERATORS = {
+    kind.__name__: kind
+    for kind in (
+        np.random.PCG64,
+        np.random.PCG64DXSM,
+        np.random.MT19937,
+        np.random.Philox,
+        np.random.SFC64,
+    )
+}
+
+
+def to_state(values: Mapping[str, Any]) -> State:
+    """The values as arrays; `from_state` gives them back."""
+    arrays: list[npt.NDArray[Any]] = []
+    header = {name: _encode(value, arrays) for name, value in values.items()}
+    state = {f"array{k}": array for k, array in enumerate(arrays)}
+    return {"header": np.array(json.dumps(header)), **state}
+
+
+def from_state(state: Mapping[str, npt.NDArray[Any]], like: Mapping[str, Any]) -> dict[str, Any]:
+    """The values that `to_state` was given.
+
+    Parameters
+    ----------
+    state
+        What `to_state` returned, perhaps after a trip to a file.
+    like
+        The values of a new object: names, types and numbers of dimensions must agree with them.
+        None is compatible with everything.
+    """
+    try:
+        header = json.loads(str(state["header"]))
+        values = {name: _decode(header[name], state) for name in like}
+    except (KeyError, IndexError, TypeError, ValueError, OverflowError, RecursionError) as error:
+        raise ValueError(f"{_DAMAGED}: {error!r}") from error
+    for name, value in values.items():
+        expected = like[name]
+        if value is None or expected is None:
+            continue
+        same = type(value) is type(expected) or (
+            isinstance(value, int | float) and isinstance(expected, int | float)
+        )
+        if isinstance(value, np.ndarray) and isinstance(expected, np.ndarray):
+            kinds = value.dtype.kind == expected.dtype.kind
+            same = kinds and value.ndim == expected.ndim
+        if not same:
+            raise ValueError(f"{_DAMAGED}: {name} is {type(value).__name__}")
+    return values
+
+
+def _encode(value: Any, arrays: list[npt.NDArray[Any]]) -> Any:
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return {"float": repr(value)}
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, np.ndarray):
+        arrays.append(value.copy())
+        return {"array": len(arrays) - 1}
+    if isinstance(value, np.random.Generator):
+        generator: Any = value.bit_generator
+        return {"generator": _encode(generator.state, arrays)}
+    if isinstance(value, bytes):
+        return {"bytes": value.hex()}
+    if isinstance(value, list):
+        return [_encode(entry, arrays) for entry in value]
+    if isinstance(value, tuple):
+        return {"tuple": [_encode(entry, arrays) for entry in value]}
+    if isinstance(value, set):
+        return {"set": [_encode(entry, arrays) for entry in sorted(value)]}
+    if isinstance(value, dict):
+        return {"dict": [[_encode(k, arrays), _encode(v, arrays)] for k, v in value.items()]}
+    raise TypeError(f"{value!r} cannot be part of a state")
+
+
+def _decode(value: Any, state: Mapping[str, npt.NDArray[Any]]) -> Any:
+    if isinstance(value, list):
+        return [_decode(entry, state) for entry in value]
+    if not isinstance(value, dict):
+        return value
+    ((kind, content),) = value.items()
+    if kind == "float":
+        return float(content)
+    if kind == "array":
+        return np.array(state[f"array{content}"])
+    if kind == "generator":
+        inner = _decode(content, state)
+        generator = np.random.Generator(_GENERATORS[inner["bit_generator"]]())
+        generator.bit_generator.state = inner
+        return generator
+    if kind == "bytes":
+        return bytes.fromhex(content)
+    if kind == "tuple":
+        return tuple(_decode(entry, state) for entry in content)
+    if kind == "set":
+        return {_decode(entry, state) for entry in content}
+    if kind == "dict":
+        return {_decode(k, state): _decode(v, state) for k, v in content}
+    raise ValueError(f"unknown kind {kind!r}")
