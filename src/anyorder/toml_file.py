@@ -10,8 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from anyorder._checks import did_you_mean, integer
-from anyorder.space.variables import short
+from anyorder._checks import did_you_mean, integer, short
 
 Check = Callable[[str, Any], Any]  # name and value in, the value as it is used out
 Key = tuple[str | int, ...]  # the names that lead to a value; integers count [[sections]]

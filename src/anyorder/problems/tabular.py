@@ -11,11 +11,11 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from anyorder._checks import did_you_mean, integer, number
+from anyorder._checks import did_you_mean, integer, number, short
 from anyorder.problems.base import Kernel, Problem
 from anyorder.problems.text_format import Line
 from anyorder.space import Space
-from anyorder.space.variables import Binary, Categorical, Integer, Variable, short
+from anyorder.space.variables import Binary, Categorical, Integer, Variable
 
 _MOST_DENSE = 1 << 22  # cells of a space up to which the table is an array, 32 MiB
 _MOST_BYTES = 1 << 28  # of a file: as Python objects it takes some ten times as much

@@ -21,9 +21,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from anyorder._checks import did_you_mean
+from anyorder._checks import did_you_mean, short
 from anyorder.errors import Infeasible
-from anyorder.space.variables import short
 
 OURS = ("point", "scratch")  # placeholders that are not variables
 _HOLE = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")

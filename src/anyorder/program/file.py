@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from anyorder._checks import short
 from anyorder.program.command import OURS, Command, fill, holes
 from anyorder.space import Space
-from anyorder.space.variables import Binary, Categorical, Integer, Variable, short
+from anyorder.space.variables import Binary, Categorical, Integer, Variable
 from anyorder.strategies.policy.config import PRESETS
 from anyorder.toml_file import Check, TomlFile, a, one_of, positive, table, text, whole
 

@@ -12,7 +12,7 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from anyorder._checks import integer
+from anyorder._checks import integer, short
 from anyorder.space.variables import (
     INTS,
     Binary,
@@ -20,7 +20,6 @@ from anyorder.space.variables import (
     Variable,
     plain,
     read_variable,
-    short,
     to_json,
 )
 

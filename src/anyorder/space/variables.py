@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import reprlib
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from numbers import Number
@@ -10,14 +9,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from anyorder._checks import integer
+from anyorder._checks import integer, short
 
 _MOST = 2**31 - 1  # values of one variable: codes are int32
 INTS = (int, np.integer, np.bool_)
-_brief = reprlib.Repr()
-_brief.maxlist = _brief.maxtuple = _brief.maxdict = 6
-_brief.maxstring = _brief.maxother = _brief.maxlong = 60
-short = _brief.repr
 
 
 def plain(value: Any) -> Any:
