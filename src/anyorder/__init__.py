@@ -12,11 +12,12 @@ What is named here is the public interface; nothing else is.
 from anyorder import problems
 from anyorder import strategies as baselines
 from anyorder._version import __version__
+from anyorder.archive import History
 from anyorder.errors import STATUSES, Infeasible, StudyError
 from anyorder.many import solve_many
 from anyorder.optimize import maximize, minimize, resume
 from anyorder.optimizer import Optimizer
-from anyorder.result import History, Result, Run, Runs
+from anyorder.result import Result, Run, Runs
 from anyorder.session.reading import load
 from anyorder.space import Space
 from anyorder.space.variables import Binary, Categorical, Integer

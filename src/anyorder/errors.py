@@ -1,4 +1,4 @@
-"""What can go wrong with an evaluation, and with the record of a run."""
+"""How evaluations end, and what can go wrong with the file of a run."""
 
 from __future__ import annotations
 
@@ -14,13 +14,17 @@ class StudyError(RuntimeError):
     """A study that cannot be read, written or continued; the message says why."""
 
 
-# How an evaluation ended, in the order of the codes that a study and a History keep.
+class StudyMismatch(ValueError):
+    """A study that was started with other settings."""
+
+
+# How an evaluation ended; archives and studies hold the index.
 STATUSES = (
     "ok",
     "failed",  # an exception, NaN or None
     "timeout",
-    "died",  # the worker did
-    "infeasible",  # the function said so
-    "rejected",  # by the constraint, before it was paid for
+    "died",  # the worker process did
+    "infeasible",  # the function raised Infeasible
+    "rejected",  # by the constraint, before it was evaluated
 )
 OK, FAILED, TIMEOUT, DIED, INFEASIBLE, REJECTED = range(len(STATUSES))

@@ -1,74 +1,58 @@
-"""maximize, minimize and resume: what users say, checked, and made into a run."""
+"""maximize, minimize and resume: the user's arguments, checked, and made into a session."""
 
 from __future__ import annotations
 
 import os
+import secrets
 import time
-from collections.abc import Callable, Iterable
-from typing import Any, Literal, TypedDict, Unpack
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Literal, ParamSpec, TypeVar
 
 import numpy.typing as npt
+from tqdm import tqdm
 
-from anyorder._checks import did_you_mean
+from anyorder._checks import did_you_mean, function, integer, optional
+from anyorder.errors import StudyError
 from anyorder.optimizer import Optimizer
+from anyorder.problems.base import Problem
 from anyorder.result import Result
-from anyorder.session.loop import Driver
-from anyorder.session.options import Rules, make_rules
-from anyorder.session.reading import opened, read_settings
+from anyorder.session.loop import Session
+from anyorder.session.options import Evaluation, Stopping, kept, select
+from anyorder.session.reading import opened, read_settings, translated
 from anyorder.session.study import Study
 from anyorder.space import Space
-from anyorder.strategies.policy.config import Config, resolve
+from anyorder.strategies.base import Strategy
+from anyorder.strategies.create import DEFAULT, Algorithm, create, recreate, settings_of
+from anyorder.strategies.policy.config import Config
+from anyorder.strategies.policy.search import PolicySearch
 
-OnFailure = Literal["raise", "worst", "skip"]
-
-
-class Machine(TypedDict, total=False):
-    """The arguments that say where and how long to run, and nothing of what is run."""
-
-    engine: str
-    vectorized: bool
-    executor: Any
-    workers: int | None
-    timeout: float | None
-    retries: int
-    constraint: Callable[[Any], Any] | None
-    target: float | None
-    max_seconds: float | None
-    patience: int | None
-    stop_collapsed: bool
-    callback: Callable[[Optimizer], Any] | None
-    progress: bool | None
-
-
-class Options(Machine, total=False):
-    """The keyword arguments of `maximize` and `minimize`: see `maximize`."""
-
-    seed: int | None
-    config: Config | str
-    graph: npt.ArrayLike | None
-    asynchronous: bool
-    on_failure: OnFailure
-    cache: bool
-    deterministic: bool
-    study: str | os.PathLike[str] | None
+P = ParamSpec("P")
+R = TypeVar("R")
+# What `resume` accepts: the rest is in the study.
+_RESUMABLE = (
+    "engine", "vectorized", "executor", "workers", "timeout", "retries", "constraint", "target",
+    "max_seconds", "patience", "stop_collapsed", "callback", "progress",
+)  # fmt: skip
 
 
 def maximize(
-    f: Callable[..., Any],
-    space: Space,
-    budget: int,
+    f: Callable[..., Any] | Problem,
+    space: Space | None = None,
+    budget: int | None = None,
     *,
+    algorithm: Algorithm = DEFAULT,
     seed: int | None = None,
-    config: Config | str = "default",
+    config: Config | str | None = None,
     engine: str = "auto",
-    vectorized: bool = False,
     graph: npt.ArrayLike | None = None,
+    vectorized: bool = False,
     executor: Any = None,
     workers: int | None = None,
     asynchronous: bool = False,
     timeout: float | None = None,
     retries: int = 0,
-    on_failure: OnFailure = "raise",
+    on_failure: Literal["raise", "worst", "skip"] = "raise",
     constraint: Callable[[Any], Any] | None = None,
     cache: bool = True,
     deterministic: bool = True,
@@ -87,240 +71,282 @@ def maximize(
     f
         Gets a dict for a named space, else a NumPy integer vector, and returns a number. With
         `vectorized` it gets a whole batch (a list of dicts, or a matrix) and returns as many.
-        It may raise `anyorder.Infeasible`.
+        It may raise `anyorder.Infeasible`. Or one of `anyorder.problems`, which has a space.
     space
         Where to search.
     budget
-        How many points to evaluate. One that is known already costs nothing (see `cache`), and
-        neither do further tries of one that failed.
+        How many evaluations to spend. A point that is known already costs nothing (see `cache`),
+        and neither do further tries of one that failed.
+    algorithm
+        How to search: a name ("policy", "hill-climber", "ils", "tabu", "annealing", "umda", ...;
+        `anyorder.strategies.names()` lists them), with settings if need be ("policy:paper",
+        "boa+population=500"), or an object that keeps the protocol of
+        `anyorder.strategies.Strategy`.
     seed
         An integer makes the run repeatable; None draws one (`result.seed` tells which).
     config
-        A preset ("default", "text", "authors") or a `Config`.
+        For the policy: a preset ("default", "paper", "paper-code") or a `Config`.
     engine
-        "cuda", "cpu" or "reference"; "auto" takes the fastest that can run here for one run of
-        this size, and logs why (logger "anyorder", INFO).
+        For the policy: "cuda", "cpu" or "reference"; "auto" takes the fastest that can run here
+        for one run of this size, and logs why (logger "anyorder", INFO).
     graph
-        An n x n boolean matrix, True where variables interact, if that is known.
+        For the policy: an n x n boolean matrix, True where variables interact, if that is known.
+    vectorized
+        Whether `f` takes batches.
     executor
         Where to evaluate: any `concurrent.futures.Executor`, a Dask `Client`, or "ray".
     workers
-        Evaluate in so many local processes; beside `executor`, how many it has, if it does not
-        tell.
+        Evaluate in so many local processes; beside `executor`, how many workers it has, if it does
+        not say.
     asynchronous
-        False: a generation at a time; the run is the same with any number of workers. True: a
-        candidate goes out whenever a worker is free, so none waits for the slowest.
+        False: in batches. The run of an algorithm with batches of its own, such as the policy, is
+        the same with any number of workers; one without is asked for as many candidates as there
+        are workers. True: a candidate is sent out whenever a worker is free, so that none waits
+        for the slowest.
     timeout
-        Seconds an evaluation may take. Without `workers` or `executor` it needs, and gets, one
-        worker process. An executor cannot stop what it runs: there, a worker is lost until it ends.
+        Seconds that an evaluation may take. Without `workers` or `executor` it uses one worker
+        process. An executor cannot stop what it runs: a worker past its time limit is lost until
+        it ends.
     retries
         How often to try again an evaluation that failed.
     on_failure
         What an exception, NaN, None, a timeout or a dead worker means: "raise" ends the run with
-        the error; "worst" ranks the candidate below every one with a value; "skip" leaves it out
-        of its generation. Points that failed are remembered and not tried again.
+        the error; "worst" ranks the candidate below every one with a value; "skip" does not learn
+        from it. Points that failed are remembered and not tried again.
     constraint
-        Gets a point and returns whether it may be evaluated. Points it refuses cost nothing and
+        Gets a point and returns whether it may be evaluated. Points it rejects cost nothing and
         rank as those that failed.
     cache
-        Whether a point that is known is answered from the history. False pays for it again.
+        Whether a point that is known is answered from the archive. False evaluates it again.
     deterministic
-        False: `f` is noisy. Points that come up again are evaluated again, the policy learns from
-        the mean of their values, and the best is the one with the best mean.
+        False: `f` is noisy. Points that are proposed again are evaluated again, the algorithm
+        learns from the mean of their values, and the best is the one with the best mean.
     study
-        A file to keep the run in. If it exists, the run in it goes on as if it had never stopped.
+        A file to keep the run in. If it exists, the run in it is continued as if it had never
+        stopped.
     target
         Stop as soon as a value is at least this good.
     max_seconds
-        Stop after this time. What is being evaluated then is dropped.
+        Stop after this time. What is being evaluated then is abandoned.
     patience
         Stop after so many evaluations without improvement.
     stop_collapsed
-        Stop when the population has become nearly one point, instead of starting afresh.
+        For the policy: stop when the population has become nearly one point, instead of
+        restarting.
     callback
-        Called with the `Optimizer` after each generation; stop if it returns something true.
+        Called with the `Optimizer` after each batch (in asynchronous mode, after each generation);
+        the run stops if it returns something true.
     progress
-        Show a bar: True, False, or None: on a terminal, after two seconds.
+        Show a progress bar: True, False, or None: on a terminal, after two seconds.
 
     Returns
     -------
     Result
         Ctrl-C waits for what is being evaluated and returns what was found so far; a second one
-        leaves at once. If candidate after candidate is known or refused, the run ends, and says so
-        (`stop_reason` "exhausted").
+        raises KeyboardInterrupt. If candidate after candidate is known or rejected, the run ends
+        and says so (`stop_reason` "exhausted").
     """
-    options: Options = {
-        "seed": seed,
-        "config": config,
-        "engine": engine,
-        "vectorized": vectorized,
-        "graph": graph,
-        "executor": executor,
-        "workers": workers,
-        "asynchronous": asynchronous,
-        "timeout": timeout,
-        "retries": retries,
-        "on_failure": on_failure,
-        "constraint": constraint,
-        "cache": cache,
-        "deterministic": deterministic,
-        "study": study,
-        "target": target,
-        "max_seconds": max_seconds,
-        "patience": patience,
-        "stop_collapsed": stop_collapsed,
-        "callback": callback,
-        "progress": progress,
-    }
-    return _run(f, space, budget, "maximize", options)
+    return _run("maximize", dict(locals()))
 
 
+def _as_maximize(wrapped: Callable[P, R]) -> Callable[[Callable[..., R]], Callable[P, R]]:
+    """Give a function the signature of another, so that options are listed once."""
+
+    def decorate(wrapper: Callable[..., R]) -> Callable[P, R]:
+        wrapper.__wrapped__ = wrapped  # type: ignore[attr-defined]
+        return wrapper
+
+    return decorate
+
+
+@_as_maximize(maximize)
 def minimize(
-    f: Callable[..., Any], space: Space, budget: int, **options: Unpack[Options]
+    f: Callable[..., Any] | Problem,
+    space: Space | None = None,
+    budget: int | None = None,
+    **options: Any,
 ) -> Result:
     """Find a point of `space` with a low value of `f`; all else is as in `maximize`."""
-    return _run(f, space, budget, "minimize", options)
+    _refuse_unknown("minimize", options, maximize.__annotations__)
+    defaults = dict(maximize.__kwdefaults__ or {})
+    return _run("minimize", {"f": f, "space": space, "budget": budget, **defaults, **options})
 
 
 def resume(
     study: str | os.PathLike[str],
-    f: Callable[..., Any],
+    f: Callable[..., Any] | Problem,
     budget: int | None = None,
-    **options: Unpack[Machine],
+    *,
+    algorithm: Strategy | None = None,
+    **options: Any,
 ) -> Result:
-    """Go on with the run that a study holds, as if it had never stopped.
+    """Continue the run that a study holds, as if it had never stopped.
 
     Parameters
     ----------
     study
-        The file that `maximize(..., study=)` made. Space, settings and seed come from it.
+        The file that `maximize(..., study=)` made. Space, algorithm, settings and seed are in it.
     f
         The same function.
     budget
         In all, from the beginning; None: what the run was last given.
+    algorithm
+        For a strategy that is not one of this library's: a new object of its class.
     options
-        Where to run and when to stop, as in `maximize`: these are not kept in a study. A
+        Where to evaluate and when to stop, as in `maximize`: these are not kept in a study. A
         constraint must be given again.
     """
-    unknown = options.keys() - Machine.__annotations__.keys()
-    if unknown:
-        raise TypeError(_unexpected("resume", unknown, Machine.__annotations__))
-    with opened(study) as database:
+    _refuse_unknown("resume", options, _RESUMABLE)
+    path = Path(study).absolute()
+    with opened(path) as database, translated(path):
         settings = read_settings(database)
-    kept: Options = {
-        "study": study,
-        "config": Config.from_dict(settings["config"]),
-        "graph": settings["graph"],
-        "asynchronous": settings["asynchronous"],
-        "on_failure": settings["on_failure"],
-        "cache": settings["cache"],
-        "deterministic": settings["deterministic"],
-    }
-    spent = settings["budget"] if budget is None else budget
-    space = Space.from_dict(settings["space"])
-    return _run(f, space, spent, settings["direction"], {**options, **kept})
+        space = Space.from_dict(settings["space"])
+        if budget is None:
+            budget = integer("budget", settings["budget"], 1)
+        name, seed = settings["algorithm"], integer("seed", settings["seed"], 0, 2**64 - 1)
+        wanted = options.get("engine", "auto")
+        if wanted == "auto":
+            wanted = settings["engine"] or "auto"
+        evaluation = {key: settings[key] for key in kept(Evaluation()) if key != "constraint"}
+    if algorithm is None:
+        try:
+            algorithm = recreate(
+                name, settings["config"], space, seed, engine=wanted, graph=settings["graph"],
+                restart=not options.get("stop_collapsed", False),
+            )  # fmt: skip
+        except (TypeError, ValueError) as error:
+            raise StudyError(f"study {path}: {error}") from error
+    defaults = dict(maximize.__kwdefaults__ or {})
+    options = {
+        **defaults, **evaluation, **options, "f": f, "space": space, "budget": budget,
+        "algorithm": algorithm, "seed": seed, "study": study, "engine": "auto",
+    }  # fmt: skip
+    return _run(settings["direction"], options)
 
 
-def _run(
-    f: Callable[..., Any], space: Space, budget: int, direction: str, options: Options
-) -> Result:
-    unknown = options.keys() - Options.__annotations__.keys()
-    if unknown:
-        raise TypeError(_unexpected(direction, unknown, Options.__annotations__))
-    if not callable(f):
-        raise TypeError(f"f is {f!r}, expected a function")
-    if not isinstance(space, Space):
-        raise TypeError(f"space must be a Space, got {space!r}")
-    rules = make_rules(budget, options)
-    config = resolve(options.get("config", "default"))
+def _refuse_unknown(what: str, given: dict[str, Any], known: Any) -> None:
+    unexpected = [name + did_you_mean(name, known) for name in sorted(given.keys() - set(known))]
+    if unexpected:
+        raise TypeError(f"{what} got unexpected arguments: {', '.join(unexpected)}")
+
+
+def _run(direction: str, arguments: dict[str, Any]) -> Result:
+    """A run: `arguments` are those of `maximize`, by name."""
     start = time.perf_counter()
-    optimizer = Optimizer(
-        space,
-        options.get("seed"),
-        config,
-        options.get("engine", "auto"),
-        direction=direction,
-        graph=options.get("graph"),
-    )
-    given = options.get("seed") is not None
-    with (
-        _bar(budget, options.get("progress")) as bar,
-        _open(options.get("study"), optimizer, rules, given) as study,
-    ):
-        drawn = told = 0
-        if not study.fresh:
-            optimizer, drawn, told = _continued(study, optimizer, options.get("engine", "auto"))
-        driver = Driver(f, optimizer, study, rules, bar, drawn, told)
-        reason = driver.run()
-        best, best_value = optimizer.best, optimizer.best_value
-        if not rules.deterministic:
-            found = study.best_mean(optimizer._sign)
-            if found is not None:
-                best, best_value = space.one(study.packing.unpack([found[0]])[0]), found[1]
-        return Result(
-            best=best,
-            best_value=best_value,
-            evaluations=driver.paid,
-            failures=driver.failed,
-            stop_reason=reason,
-            seed=optimizer.seed,
-            config=optimizer.config,
-            engine=optimizer.engine,
-            seconds=time.perf_counter() - start,
-            study=study.path,
-            _history=None if study.path is not None else study.history(optimizer.restarts),
-            _optimizer=None if study.path is not None else optimizer,
-        )
-
-
-def _unexpected(what: str, unknown: set[str], known: Iterable[str]) -> str:
-    listed = [name + did_you_mean(name, known) for name in sorted(unknown)]
-    return f"{what} got unexpected arguments: {', '.join(listed)}"
-
-
-def _open(
-    path: str | os.PathLike[str] | None, optimizer: Optimizer, rules: Rules, seed_given: bool
-) -> Study:
-    graph = optimizer._layout.graph
-    try:
-        space = optimizer.space.to_dict()
-    except TypeError:
-        if path is not None:
-            raise
-        space = {}
-    settings = {
-        "direction": optimizer.direction,
-        "space": space,
-        "config": optimizer.config.to_dict(),
-        "graph": None if graph is None else graph.astype(int).tolist(),
-        "seed": optimizer.seed,
-        "engine": optimizer.engine,
-        "asynchronous": rules.asynchronous,
-        "on_failure": rules.on_failure,
-        "cache": rules.cache,
-        "deterministic": rules.deterministic,
-        "constraint": rules.constraint is not None,
-        "budget": rules.budget,
-    }
-    return Study(path, optimizer.space, settings, seed_given)
-
-
-def _continued(study: Study, optimizer: Optimizer, engine: str) -> tuple[Optimizer, int, int]:
-    """The optimiser at the last state that a study keeps, or at its beginning."""
-    wanted = study.settings["engine"] if engine == "auto" else engine
-    kept = study.state()
-    if kept is not None:
-        return Optimizer.from_state(kept[0], wanted), kept[1], kept[2]
-    again = Optimizer(
-        optimizer.space, study.settings["seed"], optimizer.config, wanted,
-        direction=optimizer.direction, graph=optimizer._layout.graph,
+    f, space = _objective(direction, arguments)
+    if arguments["budget"] is None:
+        raise TypeError("budget is missing, expected how many evaluations to spend")
+    stopping = Stopping(**select(Stopping, arguments))
+    callback = optional(function)("callback", arguments["callback"])
+    seed = arguments["seed"]
+    number = secrets.randbits(32) if seed is None else integer("seed", seed, 0, 2**64 - 1)
+    strategy = create(
+        arguments["algorithm"], space, number, config=arguments["config"],
+        engine=arguments["engine"], graph=arguments["graph"], budget=stopping.budget,
+        restart=not stopping.stop_collapsed,
     )  # fmt: skip
-    return again, 0, 0
+    if stopping.stop_collapsed and not isinstance(strategy, PolicySearch):
+        raise ValueError(f"stop_collapsed is for the policy, and this is {strategy.name!r}")
+    evaluation = Evaluation(**select(Evaluation, arguments))
+    with _bar(stopping.budget, arguments["progress"]) as bar:
+        path = arguments["study"]
+        if path is None:
+            optimizer = _optimizer(space, number, strategy, direction, evaluation)
+            session = Session(f, optimizer, evaluation, stopping, None, bar, callback)
+            return _result(session, session.run(), start)
+        settings = _settings(space, number, strategy, direction, evaluation, stopping)
+        with Study(path, settings, seed_given=seed is not None) as study:
+            if study.resumed:
+                number, strategy = _continued(study, strategy, arguments, stopping)
+            optimizer = _optimizer(space, number, strategy, direction, evaluation)
+            session = Session(f, optimizer, evaluation, stopping, study, bar, callback)
+            return _result(session, session.run(), start)
+
+
+def _objective(direction: str, arguments: dict[str, Any]) -> tuple[Any, Space]:
+    """The function and its space."""
+    f, space = arguments["f"], arguments["space"]
+    if isinstance(f, Problem):
+        if f.direction != direction:
+            other = "maximize" if direction == "minimize" else "minimize"
+            raise ValueError(
+                f"{f.name} is to be {f.direction}d: call {other}, or pass a function that calls it"
+            )
+        if space is not None and space != f.space:
+            raise ValueError(f"space is {space}, but {f.name} has {f.space}: leave it out")
+        return f.evaluate if arguments["vectorized"] is True else f, f.space
+    if not callable(f):
+        raise TypeError(f"f is {f!r}, expected a function or a problem")
+    if not isinstance(space, Space):
+        raise TypeError(f"space is {space!r}, expected a Space")
+    return f, space
+
+
+def _optimizer(
+    space: Space, seed: int, strategy: Strategy, direction: str, evaluation: Evaluation
+) -> Optimizer:
+    return Optimizer._of(space, seed, strategy, direction, evaluation.deterministic)
+
+
+def _settings(
+    space: Space,
+    seed: int,
+    strategy: Strategy,
+    direction: str,
+    evaluation: Evaluation,
+    stopping: Stopping,
+) -> dict[str, Any]:
+    """What a study keeps: all that a run must have in common with the one it continues."""
+    policy = strategy if isinstance(strategy, PolicySearch) else None
+    graph = None if policy is None or policy.graph is None else policy.graph.astype(int).tolist()
+    return {
+        "direction": direction,
+        "space": space.to_dict(),
+        "algorithm": strategy.name,
+        "config": settings_of(strategy),
+        "graph": graph,
+        "engine": None if policy is None else policy.engine,
+        "seed": seed,
+        **kept(evaluation),
+        "budget": stopping.budget,
+    }
+
+
+def _continued(
+    study: Study, strategy: Strategy, arguments: dict[str, Any], stopping: Stopping
+) -> tuple[int, Strategy]:
+    """Seed and strategy of a study that is continued by `maximize` with the same arguments."""
+    settings, seed = study.settings, int(study.settings["seed"])
+    given = arguments["algorithm"]
+    if not isinstance(given, str | type):
+        return seed, strategy
+    engine = arguments["engine"]
+    if engine == "auto":
+        engine = settings["engine"] or "auto"
+    with translated(study.path):
+        again = recreate(
+            settings["algorithm"], settings["config"], Space.from_dict(settings["space"]), seed,
+            engine=engine, graph=settings["graph"], restart=not stopping.stop_collapsed,
+        )  # fmt: skip
+    return seed, again
+
+
+def _result(session: Session, reason: str, start: float) -> Result:
+    optimizer = session.optimizer
+    return Result(
+        best=optimizer.best,
+        best_value=optimizer.best_value,
+        evaluations=session.evaluations,
+        failures=session.failures,
+        stop_reason=reason,
+        seed=optimizer.seed,
+        seconds=time.perf_counter() - start,
+        study=None if session.study is None else session.study.path,
+        optimizer=optimizer,
+    )
 
 
 def _bar(budget: int, progress: bool | None) -> Any:
-    from tqdm import tqdm
-
     if progress not in (True, False, None):
         raise ValueError(f"progress is {progress!r}, expected True, False or None")
     disable = None if progress is None else not progress  # None: only on a terminal

@@ -5,23 +5,25 @@ from __future__ import annotations
 import csv
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import Any, overload
 
 import numpy as np
 import numpy.typing as npt
 
+from anyorder._checks import require
+from anyorder.archive import History
 from anyorder.errors import STATUSES
+from anyorder.optimizer import Optimizer
+from anyorder.plotting.runs import averages, overview
 from anyorder.space import Space
+from anyorder.strategies.create import settings_of
 from anyorder.strategies.policy.config import Config
+from anyorder.strategies.policy.search import PolicySearch
 
-if TYPE_CHECKING:
-    from anyorder.optimizer import Optimizer
-
-KINDS = ("convergence", "diversity", "probabilities", "influence", "all")  # of pictures
 # What a table of a history has beside the variables.
 RECORD = ("value", "generation", "status", "cached", "seconds", "error")
 
@@ -44,57 +46,6 @@ def columns(space: Space) -> list[str]:
 
 
 @dataclass(frozen=True, eq=False)
-class History:
-    """Every candidate of a run that was answered, in the order the optimiser was told.
-
-    Attributes
-    ----------
-    values
-        What the function gave; NaN where it failed.
-    codes
-        The points as indices of their values, `(entries, n)`; `points` gives them as the function
-        saw them.
-    generations
-        How often the policy had trained when each was asked for.
-    restarts
-        The numbers of entries after which the policy was started afresh.
-    statuses
-        How each ended, as an index of `anyorder.STATUSES`; 0 is "ok".
-    cached
-        Where the value was known already, or the constraint refused the point: nothing was paid.
-    seconds
-        How long each took; 0 where nothing was paid.
-    errors
-        What went wrong, by position.
-    """
-
-    space: Space = field(repr=False)
-    maximized: bool
-    values: npt.NDArray[np.float64]
-    codes: npt.NDArray[np.int32]
-    generations: npt.NDArray[np.int64]
-    restarts: tuple[int, ...]
-    statuses: npt.NDArray[np.uint8]
-    cached: npt.NDArray[np.bool_]
-    seconds: npt.NDArray[np.float64]
-    errors: dict[int, str]
-
-    def __len__(self) -> int:
-        return len(self.values)
-
-    @property
-    def points(self) -> Any:
-        """All points: a list of dicts, or a matrix."""
-        return self.space.decode(self.codes)
-
-    @property
-    def best(self) -> npt.NDArray[np.float64]:
-        """The best value so far, after each; NaN before the first that has one."""
-        best = np.fmax if self.maximized else np.fmin
-        return np.asarray(best.accumulate(self.values))
-
-
-@dataclass(frozen=True, eq=False)
 class Result:
     """The outcome of `maximize` or `minimize`.
 
@@ -102,19 +53,19 @@ class Result:
     ----------
     best, best_value
         The best point found, as the function saw it, and its value.
-    history
-        Every candidate that was answered; read from the study where there is one.
     evaluations, failures
-        How many evaluations were paid for, and how many of those gave no value.
+        How many evaluations there were, and how many of those gave no value.
     stop_reason
         "budget", "target", "callback", "time", "patience", "collapsed", "interrupted", or
-        "exhausted": nothing drawn for long was new (see `maximize`).
-    seed, config, engine
-        What it takes to run it again.
+        "exhausted": the strategy had nothing new to propose (see `maximize`).
+    seed
+        That of the strategy.
     seconds
         Wall time of this call, the function's included.
     study
         The file it is kept in, or None.
+    optimizer
+        Strategy and archive at the end of the run.
     """
 
     best: Any
@@ -123,22 +74,39 @@ class Result:
     failures: int
     stop_reason: str
     seed: int
-    config: Config
-    engine: str
     seconds: float
     study: Path | None = None
-    _history: History | None = field(default=None, repr=False)
-    # for pictures of the policy; as its state where this Result has been pickled
-    _optimizer: Optimizer | Mapping[str, Any] | None = field(default=None, repr=False)
+    optimizer: Optimizer = field(repr=False, kw_only=True)
 
     @cached_property
     def history(self) -> History:
         """Every candidate that was answered."""
-        if self._history is not None:
-            return self._history
-        from anyorder.session.reading import load
+        return History(self.optimizer.archive)
 
-        return load(self.study)  # type: ignore[arg-type]  # there is one or the other
+    @property
+    def algorithm(self) -> str:
+        """The name of the strategy."""
+        return self.optimizer.strategy.name
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The settings of the strategy, as JSON values."""
+        return settings_of(self.optimizer.strategy)
+
+    @property
+    def config(self) -> Config | None:
+        """The settings of the policy; None for other strategies."""
+        return self.optimizer.config
+
+    @property
+    def engine(self) -> str | None:
+        """The engine of the policy; None for other strategies."""
+        return self.optimizer.engine
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What the strategy says about its search, such as the diversity of the policy."""
+        return self.optimizer.facts()
 
     def __repr__(self) -> str:
         failed = f", {self.failures} failed" if self.failures else ""
@@ -148,7 +116,7 @@ class Result:
         )
 
     def plot(self, path: str | os.PathLike[str] | None = None, kind: str = "convergence") -> Any:
-        """Draw a picture; write it to `path` (PNG, PDF, SVG) or return the Matplotlib figure.
+        """Draw a figure; write it to `path` (PNG, PDF, SVG) or return the Matplotlib figure.
 
         Parameters
         ----------
@@ -161,29 +129,19 @@ class Result:
             moves when another changes, as the policy has learned it (`Optimizer.influence`).
             "all": these four.
         """
-        from anyorder.plotting.runs import overview
-
-        return overview(self.history, self._policy, kind, path, f"anyorder, seed {self.seed}")
-
-    def _policy(self) -> Optimizer | None:
-        kept = self._optimizer
-        if kept is None:
-            return None if self.study is None else kept_policy(self.study)
-        return _revived(kept) if isinstance(kept, Mapping) else kept
+        label = f"{self.algorithm}, seed {self.seed}"
+        strategy = self.optimizer.strategy
+        policy = strategy if isinstance(strategy, PolicySearch) else None
+        return overview(self.history, lambda: policy, kind, path, label)
 
     def to_pandas(self) -> Any:
         """A DataFrame with a row for each entry of the history.
 
         Columns are the variables (x0, x1, ... where they have no names), then value, generation,
-        status, cached, seconds and error. A variable that is called like one of those has an
-        underscore after its name.
+        status, cached, seconds and error. A variable that has one of those names gets an
+        underscore after its own.
         """
-        try:
-            import pandas
-        except ImportError as error:
-            raise ImportError(
-                "tables need pandas: pip install 'anyorder[pandas]'", name="pandas"
-            ) from error
+        pandas = require("pandas", "pandas", "tables require pandas")
         history = self.history
         space, codes = history.space, history.codes
         table: dict[str, Any] = {}
@@ -197,35 +155,9 @@ class Result:
         table["status"] = [STATUSES[status] for status in history.statuses]
         table["cached"] = history.cached
         table["seconds"] = history.seconds
-        table["error"] = [history.errors.get(k) for k in range(len(history))]
+        errors = history.errors
+        table["error"] = [errors.get(k) for k in range(len(history))]
         return pandas.DataFrame(table)
-
-    def __getstate__(self) -> dict[str, Any]:
-        # The optimiser goes as its state: it may be read where its engine cannot run. A space whose
-        # values JSON cannot hold has none, and then the policy stays behind.
-        state = dict(self.__dict__)
-        optimizer = self._optimizer
-        if optimizer is not None and not isinstance(optimizer, Mapping):
-            try:
-                state["_optimizer"] = optimizer.state_dict()
-            except TypeError:
-                state["_optimizer"] = None
-        return state
-
-
-def kept_policy(study: str | os.PathLike[str]) -> Optimizer | None:
-    """The optimiser as a study last kept it; None if it has not yet."""
-    from anyorder.session.reading import opened, read_state
-
-    with opened(study) as database:
-        kept = read_state(database, Path(study))
-    return None if kept is None else _revived(kept[0])
-
-
-def _revived(state: Mapping[str, Any]) -> Optimizer:
-    from anyorder.optimizer import Optimizer
-
-    return Optimizer.from_state(state, "auto")
 
 
 @dataclass(frozen=True, eq=False)
@@ -351,8 +283,6 @@ class Runs(Sequence[Run]):
 
     def plot(self, path: str | os.PathLike[str] | None = None) -> Any:
         """Draw the mean curve and its standard error; write it or return the figure."""
-        from anyorder.plotting.runs import averages
-
         return averages({f"anyorder, {len(self)} runs": self}, path)
 
     def to_csv(self, path: str | os.PathLike[str]) -> None:

@@ -368,7 +368,7 @@ def _as_json(problem: str, preset: str, result: Result) -> dict[str, Any]:
         "best_every_100": [float(value) for value in best[99::100]],
         "seed": result.seed,
         "preset": preset,
-        "config": result.config.to_dict(),
+        "config": result.settings,
         "engine": result.engine,
         "seconds": round(result.seconds, 3),
         "version": __version__,

@@ -17,11 +17,15 @@ import click
 import numpy as np
 
 from anyorder.errors import STATUSES, StudyError
-from anyorder.result import KINDS, kept_policy
-from anyorder.session.reading import Packing, load, opened, read_settings
+from anyorder.optimizer import Optimizer
+from anyorder.plotting.runs import KINDS, overview
+from anyorder.session.reading import load, opened, read_settings, read_state
 from anyorder.session.rescue import write_csv
 from anyorder.space import Space
+from anyorder.space.packing import Packing
+from anyorder.strategies.create import recreate
 from anyorder.strategies.policy.config import PRESETS, Config
+from anyorder.strategies.policy.search import PolicySearch
 
 _POINT = 256  # letters of a point that text shows
 
@@ -284,11 +288,23 @@ def plot(study: str, output: str, kind: str) -> None:
     with _one_line():
         if not Path(output).absolute().parent.is_dir():
             raise click.UsageError(f"--output {output}: there is no such folder")
-        from anyorder.plotting.runs import overview
-
         with _sound(Path(study).absolute()):
             history = load(study)
         overview(history, lambda: kept_policy(study), kind, output, Path(study).name)
+
+
+def kept_policy(study: str) -> PolicySearch | None:
+    """The policy as a study last kept it; None if it has not yet, or is of another algorithm."""
+    with opened(study) as database:
+        settings, kept = read_settings(database), read_state(database)
+        if kept is None or settings["algorithm"] != "policy":
+            return None
+        space = Space.from_dict(settings["space"])
+        strategy = recreate("policy", settings["config"], space, settings["seed"],
+                            graph=settings["graph"])  # fmt: skip
+    Optimizer._of(space, settings["seed"], strategy, "maximize", True)._restore_search(kept.arrays)
+    assert isinstance(strategy, PolicySearch)
+    return strategy
 
 
 @contextlib.contextmanager

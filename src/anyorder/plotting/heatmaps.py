@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from anyorder.optimizer import Optimizer
-from anyorder.result import History
+from anyorder.archive import History
 from anyorder.space import Space
+from anyorder.strategies.policy.search import PolicySearch
 
 # From white over our blue to nearly black: in order of lightness, so that it is read in print and
 # with any colour vision.
@@ -76,10 +76,10 @@ class Influence:
     trained: int  # generations the policy has learned from since it was started
 
 
-def influence(optimizer: Optimizer) -> Influence:
-    """`Optimizer.influence`, from fewer candidates where there are many variables."""
-    points = max(2, min(10, 2_000 // len(optimizer.space)))
-    return Influence(optimizer.influence(points), optimizer._age)
+def influence(policy: PolicySearch) -> Influence:
+    """`PolicySearch.influence`, from fewer candidates where there are many variables."""
+    points = max(2, min(10, 2_000 // len(policy.space)))
+    return Influence(policy.influence(points), policy.age)
 
 
 def draw_influence(figure: Any, axes: Any, data: Influence | None, space: Space) -> None:

@@ -5,14 +5,16 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from anyorder.optimizer import Optimizer
+from anyorder.archive import History
 from anyorder.plotting import heatmaps
-from anyorder.result import KINDS, History, Result, Runs
+from anyorder.strategies.policy.search import PolicySearch
+
+KINDS = ("convergence", "diversity", "probabilities", "influence", "all")  # of figures
 
 # Okabe and Ito's colours, which people with any colour vision can tell apart; ours is the first.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -30,10 +32,8 @@ class Curve:
     maximized: bool = True
 
 
-def curve(run: Result | History | npt.ArrayLike) -> Curve:
-    """The curve of a result, or of the values of a maximising run in order of evaluation."""
-    if isinstance(run, Result):
-        run = run.history
+def curve(run: History | npt.ArrayLike) -> Curve:
+    """The curve of a history, or of the values of a maximising run in order of evaluation."""
     if isinstance(run, History):
         paid = np.cumsum(~run.cached, dtype=np.int64)
         restarts = tuple(int(paid[told - 1]) for told in run.restarts if told <= len(run))
@@ -44,7 +44,7 @@ def curve(run: Result | History | npt.ArrayLike) -> Curve:
 
 
 def convergence(
-    runs: Mapping[str, Result | npt.ArrayLike],
+    runs: Mapping[str, History | npt.ArrayLike],
     path: str | os.PathLike[str] | None = None,
     title: str | None = None,
 ) -> Any:
@@ -85,7 +85,7 @@ def restarts(history: History) -> list[int]:
 
 def overview(
     history: History,
-    policy: Callable[[], Optimizer | None],
+    policy: Callable[[], PolicySearch | None],
     kind: str = "all",
     path: str | os.PathLike[str] | None = None,
     label: str = "anyorder",
@@ -97,9 +97,9 @@ def overview(
     if kind not in KINDS:
         raise ValueError(f"kind is {kind!r}, expected one of {', '.join(KINDS)}")
     kinds = KINDS[:-1] if kind == "all" else (kind,)
-    optimizer = policy() if "influence" in kinds else None
-    if kind == "influence" and optimizer is None:
-        raise ValueError("there is no influence to draw: no policy is kept of this run")
+    trained = policy() if "influence" in kinds else None
+    if kind == "influence" and trained is None:
+        raise ValueError("there is no influence to draw: this run has no policy, or kept none")
     figure, panels = _canvas(kind)
     for name, axes in zip(kinds, np.ravel(panels), strict=True):
         if name == "convergence":
@@ -112,7 +112,7 @@ def overview(
             heatmaps.draw_agreement(figure, axes, heatmaps.agreement(history), history.space)
             _mark(axes, restarts(history), COLOURS[4], 1.4)
         else:
-            data = None if optimizer is None else heatmaps.influence(optimizer)
+            data = None if trained is None else heatmaps.influence(trained)
             heatmaps.draw_influence(figure, axes, data, history.space)
         if name in ("convergence", "diversity"):
             _style(axes, above=True)
@@ -132,7 +132,19 @@ class Band:
     error: npt.NDArray[np.float64]
 
 
-def band(runs: Runs) -> Band:
+class Curves(Protocol):
+    """Several runs on one grid: `(R, G)` best values so far, such as `Runs`."""
+
+    @property
+    def grid(self) -> npt.NDArray[np.int64]:
+        """Numbers of evaluations."""
+
+    @property
+    def curves(self) -> npt.NDArray[np.float64]:
+        """The best values there."""
+
+
+def band(runs: Curves) -> Band:
     """Mean and standard error of the curves that are still numbers there; NaN where none is.
 
     The error of a single run is 0: there is nothing to see it by.
@@ -147,7 +159,7 @@ def band(runs: Runs) -> Band:
 
 
 def averages(
-    runs: Mapping[str, Runs | Band],
+    runs: Mapping[str, Curves | Band],
     path: str | os.PathLike[str] | None = None,
     title: str | None = None,
 ) -> Any:

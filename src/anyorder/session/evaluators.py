@@ -1,8 +1,8 @@
-"""Where evaluations run: in this process, in processes of our own, on an executor of the user's.
+"""Where evaluations run: in this process, in worker processes, or on the user's executor.
 
-All three take jobs and deliver outcomes to one queue, on which the loop sleeps; nothing polls.
+All three take jobs and deliver outcomes to one queue (`jobs.py`); nothing polls.
 
-    Inline       the function is called where it stands
+    Inline       calls the function in this process
     OnExecutor   a concurrent.futures.Executor, a Dask Client, or "ray"
     Processes    `workers=8`, see processes.py
 
@@ -21,7 +21,7 @@ from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future
 from queue import SimpleQueue
 from typing import Any, NamedTuple, Protocol
 
-from anyorder._checks import integer, number, numbers
+from anyorder._checks import integer, number, numbers, require
 from anyorder.errors import DIED, FAILED, INFEASIBLE, OK, TIMEOUT, Infeasible
 
 
@@ -39,15 +39,25 @@ Done = SimpleQueue[tuple[int, Outcome]]
 
 
 class Evaluator(Protocol):
-    """Runs up to `slots` jobs at a time; puts (job, outcome) on the queue it was made with."""
+    """Runs up to `slots` jobs at a time; puts (job, outcome) on the queue it was made with.
+
+    Attributes
+    ----------
+    in_process
+        Whether `start` evaluates before it returns.
+    keeps_time
+        Whether it ends jobs that take longer than their time limit.
+    """
 
     slots: int
+    in_process: bool
+    keeps_time: bool
 
     def start(self, job: int, points: Any) -> None:
         """Evaluate a point (for a vectorised function: points); returns without waiting."""
 
     def abandon(self, job: int) -> None:
-        """Forget a job that takes too long; its slot is free once it ends."""
+        """Give up a job that takes too long; its slot is free once it ends."""
 
     def close(self) -> None:
         """End everything that still runs."""
@@ -72,7 +82,7 @@ class Measured:
 
 
 def call(f: Callable[[Any], Any], points: Any) -> Outcome:
-    """Evaluate here; what goes wrong becomes an outcome."""
+    """Evaluate in this process; what goes wrong becomes an outcome."""
     start = time.perf_counter()
     try:
         value = f(points)
@@ -81,7 +91,7 @@ def call(f: Callable[[Any], Any], points: Any) -> Outcome:
         return Outcome(INFEASIBLE, None, reason, seconds=time.perf_counter() - start)
     except Exception as error:
         status = TIMEOUT if isinstance(error, TimeoutError) else FAILED
-        return Outcome(status, None, told(error), error, time.perf_counter() - start)
+        return Outcome(status, None, describe(error), error, time.perf_counter() - start)
     return Outcome(OK, value, seconds=time.perf_counter() - start)
 
 
@@ -92,13 +102,13 @@ def _text(error: BaseException) -> str:
         return "(its message cannot be shown)"
 
 
-def told(error: BaseException) -> str:
-    """An error in one line, even if it cannot be shown."""
+def describe(error: BaseException) -> str:
+    """The type and message of an error, even if the message cannot be shown."""
     return f"{type(error).__name__}: {_text(error)}"
 
 
 def call_remotely(f: Callable[..., Any], points: Any) -> Outcome:
-    """`call`, with an outcome that travels: its error pickles, and tells where it came from."""
+    """`call`, with an outcome that can be pickled; its error has the worker's traceback."""
     outcome = call(f, points)
     if outcome.error is None:
         return outcome
@@ -117,6 +127,8 @@ class Inline:
     """Calls the function in this process, one job at a time."""
 
     slots = 1
+    in_process = True
+    keeps_time = True  # it cannot, and is never asked to
 
     def __init__(self, f: Callable[..., Any], done: Done) -> None:
         self._f, self._done = f, done
@@ -126,7 +138,7 @@ class Inline:
         self._done.put((job, call(self._f, points)))
 
     def abandon(self, job: int) -> None:
-        """Nothing runs behind our back."""
+        """Nothing runs in the background."""
 
     def close(self) -> None:
         """Nothing to end."""
@@ -142,12 +154,15 @@ class OnExecutor:
     stays taken until it ends.
     """
 
+    in_process = False
+    keeps_time = False
+
     def __init__(self, f: Callable[..., Any], done: Done, executor: Any, slots: int | None) -> None:
         self._f, self._done = f, done
         self._executor, found = _as_executor(executor)
         if slots is None and found is None:
             raise ValueError(
-                f"executor {executor!r} does not tell how many workers it has: give workers="
+                f"executor {executor!r} does not say how many workers it has: pass workers="
             )
         self.slots = integer("workers", found if slots is None else slots, 1)
         self._futures: dict[int, Future[Outcome]] = {}
@@ -158,7 +173,7 @@ class OnExecutor:
         try:
             future: Future[Outcome] = self._executor.submit(call_remotely, self._f, points)
         except Exception as error:  # broken, or shut down
-            self._done.put((job, Outcome(None, None, told(error), error)))
+            self._done.put((job, Outcome(None, None, describe(error), error)))
             return
         with self._lock:
             self._futures[job] = future
@@ -178,12 +193,12 @@ class OnExecutor:
             outcome = future.result()
         except (BrokenExecutor, CancelledError) as error:
             # Not this candidate's failure: the executor has gone, and everything on it.
-            outcome = Outcome(None, None, told(error), error)
+            outcome = Outcome(None, None, describe(error), error)
         except Exception as error:
             status = DIED if type(error).__name__ in _DEATHS else FAILED
-            outcome = Outcome(status, None, told(error), error)
+            outcome = Outcome(status, None, describe(error), error)
         except BaseException as error:  # SystemExit, KeyboardInterrupt: a dead worker elsewhere
-            outcome = Outcome(DIED, None, told(error))
+            outcome = Outcome(DIED, None, describe(error))
         self._done.put((job, outcome))
 
     def abandon(self, job: int) -> None:
@@ -225,10 +240,7 @@ class _Ray(Executor):
     """A Ray cluster, the one this process is connected to or else a local one, as an executor."""
 
     def __init__(self) -> None:
-        try:
-            import ray
-        except ImportError:
-            raise ImportError("executor='ray' wants Ray: pip install 'anyorder[ray]'") from None
+        ray = require("ray", "ray", "executor='ray' requires Ray")
         self._ray = ray
         if not ray.is_initialized():
             ray.init(log_to_driver=False)

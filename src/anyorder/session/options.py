@@ -1,71 +1,124 @@
-"""How to evaluate and when to stop: what users say, checked."""
+"""The options of a run, each defined once: its default, its check, where it may be set.
+
+`Evaluation` is how to evaluate, `Stopping` when to stop. The checks of `maximize`, the keys of the
+TOML files, the settings that a study keeps and the options of the command line are read from
+their fields. `maximize` explains what each means.
+"""
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-from anyorder._checks import integer, number
-from anyorder.optimizer import Optimizer
+from anyorder._checks import Check, choice, flag, function, integer, number, optional, real
+
+ON_FAILURE = ("raise", "worst", "skip")
+# Waits longer than this are cut into several, see `jobs.py`; this only refuses nonsense.
+_LONGEST = 1e9
 
 
-@dataclass(frozen=True)
-class Rules:
-    """How to evaluate and when to stop: see `maximize`, whose checked arguments these are."""
-
-    budget: int
-    vectorized: bool = False
-    executor: Any = None
-    workers: int | None = None
-    asynchronous: bool = False
-    timeout: float | None = None
-    retries: int = 0
-    on_failure: str = "raise"
-    constraint: Callable[[Any], Any] | None = None
-    cache: bool = True
-    deterministic: bool = True
-    target: float | None = None
-    max_seconds: float | None = None
-    patience: int | None = None
-    stop_collapsed: bool = False
-    callback: Callable[[Optimizer], Any] | None = None
+def _seconds(what: str, value: Any) -> float:
+    return real(what, value, 0, _LONGEST, above=True)
 
 
-def make_rules(budget: int, options: Mapping[str, Any]) -> Rules:
-    """The arguments about evaluating and stopping, checked."""
-    defaults = Rules(budget=integer("budget", budget, 1))
-    values: dict[str, Any] = {
-        name: options.get(name, getattr(defaults, name)) for name in Rules.__annotations__
-    }
-    rules = Rules(**values)
-    for name in ("target", "timeout", "max_seconds"):
-        value = values[name]
-        if value is None:
-            continue
-        if math.isnan(number(name, value)):
-            raise ValueError(f"{name} is {value!r}, expected a number")
-        if name != "target" and not value > 0:
-            raise ValueError(f"{name} is {value!r}, expected a number of seconds above 0")
-    if rules.on_failure not in ("raise", "worst", "skip"):
-        raise ValueError(f"on_failure is {rules.on_failure!r}, expected 'raise', 'worst' or 'skip'")
-    for name in ("vectorized", "asynchronous", "cache", "deterministic", "stop_collapsed"):
-        if not isinstance(values[name], bool):
-            raise TypeError(f"{name} is {values[name]!r}, expected True or False")
-    integer("retries", rules.retries, 0)
-    for name in ("workers", "patience"):
-        if values[name] is not None:
-            integer(name, values[name], 1)
-    for name in ("constraint", "callback"):
-        if values[name] is not None and not callable(values[name]):
-            raise TypeError(f"{name} is {values[name]!r}, expected a function")
-    apart = rules.executor is not None or rules.workers is not None or rules.timeout is not None
-    if rules.vectorized and apart:
-        raise ValueError(
-            "vectorized=True evaluates a generation in one call, here: it does not go together "
-            "with workers, executor or timeout"
+def _target(what: str, value: Any) -> float:
+    target = number(what, value)
+    if math.isnan(target):
+        raise ValueError(f"{what} is {value!r}, expected a number")
+    return target
+
+
+def _anything(what: str, value: Any) -> Any:
+    return value  # evaluators check it
+
+
+def _option(default: Any, check: Check, *, kept: bool = False, file: bool = False) -> Any:
+    """A field with its check.
+
+    Parameters
+    ----------
+    default, check
+        Of its value.
+    kept
+        Whether a study keeps it, because a run that goes on must have the same.
+    file
+        Whether the TOML file of `anyorder run` may set it.
+    """
+    metadata = {"check": check, "kept": kept, "file": file}
+    return dataclasses.field(default=default, metadata=metadata)
+
+
+class _Checked:
+    """Checks every field when an object is made."""
+
+    def __post_init__(self) -> None:
+        for field in dataclasses.fields(self):  # type: ignore[arg-type]
+            value = field.metadata["check"](field.name, getattr(self, field.name))
+            object.__setattr__(self, field.name, value)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evaluation(_Checked):
+    """How to evaluate: see `maximize`."""
+
+    vectorized: bool = _option(False, flag)
+    executor: Any = _option(None, _anything)  # noqa: RUF009  # a field
+    workers: int | None = _option(None, optional(partial(integer, minimum=1)), file=True)
+    asynchronous: bool = _option(False, flag, kept=True, file=True)
+    timeout: float | None = _option(None, optional(_seconds), file=True)
+    retries: int = _option(0, partial(integer, minimum=0), file=True)
+    on_failure: str = _option("raise", partial(choice, allowed=ON_FAILURE), kept=True, file=True)
+    constraint: Callable[[Any], Any] | None = _option(None, optional(function))  # noqa: RUF009
+    cache: bool = _option(True, flag, kept=True, file=True)
+    deterministic: bool = _option(True, flag, kept=True, file=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        elsewhere = (
+            self.executor is not None or self.workers is not None or self.timeout is not None
         )
-    if rules.asynchronous and not apart:
-        raise ValueError("asynchronous=True wants workers= or executor=: there is nobody to wait")
-    return rules
+        if self.vectorized and elsewhere:
+            raise ValueError(
+                "vectorized=True evaluates a batch in one call in this process, which excludes "
+                "workers, executor and timeout"
+            )
+        if self.asynchronous and not elsewhere:
+            raise ValueError("asynchronous=True requires workers= or executor=")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stopping(_Checked):
+    """When to stop: see `maximize`."""
+
+    budget: int = _option(1, partial(integer, minimum=1), file=True)
+    target: float | None = _option(None, optional(_target), file=True)
+    max_seconds: float | None = _option(None, optional(_seconds), file=True)
+    patience: int | None = _option(None, optional(partial(integer, minimum=1)), file=True)
+    stop_collapsed: bool = _option(False, flag, file=True)
+
+
+def option_names(kind: type[Any]) -> tuple[str, ...]:
+    """The names of the options of `Evaluation` or `Stopping`."""
+    return tuple(field.name for field in dataclasses.fields(kind))
+
+
+def select(kind: type[Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of the arguments that are options of `Evaluation` or `Stopping`."""
+    return {name: given[name] for name in option_names(kind) if name in given}
+
+
+def file_checks() -> dict[str, Check]:
+    """The options that a TOML file may set, with their checks."""
+    fields = (*dataclasses.fields(Evaluation), *dataclasses.fields(Stopping))
+    return {field.name: field.metadata["check"] for field in fields if field.metadata["file"]}
+
+
+def kept(evaluation: Evaluation) -> dict[str, Any]:
+    """The options that a study keeps; of a constraint only whether there is one."""
+    fields = [field.name for field in dataclasses.fields(Evaluation) if field.metadata["kept"]]
+    values = {name: getattr(evaluation, name) for name in fields}
+    return {**values, "constraint": evaluation.constraint is not None}

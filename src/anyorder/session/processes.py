@@ -18,7 +18,7 @@ from typing import Any
 
 from anyorder._checks import integer
 from anyorder.errors import DIED, FAILED, TIMEOUT
-from anyorder.session.evaluators import Done, Outcome, call_remotely, told
+from anyorder.session.evaluators import Done, Outcome, call_remotely, describe
 
 # A process that cannot even start will not start the next time either.
 _FALSE_STARTS = 2
@@ -38,10 +38,13 @@ class _Worker:
 class Processes:
     """Worker processes that each hold the function.
 
-    One thread watches their pipes and their lives: a worker past its time is killed with all it
-    has started, one that dies is replaced, and either costs the job it had and nothing else. They
-    do not see Ctrl-C, and end when this process does, however that happens.
+    One thread watches their pipes and exit codes. A worker past its time limit is killed with all
+    it has started, one that dies is replaced, and either costs the job it had and nothing else.
+    Workers do not receive Ctrl-C, and end when this process does, however that happens.
     """
+
+    in_process = False
+    keeps_time = True
 
     def __init__(
         self, f: Callable[..., Any], done: Done, count: int, timeout: float | None
@@ -158,7 +161,7 @@ class Processes:
         try:
             message = pickle.loads(sent)
         except Exception as error:  # an exception of a class that only the worker knows
-            reason = f"what the worker sent cannot be read here: {told(error)}"
+            reason = f"what the worker sent cannot be read here: {describe(error)}"
             message = Outcome(FAILED, None, reason, RuntimeError(reason))
         if message is None:
             worker.ready, self._false_starts = True, 0

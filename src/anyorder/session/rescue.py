@@ -14,8 +14,9 @@ from typing import Any, NamedTuple
 
 from anyorder.errors import STATUSES, StudyError
 from anyorder.result import RECORD, columns
-from anyorder.session.reading import Packing, check_version, opened
+from anyorder.session.reading import check_version, opened
 from anyorder.space import Space
+from anyorder.space.packing import Packing
 
 _SELECT = (
     "SELECT number, place, point, value, generation, status, paid, seconds, error FROM candidates"

@@ -178,6 +178,17 @@ class Space:
         rows = ([t[c] for t, c in zip(tables, row, strict=True)] for row in matrix.tolist())
         return [dict(zip(self.names, row, strict=True)) for row in rows]
 
+    def point(self, codes: NDArray[np.int32]) -> dict[str, Any] | NDArray[np.int64]:
+        """`one` for codes that are known to be valid, without checking them again."""
+        if self.names is not None:
+            row = codes.tolist()
+            values = [v.values[c] for v, c in zip(self.variables, row, strict=True)]
+            return dict(zip(self.names, values, strict=True))
+        if not self._tables:
+            return codes + self._low
+        point: NDArray[np.int64] = self._values(codes[None])[0]
+        return point
+
     def one(self, codes: Any) -> dict[str, Any] | NDArray[np.int64]:
         """The point of one vector of codes: a dict (named) or an int64 vector (nameless)."""
         return self.decode(np.asarray(codes)[None])[0]

@@ -42,7 +42,7 @@ class AnyOrder:
         if result.stop_reason == "interrupted":
             raise KeyboardInterrupt
         graph = {"graph": "known"} if known else {}
-        return {**result.config.to_dict(), "engine": result.engine, **graph}
+        return {**result.settings, "engine": result.engine, **graph}
 
 
 def configured(name: str, settings: Settings) -> tuple[Config, str]:

@@ -1,0 +1,108 @@
+"""Jobs on an evaluator: starts them, keeps their time limits, waits for what becomes of them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from queue import Empty, SimpleQueue
+from typing import Any
+
+from anyorder.errors import TIMEOUT
+from anyorder.session.evaluators import Done, Evaluator, Outcome
+
+# Systems limit how long a wait can be (some to 2**31 ms); longer ones are cut into several.
+LONGEST_WAIT = 86_400.0
+
+
+class EvaluatorError(RuntimeError):
+    """No evaluation is possible any more."""
+
+
+class Jobs:
+    """The jobs that are out, each known by a number of its own.
+
+    Parameters
+    ----------
+    make
+        Makes the evaluator, given the queue it delivers to.
+    timeout
+        Seconds that a job may take; for evaluators that do not keep time themselves.
+
+    Attributes
+    ----------
+    error
+        Set once no evaluation is possible any more.
+    """
+
+    def __init__(self, make: Callable[[Done], Evaluator], timeout: float | None = None) -> None:
+        self._done: Done = SimpleQueue()
+        self._evaluator = make(self._done)
+        self._timeout = None if self._evaluator.keeps_time else timeout
+        self._deadlines: dict[int, float] = {}  # of every job that is out
+        self._next = 0
+        self.error: EvaluatorError | None = None
+
+    def __len__(self) -> int:
+        return len(self._deadlines)
+
+    @property
+    def slots(self) -> int:
+        """How many jobs can run at a time."""
+        return self._evaluator.slots
+
+    @property
+    def in_process(self) -> bool:
+        """Whether `start` evaluates before it returns."""
+        return self._evaluator.in_process
+
+    @property
+    def timed(self) -> bool:
+        """Whether time limits are kept here, from the moment a job is started."""
+        return self._timeout is not None
+
+    def start(self, payload: Any) -> int:
+        """Start a job; returns its number."""
+        job, self._next = self._next, self._next + 1
+        limit = float("inf") if self._timeout is None else time.monotonic() + self._timeout
+        self._deadlines[job] = limit
+        self._evaluator.start(job, payload)
+        return job
+
+    def wait(self, until: float | None = None) -> list[tuple[int, Outcome]]:
+        """Wait for an outcome, a time limit, or the time `until`; returns all outcomes there are.
+
+        May return none: something else has happened, such as a worker that is free again.
+        """
+        limit = min((self._deadlines.values() if self._timeout is not None else ()), default=None)
+        ends = [end for end in (until, limit) if end is not None]
+        pause = LONGEST_WAIT
+        if ends:
+            pause = max(0.0, min(pause, min(ends) - time.monotonic()))
+        found: list[tuple[int, Outcome]] = []
+        try:
+            # a queue that has something is not waited for, whatever the time
+            job, outcome = self._done.get_nowait() if not pause else self._done.get(timeout=pause)
+            while True:
+                self._take(job, outcome, found)
+                job, outcome = self._done.get_nowait()
+        except Empty:
+            pass
+        if self._timeout is not None:
+            now = time.monotonic()
+            for job in [job for job, end in self._deadlines.items() if end <= now]:
+                self._evaluator.abandon(job)
+                reason = f"no answer in {self._timeout:g} s"
+                self._take(job, Outcome(TIMEOUT, None, reason, None, self._timeout), found)
+        return found
+
+    def _take(self, job: int, outcome: Outcome, found: list[tuple[int, Outcome]]) -> None:
+        if outcome.status is None:
+            if outcome.reason is not None:
+                self.error = self.error or EvaluatorError(outcome.reason)
+                self.error.__cause__ = self.error.__cause__ or outcome.error
+        elif self._deadlines.pop(job, None) is not None:  # else it was given up before
+            found.append((job, outcome))
+
+    def close(self) -> None:
+        """End everything that still runs."""
+        self._evaluator.close()

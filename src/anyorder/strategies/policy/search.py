@@ -1,0 +1,392 @@
+"""The strategy `policy`: Algorithm 1 of the paper over tickets.
+
+    propose   draws candidates from the policy, each under an order of its own
+    learn     collects answers; every `population` of them are a generation, which is trained on
+
+Each candidate keeps the distributions it was drawn from, so that the importance ratio of eq. (8) is
+right however late its answer comes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from anyorder._checks import graph as checked_graph
+from anyorder._checks import integer
+from anyorder.archive import Archive
+from anyorder.errors import OK
+from anyorder.space import Space
+from anyorder.strategies.base import Answer, Codes, Proposals
+from anyorder.strategies.policy.advantage import advantages
+from anyorder.strategies.policy.config import Config, resolve
+from anyorder.strategies.policy.engines import Batch, Draw, create, make_layout
+from anyorder.strategies.policy.orders import order_keys
+from anyorder.strategies.policy.rng import ORDER_G
+from anyorder.strategies.state import State
+
+
+@dataclass
+class _Candidate:
+    """A proposal that has not been trained on."""
+
+    ticket: int
+    generation: int  # whose policy it was drawn from
+    index: int  # among the candidates drawn from that policy
+    codes: Codes
+    probs: npt.NDArray[np.floating]  # the distributions it was drawn from
+    value: float = np.nan  # once answered; NaN: it failed
+    known: bool = False  # whether the answer came from the archive
+
+
+class PolicySearch:
+    """Order-invariant RL-EDA: a policy trained on the ranks of the candidates it draws.
+
+    Parameters
+    ----------
+    space
+        Where to search.
+    seed
+        An integer from 0 to 2**64 - 1.
+    config
+        A preset ("default", "paper", "paper-code") or a `Config`.
+    engine
+        "cuda", "cpu" or "reference"; "auto" takes the fastest that can run here.
+    graph
+        An n x n boolean matrix, True where variable i may depend on j, if that is known.
+    restart
+        Whether a collapsed policy is restarted as the configuration says. A policy that has
+        collapsed and draws nothing but known points is restarted whatever the configuration says:
+        it would train on the same points for the rest of the budget.
+    """
+
+    name = "policy"
+
+    def __init__(
+        self,
+        space: Space,
+        seed: int = 0,
+        config: Config | str = "default",
+        engine: str = "auto",
+        graph: npt.ArrayLike | None = None,
+        *,
+        restart: bool = True,
+    ) -> None:
+        self.space = space
+        self.seed = integer("seed", seed, 0, 2**64 - 1)
+        self.config = resolve(config)
+        self.archive: Archive | None = None
+        self.batch = self.config.population
+        self.generation = 0  # trainings so far
+        self.restarts = 0
+        self.converged = False
+        known = None if graph is None else checked_graph(graph, len(space))
+        self._layout = make_layout(space.cardinalities, space.ordered, self.config, known)
+        self._engine = create(engine, self._layout)
+        self._policy = self._engine.fresh([self.seed], [0])
+        self._restart = restart
+        self._age = 0  # trainings since the last restart
+        self._drawn = 0  # candidates drawn from this generation's policy
+        self._next_ticket = 0
+        self._collapsed = 0  # generations in a row in which the population was nearly one point
+        self._diversity = 1.0
+        self._open: dict[int, _Candidate] = {}
+        self._answered: list[_Candidate] = []
+        self._last_probs: npt.NDArray[np.floating] | None = None
+
+    @property
+    def engine(self) -> str:
+        """The engine in use."""
+        return self._engine.name
+
+    @property
+    def graph(self) -> npt.NDArray[np.bool_] | None:
+        """The known interaction graph."""
+        return self._layout.graph
+
+    @property
+    def age(self) -> int:
+        """How often the policy has trained since it was last restarted."""
+        return self._age
+
+    @property
+    def diversity(self) -> float:
+        """Share of the last generation's values that differ from its best candidate's."""
+        return self._diversity
+
+    @property
+    def entropy(self) -> float:
+        """Mean entropy of the distributions that the last candidates were drawn from.
+
+        It is normalised: 1 where all values are equally likely, 0 where one point is certain.
+        """
+        most = float(np.log(self.space.cardinalities).sum())
+        if self._last_probs is None or most == 0:
+            return 1.0
+        p = self._last_probs.astype(np.float64)
+        return float(-(p * np.log(np.maximum(p, 1e-300))).sum() / (len(p) * most))
+
+    def facts(self) -> dict[str, Any]:
+        """How far the policy has converged."""
+        return {"diversity": round(self.diversity, 4), "entropy": round(self.entropy, 4)}
+
+    # --- proposals ------------------------------------------------------------------------------
+
+    def propose(self, count: int, given: Codes | None = None) -> Proposals:
+        """Candidates drawn from the present policy."""
+        extra = 0 if given is None else len(given)
+        codes = np.empty((count, len(self.space)), np.int32)
+        probs = np.empty((count, self._layout.values), self._engine.dtype)
+        if given is not None and extra:
+            rows = range(self._drawn, self._drawn + extra)
+            keys = [self._order_of(self.generation, row) for row in rows]
+            codes[:extra] = given
+            probs[:extra] = self._engine.conditionals(
+                self._policy, codes[None, :extra], np.stack(keys)[None]
+            )[0]
+        if count > extra:
+            config = self.config
+            draw = Draw(
+                seeds=[self.seed],
+                generations=[self.generation],
+                first=[self._drawn + extra],
+                drop=[config.drop_generation * config.drop_decay**self._age],
+                count=count - extra,
+            )
+            drawn, behaviour = self._engine.sample(self._policy, draw)
+            codes[extra:], probs[extra:] = drawn[0], behaviour[0]
+        tickets = range(self._next_ticket, self._next_ticket + count)
+        for k, ticket in enumerate(tickets):
+            self._open[ticket] = _Candidate(
+                ticket, self.generation, self._drawn + k, codes[k], probs[k]
+            )
+        self._last_probs = probs
+        self._drawn += count
+        self._next_ticket += count
+        return Proposals(tickets, codes.copy())
+
+    def give_up(self, tickets: Sequence[int]) -> None:
+        """Leave these candidates out of their generation."""
+        for ticket in tickets:
+            self._open.pop(ticket, None)
+
+    # --- learning -------------------------------------------------------------------------------
+
+    def learn(self, answers: Sequence[Answer]) -> None:
+        """Collect answers; train whenever a generation is complete.
+
+        Failed and rejected candidates rank below all others. Points that were not proposed, or
+        before the last restart, are not trained on.
+        """
+        for answer in answers:
+            candidate = None if answer.ticket is None else self._open.pop(answer.ticket, None)
+            if candidate is not None:
+                candidate.value = answer.value if answer.status == OK else np.nan
+                candidate.known = answer.known
+                self._answered.append(candidate)
+        while len(self._answered) >= self.config.population:
+            self._train()
+
+    def _train(self) -> None:
+        """Algorithm 1: ranks, advantages (eq. 5), and E epochs on the objective (eq. 8)."""
+        size, n, config = self.config.population, len(self.space), self.config
+        self._answered.sort(key=lambda candidate: candidate.ticket)
+        group, self._answered = self._answered[:size], self._answered[size:]
+        points = np.stack([candidate.codes for candidate in group])
+        values = np.array([candidate.value for candidate in group])
+        advantage = advantages(values, config.utility, config.ties)
+        old = np.stack([candidate.probs for candidate in group])
+        gain = np.tile(advantage[:, None], (1, n))
+        late = [k for k, c in enumerate(group) if c.generation != self.generation]
+        if late:
+            old[late], ratio = self._anchored([group[k] for k in late])
+            gain[late] *= ratio
+        batch = Batch(
+            seeds=[self.seed],
+            generations=[self.generation],
+            points=points[None],
+            old=old[None],
+            advantages=gain[None],
+            weights=np.ones((1, size, n)),
+            drop=[config.drop_training * config.drop_decay**self._age],
+            stamps=np.array([[(c.generation, c.index) for c in group]], np.int64),
+        )
+        self._engine.train(self._policy, batch)
+        self.generation += 1
+        self._age += 1
+        self._drawn = 0
+        self._follow_collapse(points, values, all(candidate.known for candidate in group))
+
+    def _anchored(
+        self, late: list[_Candidate]
+    ) -> tuple[npt.NDArray[np.floating], npt.NDArray[np.float64]]:
+        """For candidates of earlier generations: today's distributions, and a correction.
+
+        The KL term of eq. (8) keeps a step near the policy it starts from. For a candidate that is
+        answered late that is today's policy; the one it was drawn from would pull the policy back.
+        So `old` becomes today's distribution under the candidate's own order, and the advantage is
+        multiplied by pi_today / pi_birth: pi / pi_today * (pi_today / pi_birth) * A is the same
+        importance-weighted term.
+        """
+        codes = np.stack([candidate.codes for candidate in late])
+        keys = [self._order_of(candidate.generation, candidate.index) for candidate in late]
+        today = self._engine.conditionals(self._policy, codes[None], np.stack(keys)[None])[0]
+        birth = np.stack([candidate.probs for candidate in late])
+        places = self._layout.value_start[:-1] + codes
+        rows = np.arange(len(late))[:, None]
+        ratio = today[rows, places].astype(np.float64) / birth[rows, places]
+        return today, ratio
+
+    def _order_of(self, generation: int, index: int) -> npt.NDArray[np.uint32]:
+        return order_keys(self._layout, self.seed, ORDER_G, generation, index)
+
+    def _follow_collapse(self, points: Codes, values: npt.NDArray[np.float64], known: bool) -> None:
+        """Count collapsed generations; restart the policy after too many of them."""
+        free = self.space.cardinalities > 1
+        if not free.any():
+            return
+        share = agreement(points, values, free)
+        self._diversity = 1.0 - share
+        limit = self.config.restart_agreement
+        default = Config().restart_agreement or 1.0
+        self._collapsed = self._collapsed + 1 if share >= (limit or default) else 0
+        self.converged = self._collapsed >= self.config.restart_patience
+        if self.converged and self._restart and (limit is not None or known):
+            self.restarts += 1
+            self._policy = self._engine.fresh([self.seed], [self.restarts])
+            self._age = self._collapsed = 0
+            self.converged = False
+            # What was drawn before would pull the new policy back to where the old one was stuck.
+            self._open.clear()
+            self._answered.clear()
+
+    # --- the learned dependencies ---------------------------------------------------------------
+
+    def influence(self, points: int = 10) -> npt.NDArray[np.float64]:
+        """How much the distribution of variable i moves when variable j changes, an n x n array.
+
+        Entry [i, j] is a mean over `points` candidates of the policy: the total variation, 0 to 1,
+        between i's distributions before and after j takes another value, the others keeping theirs.
+        j is drawn first, so that all may see it; in a fixed order it keeps its place. It is 0 where
+        i = j, where i never sees j, and where either has one value only. Changes nothing.
+        """
+        count, layout = integer("points", points, 1), self._layout
+        (codes,), _ = self._engine.sample(
+            self._policy, Draw([self.seed], [self.generation], [0], [0.0], count)
+        )
+        keys = [self._order_of(self.generation, row) for row in range(count)]
+        ranks = 1 + np.argsort(np.argsort(keys, axis=1, kind="stable"), axis=1).astype(np.uint32)
+        free = np.flatnonzero(layout.cards > 1)
+        moves = np.zeros((layout.n, layout.n))
+        for some in np.array_split(free, -(-len(free) // 16)) if len(free) else ():
+            # axes: which variable changes, before and after, candidate, variable
+            points_of = np.tile(codes, (len(some), 2, 1, 1))
+            orders = np.tile(ranks, (len(some), 2, 1, 1))
+            for k, j in enumerate(some):
+                step = 1 + np.arange(count) % (layout.cards[j] - 1)  # all other values in turn
+                points_of[k, 1, :, j] = (codes[:, j] + step) % layout.cards[j]
+                if self.config.generation_order != "fixed":
+                    orders[k, :, :, j] = 0
+            probs = self._engine.conditionals(
+                self._policy, points_of.reshape(1, -1, layout.n), orders.reshape(1, -1, layout.n)
+            ).reshape(len(some), 2, count, -1)
+            distance = np.abs(np.diff(probs.astype(np.float64), axis=1)).mean(axis=(1, 2)) / 2
+            moves[:, some] = np.add.reduceat(distance, layout.value_start[:-1], axis=1).T
+        if layout.graph is not None:
+            moves *= layout.graph
+        np.fill_diagonal(moves, 0.0)
+        return moves
+
+    # --- state ----------------------------------------------------------------------------------
+
+    def state(self) -> State:
+        """Parameters, counters, and the candidates that have not been trained on."""
+        header = {name: getattr(self, name) for name in _COUNTERS}
+        kept = [*self._open.values(), *self._answered]
+        stamps = [(c.ticket, c.generation, c.index, c.known) for c in kept]
+        return {
+            "header": np.array(json.dumps({**header, "open": len(self._open)})),
+            **self._engine.export(self._policy),
+            "diversity": np.array(self._diversity),
+            "codes": np.array([c.codes for c in kept], np.int32).reshape(-1, len(self.space)),
+            "probs": np.array([c.probs for c in kept], self._engine.dtype).reshape(
+                -1, self._layout.values
+            ),
+            "stamps": np.array(stamps, np.int64).reshape(-1, 4),
+            "values": np.array([c.value for c in kept], np.float64),
+        }
+
+    def restore(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
+        """Continue from a state; ValueError if it is damaged or of another space."""
+        try:
+            header = json.loads(str(state["header"]))
+            counters = {name: integer(name, header[name], 0) for name in _COUNTERS}
+            arrays = {name: np.asarray(state[name]) for name in _KINDS}
+            still_open = integer("open", header["open"], 0, len(arrays["stamps"]))
+        except (KeyError, TypeError, ValueError, RecursionError) as error:
+            raise ValueError(f"the state of the policy is damaged: {error!r}") from error
+        self._check(arrays)
+        self._policy = self._engine.load(arrays)
+        for name, count in counters.items():
+            setattr(self, name, count)
+        self.converged = self._collapsed >= self.config.restart_patience
+        self._diversity = float(arrays["diversity"])
+        self._open, self._answered = {}, []
+        for k, (ticket, generation, index, known) in enumerate(arrays["stamps"].tolist()):
+            codes = arrays["codes"][k].astype(np.int32)
+            probs = arrays["probs"][k].astype(self._engine.dtype)
+            value = float(arrays["values"][k])
+            candidate = _Candidate(ticket, generation, index, codes, probs, value, bool(known))
+            if k < still_open:
+                self._open[ticket] = candidate
+            else:
+                self._answered.append(candidate)
+
+    def _check(self, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
+        kept = len(arrays["stamps"]) if arrays["stamps"].ndim else 0
+        expected = {name: array.shape for name, array in self._engine.export(self._policy).items()}
+        expected |= {
+            "diversity": (),
+            "codes": (kept, len(self.space)),
+            "probs": (kept, self._layout.values),
+            "stamps": (kept, 4),
+            "values": (kept,),
+        }
+        for name, shape in expected.items():
+            if arrays[name].dtype.kind != _KINDS[name] or arrays[name].shape != shape:
+                raise ValueError(
+                    f"the policy's {name!r} holds {arrays[name].dtype} of shape "
+                    f"{arrays[name].shape}, expected shape {shape}: the state is damaged or of "
+                    "another space"
+                )
+        codes, probs = arrays["codes"], arrays["probs"]
+        sound = {
+            "theta": np.isfinite(arrays["theta"]).all(),
+            "adam_m": np.isfinite(arrays["adam_m"]).all(),
+            "adam_v": np.isfinite(arrays["adam_v"]).all() and (arrays["adam_v"] >= 0).all(),
+            "adam_steps": (arrays["adam_steps"] >= 0).all(),
+            "probs": ((probs > 0) & (probs <= 1)).all(),
+            "stamps": (arrays["stamps"] >= 0).all(),
+            "codes": ((codes >= 0) & (codes < self.space.cardinalities)).all(),
+        }
+        for name, good in sound.items():
+            if not good:
+                raise ValueError(f"the policy's {name!r} has impossible values: it is damaged")
+
+
+_COUNTERS = ("generation", "restarts", "_age", "_drawn", "_next_ticket", "_collapsed")
+_KINDS = {  # the arrays of a state, and the kind of number in each
+    "theta": "f", "adam_m": "f", "adam_v": "f", "adam_steps": "i", "diversity": "f",
+    "codes": "i", "probs": "f", "stamps": "i", "values": "f",
+}  # fmt: skip
+
+
+def agreement(points: Codes, values: npt.NDArray[np.float64], free: npt.NDArray[np.bool_]) -> float:
+    """The share of the free variables' values that agree with the best candidate's."""
+    best = points[np.argmax(np.where(np.isnan(values), -np.inf, values))]
+    return float((points[:, free] == best[free]).mean())

@@ -1,0 +1,10 @@
+"""All strategies by name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from anyorder.strategies.policy.search import PolicySearch
+
+REGISTRY: dict[str, Any] = {"policy": PolicySearch}
+ALIASES: dict[str, str] = {"iterated-local-search": "ils"}
