@@ -27,7 +27,8 @@ from test_workers import FAST, PROC, SPACE, Child, assert_same, failing, lines, 
 import anyorder as ao
 from anyorder.errors import StudyError
 from anyorder.session import loop as driver
-from anyorder.session.reading import VERSION, Packing, load, opened
+from anyorder.session.reading import VERSION, load, opened
+from anyorder.space.packing import Packing
 
 QUICK: dict[str, Any] = {"seed": 0, "config": FAST}
 

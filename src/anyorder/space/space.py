@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import groupby, pairwise
 from typing import Any, overload
 
@@ -138,7 +139,7 @@ class Space:
         """Whether the variables have names, and so points are dicts."""
         return self.names is not None
 
-    @property
+    @cached_property
     def size(self) -> int:
         """Exact number of points."""
         return math.prod(map(len, self.variables))
