@@ -32,8 +32,9 @@ class Curve:
     maximized: bool = True
 
 
-def curve(run: History | npt.ArrayLike) -> Curve:
-    """The curve of a history, or of the values of a maximising run in order of evaluation."""
+def curve(run: Any) -> Curve:
+    """The curve of a result or history, or of the values of a maximising run in order."""
+    run = getattr(run, "history", run)
     if isinstance(run, History):
         paid = np.cumsum(~run.cached, dtype=np.int64)
         restarts = tuple(int(paid[told - 1]) for told in run.restarts if told <= len(run))
@@ -44,7 +45,7 @@ def curve(run: History | npt.ArrayLike) -> Curve:
 
 
 def convergence(
-    runs: Mapping[str, History | npt.ArrayLike],
+    runs: Mapping[str, Any],
     path: str | os.PathLike[str] | None = None,
     title: str | None = None,
 ) -> Any:
