@@ -9,8 +9,7 @@
 What is named here is the public interface; nothing else is.
 """
 
-from anyorder import problems
-from anyorder import strategies as baselines
+from anyorder import baselines, problems
 from anyorder._version import __version__
 from anyorder.errors import STATUSES, Infeasible, StudyError
 from anyorder.many import solve_many
