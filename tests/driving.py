@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from anyorder.space import Space
 from anyorder.strategies import Answer, Proposals, Search
 
 Codes = NDArray[np.int32]
@@ -40,3 +41,13 @@ def step(strategy: Search, value: Callable[[Codes], Any]) -> tuple[Codes, Any]:
     found = value(proposals.codes[0])
     answer(strategy, proposals, [found])
     return proposals.codes[0], found
+
+
+def neighbours(space: Space, codes: Codes) -> set[tuple[int, ...]]:
+    """All points that differ from this one in one variable."""
+    found = set()
+    for i, values in enumerate(space.cardinalities.tolist()):
+        for value in range(values):
+            if value != codes[i]:
+                found.add((*codes[:i].tolist(), value, *codes[i + 1 :].tolist()))
+    return found
