@@ -65,7 +65,7 @@ ALGORITHMS: dict[str, tuple[Any, dict[str, Any]]] = {
     "(1+1) EA": (ao.baselines.OnePlusOneEA, {}),
     "fast (1+1) EA": (ao.baselines.FastOnePlusOneEA, {}),
     "restart hill climbing": (ao.baselines.HillClimber, {}),
-    "iterated local search": (ao.baselines.IteratedLocalSearch, {}),
+    "iterated local search": (ao.baselines.IteratedLocalSearch, {"kick": 4}),
     "simulated annealing": (ao.baselines.SimulatedAnnealing, {}),
     "tabu search": (ao.baselines.TabuSearch, {}),
 }

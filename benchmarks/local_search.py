@@ -12,6 +12,7 @@ import argparse
 import csv
 import os
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,10 @@ import anyorder as ao
 
 MARKS = {"1k": 1_000, "10k": 10_000}
 RUNS = {64: 50, 128: 30, 256: 10}
-ALGORITHMS = {"hc": ao.baselines.HillClimber, "ils4": ao.baselines.IteratedLocalSearch}
+ALGORITHMS = {
+    "hc": ao.baselines.HillClimber,
+    "ils4": partial(ao.baselines.IteratedLocalSearch, kick=4),
+}
 NAMES = {"QUBO": "qubo:n={},type={},seed={}", "NK": "nk:n={},k={},seed={}",
          "NK3": "nkd:n={},k={},d=3,seed={}"}  # fmt: skip
 ROWS = [(p, n, k) for n in RUNS for p, ks in

@@ -14,6 +14,7 @@ import os
 import time
 from collections.abc import Iterable
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,7 @@ BASELINES = {
     "random search": ao.baselines.RandomSearch,
     "(1+1) EA": ao.baselines.OnePlusOneEA,
     "restart hill climbing": ao.baselines.HillClimber,
-    "iterated local search": ao.baselines.IteratedLocalSearch,
+    "iterated local search": partial(ao.baselines.IteratedLocalSearch, kick=4),
     "simulated annealing": ao.baselines.SimulatedAnnealing,
     "tabu search": ao.baselines.TabuSearch,
 }

@@ -12,12 +12,12 @@ import pytest
 from conftest import refused
 
 import anyorder as ao
-from anyorder import strategies as baselines
+from anyorder import baselines
 from anyorder.bench import algorithms
 from anyorder.bench.algorithms.meter import Meter, Spent
 from anyorder.problems import Problem
 from anyorder.space.variables import Binary, Categorical, Integer
-from anyorder.strategies import Baseline, RandomSearch
+from anyorder.strategies import RandomSearch, Search
 
 BUDGET, GRID = 47, [1, 2, 10, 33, 47]
 # of each library some, and all that go another way than the others
@@ -159,9 +159,8 @@ def test_settings_of_others(name, other):
 class GivesUp(RandomSearch):
     """Ends after 20 points."""
 
-    def ask(self, n=None):
-        self.asked = getattr(self, "asked", 0) + 10
-        return super().ask(n)[: 0 if self.asked > 20 else None]
+    def _propose(self, count):
+        return self._uniform(count) if self._next_ticket < 20 else self._none()
 
 
 def test_early_end(monkeypatch):
@@ -184,8 +183,8 @@ def test_early_end_of_others(name):
 
 def test_no_evaluation_at_all(monkeypatch):
     class Nothing(RandomSearch):
-        def ask(self, n=None):
-            return super().ask(n)[:0]
+        def _propose(self, count):
+            return self._none()
 
     monkeypatch.setitem(baselines.registry, "nothing", Nothing)
     with refused(algorithms.AlgorithmError, "baseline:nothing", "before its first evaluation"):
@@ -202,11 +201,11 @@ def test_errors_of_a_problem(name):
 
 
 def test_errors_of_an_algorithm(monkeypatch):
-    class Broken(Baseline):
-        def _propose(self, n):
+    class Broken(Search):
+        def _propose(self, count):
             raise KeyError("nowhere")
 
-        def _learn(self, codes, values):
+        def _learn(self, answers):
             pass
 
     monkeypatch.setitem(baselines.registry, "broken", Broken)

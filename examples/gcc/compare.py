@@ -14,6 +14,7 @@ from typing import Any
 import anyorder as ao
 from anyorder.program.command import Command
 from anyorder.program.file import Job, read
+from anyorder.strategies import Answer, Search
 
 HERE = Path(__file__).parent
 BY_HAND = {
@@ -30,7 +31,7 @@ def ours(job: Job, seed: int, executor: ThreadPoolExecutor) -> float:
     return ao.minimize(job.command, job.space, job.budget, **options).best_value
 
 
-def plain(search: Any, job: Job, executor: ThreadPoolExecutor) -> float:
+def plain(search: Search, job: Job, executor: ThreadPoolExecutor) -> float:
     known: dict[str, float] = {}
 
     def value(point: dict[str, Any]) -> float:
@@ -40,12 +41,14 @@ def plain(search: Any, job: Job, executor: ThreadPoolExecutor) -> float:
             return float("inf")
 
     while len(known) < job.budget:
-        points = search.ask(job.workers)
+        tickets, codes = search.propose(job.workers)
+        points = job.space.decode(codes)
         lines = [job.command.line(point) for point in points]
         new = {line: k for k, line in enumerate(lines) if line not in known}
-        values = executor.map(value, [points[k] for k in new.values()])
-        known.update(zip(new, values, strict=True))
-        search.tell(points, [-known[line] for line in lines])
+        found = executor.map(value, [points[k] for k in new.values()])
+        known.update(zip(new, found, strict=True))
+        values = [-known[line] for line in lines]
+        search.learn([Answer(*answer) for answer in zip(tickets, codes, values, strict=True)])
     return min(known.values())
 
 

@@ -1,4 +1,4 @@
-"""anyorder: black-box optimisation over discrete variables by order-invariant RL.
+"""anyorder: black-box optimisation over discrete variables.
 
     import anyorder as ao
 
@@ -9,8 +9,7 @@
 What is named here is the public interface; nothing else is.
 """
 
-from anyorder import problems
-from anyorder import strategies as baselines
+from anyorder import baselines, problems, strategies
 from anyorder._version import __version__
 from anyorder.archive import History
 from anyorder.errors import STATUSES, Infeasible, StudyError
@@ -46,4 +45,5 @@ __all__ = [
     "problems",
     "resume",
     "solve_many",
+    "strategies",
 ]

@@ -1,19 +1,18 @@
-"""Methods to measure against, with the same ask and tell as the optimiser; all maximise.
+"""Search strategies: the protocol, a base class, and those of this library.
 
-    climber = anyorder.baselines.HillClimber(problem.space, seed=0)
-    values = anyorder.baselines.run(climber, problem, budget=10_000)
-
-A new one is a subclass of `Baseline` in a file of its own.
+`names` lists them. `docs/strategies.md` shows how to write one.
 """
 
 from anyorder.strategies.annealing import SimulatedAnnealing
-from anyorder.strategies.baseline import AskTell, Baseline, run
+from anyorder.strategies.base import Answer, Proposals, Search, Strategy, score
 from anyorder.strategies.boa import BOA
 from anyorder.strategies.local_search import HillClimber, IteratedLocalSearch
 from anyorder.strategies.mimic import MIMIC
 from anyorder.strategies.one_plus_one import RLS, FastOnePlusOneEA, OnePlusOneEA
 from anyorder.strategies.p3 import P3
+from anyorder.strategies.policy.search import PolicySearch
 from anyorder.strategies.random_search import RandomSearch
+from anyorder.strategies.registry import names
 from anyorder.strategies.tabu import TabuSearch
 from anyorder.strategies.univariate import CGA, PBIL, UMDA
 
@@ -25,33 +24,18 @@ __all__ = [
     "PBIL",
     "RLS",
     "UMDA",
-    "AskTell",
-    "Baseline",
+    "Answer",
     "FastOnePlusOneEA",
     "HillClimber",
     "IteratedLocalSearch",
     "OnePlusOneEA",
+    "PolicySearch",
+    "Proposals",
     "RandomSearch",
+    "Search",
     "SimulatedAnnealing",
+    "Strategy",
     "TabuSearch",
-    "registry",
-    "run",
+    "names",
+    "score",
 ]
-
-# What the command line calls them.
-registry: dict[str, type[Baseline]] = {
-    "random": RandomSearch,
-    "rls": RLS,
-    "one-plus-one": OnePlusOneEA,
-    "fast-one-plus-one": FastOnePlusOneEA,
-    "hill-climber": HillClimber,
-    "iterated-local-search": IteratedLocalSearch,
-    "annealing": SimulatedAnnealing,
-    "tabu": TabuSearch,
-    "umda": UMDA,
-    "pbil": PBIL,
-    "cga": CGA,
-    "mimic": MIMIC,
-    "boa": BOA,
-    "p3": P3,
-}

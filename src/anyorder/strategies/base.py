@@ -176,13 +176,23 @@ class Search(ABC):
         return {}
 
     def state(self) -> State:
-        """The attributes in `STATE`."""
-        return to_state({name: getattr(self, name) for name in self._state_names()})
+        """The attributes in `STATE`, and what they belong to: the strategy and the space."""
+        kept = {name: getattr(self, name) for name in self._state_names()}
+        return to_state({"name": self.name, "cardinalities": self._cardinalities, **kept})
 
     def restore(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
         """Set the attributes in `STATE`."""
         names = self._state_names()
-        restored = from_state(state, {name: getattr(self, name) for name in names})
+        expected = {name: getattr(self, name) for name in names}
+        restored = from_state(
+            state, {"name": self.name, "cardinalities": self._cardinalities, **expected}
+        )
+        if restored["name"] != self.name:
+            raise ValueError(f"the state is of {restored['name']!r}, expected {self.name!r}")
+        if not np.array_equal(restored["cardinalities"], self._cardinalities):
+            raise ValueError(
+                "the state is of another space, expected one of the same cardinalities"
+            )
         for name in names:
             setattr(self, name, restored[name])
 

@@ -1,4 +1,4 @@
-"""The Bayesian optimisation algorithm: a Bayesian network of the best points.
+"""The Bayesian optimisation algorithm: a Bayesian network fitted to the best points.
 
 Pelikan, Goldberg and Cantú-Paz, "BOA: the Bayesian optimization algorithm", GECCO (1999). The
 score: Schwarz, "Estimating the dimension of a model", Annals of Statistics 6 (1978), which Pelikan
@@ -14,38 +14,47 @@ from numpy.typing import NDArray
 
 from anyorder._checks import integer
 from anyorder.space import Space
-from anyorder.strategies.baseline import Codes, Index, Seed
+from anyorder.strategies.base import Codes, Index, Seed
 from anyorder.strategies.mimic import Modelled, count_log_count, one_hot, pair_sums
 
 Floats = NDArray[np.float64]
 
-# A gain below this is rounding.
+# Gains below this are rounding errors.
 _LEAST_GAIN = 1e-9
 
 
 class BOA(Modelled):
-    """Bayesian optimisation algorithm: candidates from a network learned from the best points.
+    """Bayesian optimisation algorithm: points from a network learned from the best points.
 
-    Each generation a network is learned from nothing: edge after edge, always the one that raises
-    the BIC most, until none does. Candidates are drawn from it with the frequencies of the selected
-    points (where none of them has a variable's parents as the candidate has, those of the
-    variable alone) and take the place of the worst of the population. Nothing is smoothed.
+    The network of each generation is learned from scratch. Edges are added greedily, always the
+    one that increases the BIC most, until none does. Points are drawn from the network with the
+    frequencies of the selected points; if no selected point agrees with a variable's parents, with
+    those of the variable alone. They replace the worst points of the population. Frequencies are
+    not smoothed.
 
     Parameters
     ----------
-    space, seed : as for every baseline.
-    population : 100, as the paper's comparison ran it. That is small: of 50 selected points BIC
-        takes one chance dependence in twenty for real, and the population soon collapses. With
-        10,000 evaluations some hundreds do much better; blocks of five that mislead (traps) want
-        thousands. The paper's numbers are not this network's: the code it names reads the tables
-        of two or more parents with these in reverse, a noise that delays the collapse at 100.
-    selection : which part makes the network, the best half; and
-    replacement : which part of the population, its worst, makes room each generation. Both .5, the
-        settings of the code that the comparison used (github.com/e5120/EDAs).
-    max_parents : of a variable. With 50 points selected BIC itself never pays for a fifth binary
-        parent: k of them cost (2^k - 1)/2 ln 50 and gain at most 50 ln 2. So 4 is no limit here,
-        as in that code, and keeps tables small where more points are selected.
+    space, seed
+        See `Search`.
+    population
+        Its size. The default of 100 is that of the paper's comparison, and small: with 50 selected
+        points the BIC accepts one in twenty spurious dependences, and the population soon
+        collapses. With 10,000 evaluations some hundreds do much better, and deceptive blocks of
+        five variables (traps) require thousands. The paper's results are not those of this
+        network: the code it names reads the tables of variables with two or more parents with the
+        parents in reverse, a noise that delays the collapse at 100.
+    selection
+        The share of the population that the network is fitted to, its best points.
+    replacement
+        The share of the population, its worst points, that is replaced in each generation. The
+        defaults are those of the code that the comparison used (github.com/e5120/EDAs).
+    max_parents
+        The most parents of a variable. With 50 selected points the BIC never accepts a fifth
+        binary parent, since k of them cost (2^k - 1)/2 ln 50 and gain at most 50 ln 2. The default
+        of 4 only keeps tables small when more points are selected.
     """
+
+    name = "boa"
 
     def __init__(
         self,
@@ -62,7 +71,7 @@ class BOA(Modelled):
 
     @property
     def parents(self) -> list[list[int]]:
-        """The parents of each variable, by index; empty before the first generation."""
+        """The parents of each variable, by index; empty in the first generation."""
         return [list(parents) for parents in self._parents]
 
     def _insert(self, codes: Codes, values: Floats) -> None:
@@ -78,14 +87,14 @@ class BOA(Modelled):
 def learn_network(
     rows: Codes, cardinalities: NDArray[np.int64], max_parents: int
 ) -> list[list[int]]:
-    """The parents of each variable, by adding the edge that raises the BIC most while one does."""
+    """The parents of each variable, by greedy addition of the edge that gains most in BIC."""
     variables, count = len(cardinalities), len(rows)
     parents: list[list[int]] = [[] for _ in range(variables)]
     if max_parents == 0 or count < 2:
         return parents
     learner = _Gains(rows, cardinalities)
-    gains = learner.first()  # of the edge into a row's variable from a column's
-    # leads[i, j]: a path goes from i to j, or i is j; then an edge from j to i would be a cycle.
+    gains = learner.first()  # rows: child, columns: parent
+    # leads[i, j]: there is a path from i to j, or i is j; an edge from j to i would close a cycle.
     leads = np.eye(variables, dtype=np.bool_)
     gains[leads] = -np.inf
     while True:
@@ -96,30 +105,30 @@ def learn_network(
         above, below = np.flatnonzero(leads[:, parent]), np.flatnonzero(leads[child])
         leads[np.ix_(above, below)] = True
         gains[np.ix_(above, below)] = -np.inf
-        # An edge changes what other edges into the same variable are worth, and nothing else.
+        # An edge changes the gains of other edges into the same variable, and no others.
         learner.add(child, parent)
         if len(parents[child]) == max_parents:
             gains[child] = -np.inf
         else:
-            # A parent it has already tells nothing more, and costs: it is not added again.
+            # A parent that is already there gains nothing and costs: it is not added again.
             gains[child] = np.where(leads[child], -np.inf, learner.into(child))
 
 
 class _Gains:
-    """What the next parent of a variable is worth, in BIC, given those it has."""
+    """The gain in BIC of the next parent of a variable, given those it has."""
 
     def __init__(self, rows: Codes, cardinalities: NDArray[np.int64]) -> None:
         self._rows, self._cards = rows.astype(np.int64), cardinalities
         self._values, self._first = one_hot(rows, cardinalities)
         self._pairs = pair_sums(rows, cardinalities)
         self._price = np.log(len(rows)) / 2
-        # For variables with parents: which of their combinations each row has, numbered as seen,
-        # and how many there are, seen or not.
+        # For variables with parents: the number of the combination of their values in each row,
+        # and how many combinations there are, whether they occur or not.
         self._cases: dict[int, Index] = {}
         self._all_cases = np.ones(len(cardinalities))
 
     def first(self) -> Floats:
-        """The gains of all edges while there is none, child by parent."""
+        """The gains of all edges in a network without edges, child by parent."""
         alone = self._pairs.diagonal()
         count = len(self._rows)
         information = self._pairs - alone - alone[:, None] + count * np.log(count)
@@ -127,6 +136,7 @@ class _Gains:
         return gains
 
     def add(self, child: int, parent: int) -> None:
+        """Take note of an edge."""
         cases = self._cases.get(child, np.zeros(len(self._rows), dtype=np.int64))
         codes = cases * self._cards[parent] + self._rows[:, parent]
         self._cases[child] = np.unique(codes, return_inverse=True)[1]
@@ -140,8 +150,8 @@ class _Gains:
         own[np.arange(count), cases * values + self._rows[:, child]] = 1
         counts = own.T @ self._values  # (case and value of the child) x (value of the parent)
         by_case = counts.reshape(seen, values, -1).sum(axis=1)
-        # Log-likelihood with the parent less without it; each is the sum of c log c over the
-        # counts with the child, less that over the counts without.
+        # The log-likelihood with the parent minus that without it. Each is the sum of c log c over
+        # the counts with the child, minus that over the counts without it.
         terms = count_log_count(counts, count).sum(axis=0)
         terms -= count_log_count(by_case, count).sum(axis=0)
         without = own.sum(axis=0)

@@ -1,4 +1,4 @@
-"""MIMIC: a chain of variables, each drawn given the one before it.
+"""MIMIC: a chain of variables, each drawn given its predecessor.
 
 De Bonet, Isbell and Viola, "MIMIC: finding optima by estimating probability densities", NIPS 9
 (1997). Restricted replacement: Harik, "Finding multimodal solutions using restricted tournament
@@ -10,29 +10,37 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import ClassVar
 
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from anyorder._checks import integer
+from anyorder._checks import integer, real
 from anyorder.space import Space
-from anyorder.strategies.baseline import Codes, Index, Seed, real
+from anyorder.strategies.base import Codes, Index, Seed
 from anyorder.strategies.univariate import Generational, part
 
 Floats = NDArray[np.float64]
 
-# All pairs of values of all variables are counted.
+# The model counts all pairs of values of all variables.
 _MOST_VALUES = 1 << 12
 
 
 class Modelled(Generational):
-    """A population, and new points from a network of its best that take the place of others.
+    """A population, and a network fitted to its best points that new points are drawn from.
 
-    A subclass writes `_fit`, `_insert`. The first `population` points are uniform; from then on
-    `replacement` of that number make a generation, drawn from the network that `_fit` makes of the
-    part `selection` of the population that is best, the first told of equals.
+    A subclass writes `_fit` and `_insert`. The first `population` points are uniform. Later
+    generations have a share `replacement` of that size and are drawn from the network that `_fit`
+    makes of the best share `selection` of the population, the first of equals.
+
+    Attributes
+    ----------
+    converged
+        Whether all selected points are the same, so that the network gives this point only.
     """
+
+    STATE: ClassVar[tuple[str, ...]] = ("_points", "_values", "_selected", "_order", "_parents")
 
     def __init__(
         self, space: Space, seed: Seed, population: int, selection: float, replacement: float
@@ -44,21 +52,22 @@ class Modelled(Generational):
                 f"expected at most {_MOST_VALUES}"
             )
         self.population = integer("population", population, 4)
-        self.selection = real("selection", selection, 0, 1)
-        self.replacement = real("replacement", replacement, 0, 1)
-        self._points: Codes = np.empty((0, len(space)), dtype=np.int32)
+        self.selection = real("selection", selection, 0, 1, above=True)
+        self.replacement = real("replacement", replacement, 0, 1, above=True)
+        self._points: Codes = self._none()
         self._values: Floats = np.empty(0)
         self._selected: Codes | None = None
-        self._order: Sequence[int] = ()
-        self._parents: Sequence[Sequence[int]] = ()
+        self._order: list[int] = []
+        self._parents: list[list[int]] = []
+        self._begin()
 
-    def _wanted(self) -> int:
+    def _size(self) -> int:
         return self.population if not len(self._points) else part(self.replacement, self.population)
 
-    def _propose(self, n: int) -> Codes:
+    def _propose(self, count: int) -> Codes:
         if self._selected is None:
-            return self._uniform(n)
-        return draw(self._selected, self._order, self._parents, n, self._rng)
+            return self._uniform(count)
+        return draw(self._selected, self._order, self._parents, count, self._rng)
 
     def _update(self, codes: Codes, values: Floats) -> None:
         if not len(self._points):
@@ -67,37 +76,46 @@ class Modelled(Generational):
             self._insert(codes, values)
         best = np.argsort(-self._values, kind="stable")[: part(self.selection, self.population)]
         self._selected = self._points[best]
+        self.converged = bool((self._selected == self._selected[0]).all())
         self._order, self._parents = self._fit(self._selected)
 
     @abstractmethod
     def _insert(self, codes: Codes, values: Floats) -> None:
-        """Let a generation into the population, which keeps its size."""
+        """Add a generation to the population, which keeps its size."""
 
     @abstractmethod
-    def _fit(self, rows: Codes) -> tuple[Sequence[int], Sequence[Sequence[int]]]:
-        """An order of the variables, and the parents of each, which come before it."""
+    def _fit(self, rows: Codes) -> tuple[list[int], list[list[int]]]:
+        """An order of the variables, and for each its parents, which precede it."""
 
 
 class MIMIC(Modelled):
     """Mutual-information-maximising input clustering: a Markov chain over the variables.
 
-    The chain starts with the variable of least entropy among the selected points and goes on to
-    the one of least entropy given the last, and so on. Candidates are drawn along it, with the
-    frequencies of the selected points. A new point is compared with the nearest, by Hamming
-    distance, of `window` members of the population drawn at random, and takes its place if it is
-    better. Nothing is smoothed: a value that no selected point has is gone unless it comes back
-    with another point of the population.
+    The chain starts with the variable of least entropy among the selected points. Its successor is
+    the variable of least entropy given the first, and so on. Points are drawn along the chain with
+    the frequencies of the selected points. A new point is compared with the nearest, in Hamming
+    distance, of `window` random members of the population, and replaces it if it is better.
+    Frequencies are not smoothed: a value that no selected point has is lost unless another member
+    of the population brings it back.
 
     Parameters
     ----------
-    space, seed : as for every baseline.
-    population : 100, as the paper's comparison ran it.
-    selection : which part makes the chain: the best half, as De Bonet and others keep the points
-        better than their median.
-    replacement : the size of a generation after the first, as a part of the population; .5, and
-    window : 2, are what the code that the comparison used (github.com/e5120/EDAs) sets for it; the
-        paper itself says no more than "default hyperparameter settings".
+    space, seed
+        See `Search`.
+    population
+        Its size. The default of 100 is that of the paper's comparison.
+    selection
+        The share of the population that the chain is fitted to. The default is the best half;
+        De Bonet et al. keep the points that are better than the median.
+    replacement
+        The size of a generation after the first, as a share of the population. The defaults of
+        this and of `window` are those of the code that the comparison used
+        (github.com/e5120/EDAs); the paper only says "default hyperparameter settings".
+    window
+        How many members a new point is compared with.
     """
+
+    name = "mimic"
 
     def __init__(
         self,
@@ -114,11 +132,11 @@ class MIMIC(Modelled):
 
     @property
     def chain(self) -> list[int]:
-        """The present order of the variables, by index; empty before the first generation."""
+        """The present order of the variables, by index; empty in the first generation."""
         return list(self._order)
 
     def _insert(self, codes: Codes, values: Floats) -> None:
-        # In turn: a point that has just come in may be met by the next.
+        # One by one: a point that was just added can be compared with the next one.
         met = self._rng.integers(self.population, size=(len(codes), self.window))
         for point, value, members in zip(codes, values, met, strict=True):
             nearest = members[(self._points[members] != point).sum(axis=1).argmin()]
@@ -134,15 +152,17 @@ class MIMIC(Modelled):
 
 
 def learn_chain(rows: Codes, cardinalities: NDArray[np.int64]) -> list[int]:
-    """The variables in MIMIC's order: each has the least entropy given the one before it."""
-    joint = -pair_sums(rows, cardinalities)  # entropies of pairs, times the rows, less a constant
+    """The variables in MIMIC's order: each has the least entropy given its predecessor."""
+    joint = -pair_sums(
+        rows, cardinalities
+    )  # entropies of pairs, times the number of rows, up to a constant
     alone = joint.diagonal()
     chain = [int(alone.argmin())]
     left = np.ones(len(alone), dtype=np.bool_)
     for _ in range(1, len(alone)):
         last = chain[-1]
         left[last] = False
-        # Less the entropy of the last, which all have in common.
+        # The entropy of the last variable is common to all, and left out.
         chain.append(int(np.where(left, joint[last], np.inf).argmin()))
     return chain
 
@@ -150,8 +170,8 @@ def learn_chain(rows: Codes, cardinalities: NDArray[np.int64]) -> list[int]:
 def pair_sums(rows: Codes, cardinalities: NDArray[np.int64]) -> Floats:
     """Sums of c log c over the counts c of all pairs of values, for each pair of variables.
 
-    On the diagonal it is the sum of a variable alone. The entropy of a pair is the logarithm of
-    the number of rows, less this divided by it.
+    The diagonal has the sums of single variables. The entropy of a pair is log(m) - sum / m, with
+    m the number of rows.
     """
     values, first = one_hot(rows, cardinalities)
     terms = count_log_count(values.T @ values, len(rows))
@@ -163,36 +183,36 @@ def pair_sums(rows: Codes, cardinalities: NDArray[np.int64]) -> Floats:
 def one_hot(rows: Codes, cardinalities: NDArray[np.int64]) -> tuple[NDArray[np.float32], Index]:
     """A column for each value of each variable, and the first column of each variable."""
     first = np.cumsum(cardinalities) - cardinalities
-    # Products of these are counts, exact in float32 up to 16 million rows.
+    # Products of these columns are counts, exact in float32 up to 16 million rows.
     values = np.zeros((len(rows), int(cardinalities.sum())), dtype=np.float32)
     values[np.arange(len(rows))[:, None], first + rows] = 1
     return values, first
 
 
 def count_log_count(counts: NDArray[np.float32], most: int) -> Floats:
-    """The numbers c log c for counts c up to `most`, from a table."""
+    """The terms c log c of counts c up to `most`, from a table."""
     c = np.arange(most + 1, dtype=np.float64)
     terms: Floats = (c * np.log(np.maximum(c, 1)))[counts.astype(np.intp)]
     return terms
 
 
 def draw(
-    rows: Codes, order: Sequence[int], parents: Sequence[Sequence[int]], n: int, rng: Generator
+    rows: Codes, order: Sequence[int], parents: Sequence[Sequence[int]], count: int, rng: Generator
 ) -> Codes:
-    """N points from the network whose conditional chances are the frequencies of the rows.
+    """Points from the network whose conditional probabilities are the frequencies of the rows.
 
-    A variable takes its value in one of the rows that agree with the point in all its parents,
-    drawn at random; where no row does, in any. So there are no tables to make.
+    A variable takes its value from a random row among those that agree with the point in all of
+    its parents, or among all rows if none does. No tables are needed.
     """
-    points = np.empty((n, rows.shape[1]), dtype=np.int32)
-    chances = rng.random((len(order), n))
+    points = np.empty((count, rows.shape[1]), dtype=np.int32)
+    chances = rng.random((len(order), count))
     for i, chance in zip(order, chances, strict=True):
         if not parents[i]:
             points[:, i] = rows[(chance * len(rows)).astype(np.intp), i]
             continue
-        have, want = np.zeros(len(rows), dtype=np.int64), np.zeros(n, dtype=np.int64)
+        have, want = np.zeros(len(rows), dtype=np.int64), np.zeros(count, dtype=np.int64)
         for j in parents[i]:
-            radix = int(rows[:, j].max()) + 1  # drawn values are values of rows
+            radix = int(rows[:, j].max()) + 1  # every drawn value occurs in some row
             have, want = have * radix + rows[:, j], want * radix + points[:, j]
         sorting = np.argsort(have, kind="stable")
         start = np.searchsorted(have, want, side="left", sorter=sorting)

@@ -1,4 +1,4 @@
-"""P3, the parameter-less population pyramid: local optima that exchange what belongs together.
+"""P3, the parameter-less population pyramid: local optima exchange groups of variables.
 
 Goldman and Punch, "Parameter-less population pyramid", GECCO (2014), and "Fast and efficient black
 box optimization using the parameter-less population pyramid", Evolutionary Computation 23 (2015).
@@ -9,45 +9,63 @@ clustering algorithms", Information Processing Letters 104 (2007).
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
 from anyorder.space import Space
-from anyorder.strategies.baseline import Baseline, Codes, Index, Seed
-from anyorder.strategies.changes import Changes
+from anyorder.strategies.base import Answer, Codes, Index, Search, Seed, score
+from anyorder.strategies.changes import Changes, turned
 from anyorder.strategies.mimic import pair_sums
 
 Floats = NDArray[np.float64]
 
-# All pairs of values of all variables are counted.
+# The model counts all pairs of values of all variables.
 _MOST_VALUES = 1 << 12
-# Distances are rounded to so many decimals, so that equal ones are equal and zeros are zero.
+# Distances are rounded to this many decimals, so that equal distances are equal numbers.
 _DECIMALS = 9
 
 
-class P3(Baseline):
-    """Parameter-less population pyramid: nothing to set, and it finds out which variables interact.
+class P3(Search):
+    """Parameter-less population pyramid: learns which variables interact, without any settings.
 
     A uniform point climbs by first improvement over single changes and joins the lowest level of a
-    pyramid of points. Then it climbs the pyramid. At each level the variables are clustered by how
-    much they tell of each other among the points there; cluster by cluster, the small ones first,
-    the point takes the values of a random other that differs there, and keeps them if it is not
-    worse for it. If the level made it better it joins the next one, which may be new. No point is
-    in the pyramid twice. Beyond the last level all starts again.
+    pyramid of points. It then climbs the pyramid. At each level the variables are clustered by
+    their mutual information among the points there. Cluster by cluster, small ones first, the
+    point copies the values of a random member that differs there, and keeps them if it is not
+    worse. If the level improved the point, it joins the next level, which is created if needed. No
+    point is in the pyramid twice. After the last level the next climb starts.
 
-    Each trial is one evaluation. It pays where few variables have to change together, as in traps,
-    and there is budget for dozens of hill climbs to learn from. Where clusters tell little, as in
-    NK landscapes with scattered neighbours, it is hill climbing with restarts, and some waste.
+    Each trial is one evaluation. P3 is strong where a few variables must change together, as in
+    traps, and the budget allows dozens of hill climbs to learn from. Where clusters carry little
+    information, as in NK landscapes with random neighbours, it is hill climbing with restarts at
+    some extra cost.
 
-    `ask(n)` gives the next n trials from the present point, then uniform points where those run
-    out. The climb goes on when `ask` finds none left, whether all were told or not. What is told of
-    the trials of this climb moves it if it is better, or equal while in the pyramid, than the
-    present point. Other points do not count unless they are better than every one told before:
-    then a climb starts there at once.
+    `propose(k)` gives the next k trials from the present point, followed by uniform points if
+    there are fewer. When none is left, the next proposal continues the climb, whether all trials
+    were answered or not. The answer of a trial of this climb moves it if the point is better than
+    the present one, or equal while in the pyramid. Other points are ignored unless they are better
+    than every point answered before: a climb starts from those at once.
+
+    Parameters
+    ----------
+    space, seed
+        See `Search`.
+
+    Attributes
+    ----------
+    generation
+        The number of climbs that have reached the top.
     """
+
+    name = "p3"
+    STATE: ClassVar[tuple[str, ...]] = (
+        "_record", "_point", "_value", "_trials", "_order", "_untried", "_level", "_before",
+        "_stored_levels", "_stored_clusters",
+    )  # fmt: skip
 
     def __init__(self, space: Space, seed: Seed = None) -> None:
         super().__init__(space, seed)
@@ -60,74 +78,81 @@ class P3(Baseline):
         self._levels: list[_Level] = []
         self._members: set[bytes] = set()  # of all levels
         self._record = -np.inf
-        # The present climb: no point before its start is told, level -1 before the pyramid.
+        # The present climb: no point before its start is answered, level -1 before the pyramid.
         self._point: Codes | None = None
         self._value = -np.inf
-        self._asked: set[bytes] = set()
+        self._trials: set[int] = set()  # tickets that are not answered yet
         self._order = np.empty(0, dtype=np.int64)
         self._untried = self._order  # changes
         self._level = -1
-        self._before = -np.inf  # its value when it came to the level
-        self._clusters: list[Index] = []  # still to be tried there, the next one last
+        self._before = -np.inf  # its value when it reached the level
+        self._clusters: list[Index] = []  # not yet tried there, the next one last
 
     @property
     def pyramid(self) -> list[Any]:
-        """The candidates of each level, the lowest first, as the space decodes them."""
+        """The points of each level, the lowest first, as the space decodes them."""
         return [self.space.decode(np.stack(level.points)) for level in self._levels]
 
-    def _propose(self, n: int) -> Codes:
-        trials = self._trials(n)
+    def facts(self) -> dict[str, Any]:
+        """The number of points in each level, the lowest first."""
+        return {"levels": [len(level.points) for level in self._levels]}
+
+    def give_up(self, tickets: Sequence[int]) -> None:
+        """Forget trials that will not be answered."""
+        self._trials.difference_update(tickets)
+
+    def _propose(self, count: int) -> Codes:
+        trials = self._next_trials(count)
         while self._point is not None and not len(trials):
-            self._go_on(self._point)
-            trials = self._trials(n)
+            self._continue(self._point)
+            trials = self._next_trials(count)
         if self._point is None:
-            trials = self._uniform(n)
-        self._asked.update(trial.tobytes() for trial in trials)
-        if len(trials) < n:
-            trials = np.concatenate([trials, self._uniform(n - len(trials))])
+            trials = self._uniform(count)
+        self._trials.update(range(self._next_ticket, self._next_ticket + len(trials)))
+        if len(trials) < count:
+            trials = np.concatenate([trials, self._uniform(count - len(trials))])
         return trials
 
-    def _learn(self, codes: Codes, values: Floats) -> None:
-        for point, value in zip(codes, values.tolist(), strict=True):
-            asked = point.tobytes() in self._asked
-            if asked and self._level >= 0 and value >= self._value:
-                self._point, self._value = point.copy(), value
+    def _learn(self, answers: Sequence[Answer]) -> None:
+        for answer in answers:
+            value, trial = score(answer), answer.ticket in self._trials
+            if trial and answer.ticket is not None:
+                self._trials.discard(answer.ticket)
+            if trial and self._level >= 0 and value >= self._value:
+                self._point, self._value = answer.codes.copy(), value
             elif value > self._record or (
-                asked and self._level < 0 and (self._point is None or value > self._value)
+                trial and self._level < 0 and (self._point is None or value > self._value)
             ):
-                self._climb(point, value)
+                self._climb(answer.codes, value)
             self._record = max(self._record, value)
 
-    def _trials(self, n: int) -> Codes:
-        """Up to n of the points to try next; none where the level, or the hill, is done."""
+    def _next_trials(self, count: int) -> Codes:
+        """Up to `count` of the points to try next; none if the level, or the hill, is done."""
         if self._point is None:
-            return np.empty((0, len(self.space)), dtype=np.int32)
+            return self._none()
         if self._level < 0:
-            changes, self._untried = self._untried[:n], self._untried[n:]
+            changes, self._untried = self._untried[:count], self._untried[count:]
             return self._changes.apply(self._point, changes)
         trials: list[Codes] = []
-        while self._clusters and len(trials) < n:
+        while self._clusters and len(trials) < count:
             cluster = self._clusters.pop()
-            given = self._levels[self._level].donate(self._point, cluster, self._rng)
-            if given is not None:
+            values = self._levels[self._level].donate(self._point, cluster, self._rng)
+            if values is not None:
                 trials.append(self._point.copy())
-                trials[-1][cluster] = given
+                trials[-1][cluster] = values
         return np.array(trials, dtype=np.int32).reshape(-1, len(self.space))
 
     def _climb(self, point: Codes, value: float) -> None:
-        """Hill climbing goes on from a point, or starts there."""
+        """Continue hill climbing from a point, or start there."""
         step = None if self._point is None else self._changes.between(self._point, point)
         if step is None:
             self._order = self._untried = self._rng.permutation(len(self._changes))
         else:
-            # Round the order, on behind the change that was made; not back by the other.
-            place = int((self._order == step[0]).argmax()) + 1
-            self._order = np.concatenate([self._order[place:], self._order[:place]])
-            self._untried = self._order[self._order != step[1]]
+            self._order, self._untried = turned(self._order, *step)
         self._point, self._value, self._level = point.copy(), value, -1
 
-    def _go_on(self, point: Codes) -> None:
-        """To the next level, as a member if the last made it better; from the top, to nowhere."""
+    def _continue(self, point: Codes) -> None:
+        """Go to the next level, as a member if the last one improved the point; end at the top."""
         better = self._level < 0 or self._value > self._before
         self._level += 1
         if better and point.tobytes() not in self._members:
@@ -137,10 +162,33 @@ class P3(Baseline):
             self._levels[self._level].add(point)
         if self._level == len(self._levels):
             self._point, self._value, self._level = None, -np.inf, -1
-            self._asked.clear()
+            self._trials.clear()
+            self.generation += 1
         else:
             self._before = self._value
             self._clusters = self._levels[self._level].clusters(self._rng)
+
+    # The parts of the state that are not plain arrays.
+
+    @property
+    def _stored_clusters(self) -> list[Index]:
+        return _joined(self._clusters)
+
+    @_stored_clusters.setter
+    def _stored_clusters(self, stored: list[Index]) -> None:
+        self._clusters = _split(stored)
+
+    @property
+    def _stored_levels(self) -> list[list[Any]]:
+        return [level.stored() for level in self._levels]
+
+    @_stored_levels.setter
+    def _stored_levels(self, stored: list[list[Any]]) -> None:
+        levels = [_Level(self._cardinalities, self._free) for _ in stored]
+        for level, kept in zip(levels, stored, strict=True):
+            level.restore(*kept)
+        self._levels = levels
+        self._members = {point.tobytes() for level in levels for point in level.points}
 
 
 class _Level:
@@ -149,17 +197,18 @@ class _Level:
     def __init__(self, cardinalities: NDArray[np.int64], free: Index) -> None:
         self.points: list[Codes] = []
         self._cardinalities, self._free = cardinalities, free
-        self._columns: Codes = np.empty((0, 0), dtype=np.int32)  # (variables, points)
+        self._columns: Codes = np.empty((0, 0), dtype=np.int32)  # (variables, clustered points)
         self._clusters: list[Index] = []
 
     def add(self, point: Codes) -> None:
+        """Add a member; clusters are updated when they are needed."""
         self.points.append(point)
 
     def clusters(self, rng: Generator) -> list[Index]:
-        """The clusters, the large ones first, those of a size in random order."""
+        """The clusters, large ones first, those of the same size in random order."""
         if len(self.points) != self._columns.shape[1]:
             self._columns = np.stack(self.points, axis=1)
-            # A random order of the variables, for which of equal distances comes first.
+            # The order of the variables decides between equal distances.
             variables = rng.permutation(self._free)
             rows = self._columns[variables].T
             self._clusters = [
@@ -170,7 +219,7 @@ class _Level:
         return sorted((self._clusters[i] for i in order), key=len, reverse=True)
 
     def donate(self, point: Codes, cluster: Index, rng: Generator) -> Codes | None:
-        """The values of the cluster in a random one of the points that differ there, if any."""
+        """The values of the cluster in a random member that differs there; None without one."""
         given = self._columns[cluster]
         differ = np.flatnonzero((given != point[cluster, None]).any(axis=0))
         if not len(differ):
@@ -178,11 +227,34 @@ class _Level:
         values: Codes = given[:, differ[rng.integers(len(differ))]]
         return values
 
+    def stored(self) -> list[Any]:
+        """The arguments of `restore`."""
+        return [np.stack(self.points), self._columns.shape[1], _joined(self._clusters)]
+
+    def restore(self, points: Codes, clustered: int, clusters: list[Index]) -> None:
+        """Set the members, how many of them have been clustered, and the clusters."""
+        self.points = list(points)
+        if clustered:
+            self._columns = np.stack(self.points[:clustered], axis=1)
+        self._clusters = _split(clusters)
+
+
+def _joined(clusters: Sequence[Index]) -> list[Index]:
+    """Clusters as two arrays: their members, one after the other, and their sizes."""
+    members = np.concatenate([np.empty(0, dtype=np.intp), *clusters])
+    return [members, np.array([len(cluster) for cluster in clusters], dtype=np.intp)]
+
+
+def _split(stored: Sequence[Index]) -> list[Index]:
+    """The clusters that `_joined` was given."""
+    members, sizes = stored
+    return np.split(members, np.cumsum(sizes)[:-1]) if len(sizes) else []
+
 
 def distances(rows: Codes, cardinalities: NDArray[np.int64]) -> Floats:
     """2 - (H(i) + H(j)) / H(i, j) for all pairs of variables; H is the entropy in the rows.
 
-    So 1 where variables are independent and 0 where each determines the other, or neither varies.
+    It is 1 if two variables are independent, and 0 if each determines the other or neither varies.
     """
     if not rows.size:
         return np.empty((rows.shape[1], rows.shape[1]))
@@ -192,15 +264,15 @@ def distances(rows: Codes, cardinalities: NDArray[np.int64]) -> Floats:
     vary = joint.round(_DECIMALS) > 0
     np.divide(alone + alone[:, None], joint, out=ratio, where=vary)
     apart = (2 - ratio).round(_DECIMALS)
-    symmetric: Floats = np.minimum(apart, apart.T)  # sums of the same in another order
+    symmetric: Floats = np.minimum(apart, apart.T)  # sums in another order differ by rounding
     return symmetric
 
 
 def linkage_tree(distance: Floats) -> list[Index]:
-    """The clusters of a tree by average linkage that are worth mixing, by index, in no order.
+    """The clusters of an average-linkage tree that are worth mixing, by index, in no order.
 
-    Left out are the root, which would copy a whole point, and what is joined at distance 0: such
-    variables always go together.
+    The root, which would copy a whole point, is left out, and so are clusters that are joined at
+    distance 0, since their variables always go together.
     """
     distance = distance.copy()
     np.fill_diagonal(distance, np.inf)
@@ -208,8 +280,8 @@ def linkage_tree(distance: Floats) -> list[Index]:
     kept: list[list[int]] = []
     a = 0
     for _ in range(len(distance) - 1):
-        # From one to its nearest and on, until two are nearest to each other. With average
-        # linkage nothing joined elsewhere comes between them, so the order does not matter.
+        # Follow nearest neighbours until two clusters are nearest to each other. With average
+        # linkage no other join can come between them, so the order of joins does not matter.
         b = int(distance[a].argmin())
         while distance[b].min() < distance[a, b]:
             a, b = b, int(distance[b].argmin())

@@ -1,22 +1,26 @@
-"""Random search: what any method must beat."""
+"""Random search."""
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Sequence
 
-import numpy as np
-from numpy.typing import NDArray
-
-from anyorder.strategies.baseline import Baseline, Codes
+from anyorder.strategies.base import Answer, Codes, Search
 
 
-class RandomSearch(Baseline):
-    """Independent uniform points, ten an `ask` unless told otherwise."""
+class RandomSearch(Search):
+    """Independent uniform points: what every other method must beat.
 
-    default_ask: ClassVar[int] = 10
+    Parameters
+    ----------
+    space, seed
+        See `Search`.
+    """
 
-    def _propose(self, n: int) -> Codes:
-        return self._uniform(n)
+    name = "random"
+    batch = 10
 
-    def _learn(self, codes: Codes, values: NDArray[np.float64]) -> None:
+    def _propose(self, count: int) -> Codes:
+        return self._uniform(count)
+
+    def _learn(self, answers: Sequence[Answer]) -> None:
         pass

@@ -1,42 +1,56 @@
 """Tabu search.
 
-Glover, "Tabu search, part I", ORSA Journal on Computing 1 (1989). What is tabu for a variable of
-several values: Hertz and de Werra, "Using tabu search techniques for graph coloring", Computing 39
-(1987). The tenure: Palubeckis, "Multistart tabu search strategies for the unconstrained binary
-quadratic optimization problem", Annals of Operations Research 131 (2004).
+Glover, "Tabu search, part I", ORSA Journal on Computing 1 (1989). Tabu attributes of variables
+with several values: Hertz and de Werra, "Using tabu search techniques for graph coloring",
+Computing 39 (1987). The tenure: Palubeckis, "Multistart tabu search strategies for the
+unconstrained binary quadratic optimization problem", Annals of Operations Research 131 (2004).
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import ClassVar
+
 import numpy as np
-from numpy.typing import NDArray
 
 from anyorder._checks import integer
 from anyorder.space import Space
-from anyorder.strategies.baseline import Baseline, Codes, Seed
+from anyorder.strategies.base import Answer, Codes, Search, Seed, score
 from anyorder.strategies.changes import Changes
 
 
-class TabuSearch(Baseline):
-    """Always to the best neighbour, better or not, but not back to what was left lately.
+class TabuSearch(Search):
+    """Moves to the best neighbour, better or not, but not back to recently left values.
 
-    Neighbours differ in one variable. All are evaluated, in a random order, each for one
-    evaluation: a function of n bits costs n evaluations a move. Then the search moves to the best
-    of them, the first of equals, among those that do not give a variable a value it has left in
-    the last `tenure` moves; such a one is taken all the same if it is better than every point the
-    search has been at (aspiration). Where all are tabu it takes the one that is free soonest.
+    Neighbours differ in one variable. All of them are evaluated, in a random order; with n binary
+    variables a move costs n evaluations. The search then moves to the best neighbour, the first
+    of equals, that does not give a variable a value it has left in the last `tenure` moves. A
+    tabu neighbour is allowed if it is better than every point the search has visited (aspiration).
+    If all are tabu, the one whose tenure ends first is taken.
 
-    `ask(n)` gives the next n unevaluated neighbours, then uniform points where those run out. The
-    next move is made when `ask` finds none left, to the best of those told by then; if none was,
-    they are asked for again. Other points told, and neighbours told too late, do not count unless
-    they are better than every point the search has been at: then it moves there at once.
+    `propose(k)` gives the next k neighbours, followed by uniform points if there are fewer. When
+    all neighbours have been proposed, the next proposal makes a move to the best one answered so
+    far; if none was, all are proposed again. Other points, and neighbours of an earlier point, are
+    ignored unless they are better than every visited point: the search moves to those at once.
 
     Parameters
     ----------
-    space, seed : as for every baseline.
-    tenure : how many moves a value stays tabu. The default is n/4, at least 1 and at most 20, n
-        counting the variables with more than one value: Palubeckis' choice for QUBO.
+    space, seed
+        See `Search`.
+    tenure
+        How many moves a value remains tabu. The default is n/4, at least 1 and at most 20, with n
+        the number of variables that have more than one value: Palubeckis' choice for QUBO.
+
+    Attributes
+    ----------
+    generation
+        The number of moves.
     """
+
+    name = "tabu"
+    STATE: ClassVar[tuple[str, ...]] = (
+        "_point", "_record", "_untried", "_proposed", "_answered", "_free_at",
+    )  # fmt: skip
 
     def __init__(self, space: Space, seed: Seed = None, tenure: int | None = None) -> None:
         super().__init__(space, seed)
@@ -45,55 +59,63 @@ class TabuSearch(Baseline):
             tenure = min(20, max(1, len(self._free) // 4))
         self.tenure = integer("tenure", tenure, 1)
         self._point: Codes | None = None
-        self._record = -np.inf  # the best value of the points it has been at
+        self._record = -np.inf  # the best value of the visited points
         self._untried = np.empty(0, dtype=np.int64)
-        self._told: dict[int, float] = {}  # values of neighbours, by change
-        self._moves = 0
-        # How many moves until variable i may take value v again: at _first[i] + v.
+        self._proposed: dict[int, int] = {}  # change by ticket; neighbours of the present point
+        self._answered: dict[int, float] = {}  # value by change
+        # The move from which on variable i may take value v again: at _first[i] + v.
         self._first = np.cumsum(self._cardinalities) - self._cardinalities
         self._free_at = np.zeros(int(self._cardinalities.sum()), dtype=np.int64)
 
-    def _propose(self, n: int) -> Codes:
+    def give_up(self, tickets: Sequence[int]) -> None:
+        """Forget neighbours that will not be answered."""
+        for ticket in tickets:
+            self._proposed.pop(ticket, None)
+
+    def _propose(self, count: int) -> Codes:
         if self._point is None:
-            return self._uniform(n)
+            return self._uniform(count)
         if not len(self._untried):
             self._move()
-        changes, self._untried = self._untried[:n], self._untried[n:]
+        changes, self._untried = self._untried[:count], self._untried[count:]
+        self._proposed.update(enumerate(changes.tolist(), self._next_ticket))
         neighbours = self._changes.apply(self._point, changes)
-        if len(changes) < n:
-            neighbours = np.concatenate([neighbours, self._uniform(n - len(changes))])
+        if len(changes) < count:
+            neighbours = np.concatenate([neighbours, self._uniform(count - len(changes))])
         return neighbours
 
-    def _learn(self, codes: Codes, values: NDArray[np.float64]) -> None:
-        for point, value in zip(codes, values.tolist(), strict=True):
-            step = None if self._point is None else self._changes.between(self._point, point)
-            if step is not None:
-                self._told[step[0]] = value
+    def _learn(self, answers: Sequence[Answer]) -> None:
+        for answer in answers:
+            value = score(answer)
+            change = None if answer.ticket is None else self._proposed.pop(answer.ticket, None)
+            if change is not None:
+                self._answered[change] = value
             elif self._point is None or value > self._record:
-                self._go(point, value)
+                self._go(answer.codes, value)
 
     def _move(self) -> None:
-        """To the best neighbour told that may be taken; with none told, look around again."""
+        """Go to the best allowed neighbour; with none answered, propose all of them again."""
         point = self._point
-        if point is None or not self._told:
+        if point is None or not self._answered:
             self._untried = self._rng.permutation(len(self._changes))
             return
-        changes = np.fromiter(self._told, dtype=np.int64)
-        values = np.fromiter(self._told.values(), dtype=np.float64)
+        changes = np.fromiter(self._answered, dtype=np.int64)
+        values = np.fromiter(self._answered.values(), dtype=np.float64)
         variables = self._changes.variables[changes]
         free_at = self._free_at[self._first[variables] + self._changes.targets(point, changes)]
-        taken = np.flatnonzero((free_at <= self._moves) | (values > self._record))
-        if not len(taken):
-            taken = np.flatnonzero(free_at == free_at.min())
-        chosen = taken[values[taken].argmax()]
-        self._go(self._changes.apply(point, changes[chosen : chosen + 1])[0], values[chosen])
+        allowed = np.flatnonzero((free_at <= self.generation) | (values > self._record))
+        if not len(allowed):
+            allowed = np.flatnonzero(free_at == free_at.min())
+        chosen = allowed[values[allowed].argmax()]
+        self._go(self._changes.apply(point, changes[chosen : chosen + 1])[0], float(values[chosen]))
 
     def _go(self, point: Codes, value: float) -> None:
-        self._moves += 1
+        self.generation += 1
         if self._point is not None:
             left = np.flatnonzero(point != self._point)
-            self._free_at[self._first[left] + self._point[left]] = self._moves + self.tenure
+            self._free_at[self._first[left] + self._point[left]] = self.generation + self.tenure
         self._point = point.copy()
-        self._record = max(self._record, float(value))
-        self._told.clear()
+        self._record = max(self._record, value)
+        self._proposed.clear()
+        self._answered.clear()
         self._untried = self._rng.permutation(len(self._changes))

@@ -1,4 +1,4 @@
-"""Distributions of independent variables, learned: UMDA, PBIL and the compact GA.
+"""Estimation of distributions with independent variables: UMDA, PBIL and the compact GA.
 
 Mühlenbein and Paaß, "From recombination of genes to the estimation of distributions I", PPSN
 (1996). Baluja, "Population-based incremental learning", CMU-CS-94-163 (1994). Harik, Lobo and
@@ -12,61 +12,85 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from typing import Any
+from collections.abc import Sequence
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from anyorder._checks import integer
+from anyorder._checks import flag, integer, real
 from anyorder.space import Space
-from anyorder.strategies.baseline import Baseline, Codes, Seed, real
+from anyorder.strategies.base import Answer, Codes, Search, Seed, score
 
 Floats = NDArray[np.float64]
 
-# A probability for each value of each variable is kept, padded to the longest.
+# The model has a probability for each value of each variable, padded to the largest cardinality.
 _MOST_VALUES = 1 << 20
 
 
-class Generational(Baseline):
-    """Learns from what is told a generation at a time. A subclass writes `_wanted` and `_update`.
+class Generational(Search):
+    """Learns from one generation of answers at a time. A subclass writes `_size` and `_update`.
 
-    Points count in the order of telling, asked or not, and wait until their generation is full;
-    more than one generation at once is taken in turn. `ask()` gives what the generation lacks.
+    Answers count in the order in which they come, whoever proposed the point, and are collected
+    until the generation is complete.
+
+    Attributes
+    ----------
+    batch
+        The number of answers that the generation still lacks.
+    generation
+        The number of complete generations.
     """
+
+    STATE: ClassVar[tuple[str, ...]] = ("batch", "converged", "_collected", "_scores")
 
     def __init__(self, space: Space, seed: Seed = None) -> None:
         super().__init__(space, seed)
-        self._waiting: list[tuple[Codes, float]] = []
+        # The present generation; rows beyond the answers so far are not yet set.
+        self._collected: Codes = self._none()
+        self._scores: Floats = np.empty(0)
 
-    def ask(self, n: int | None = None) -> Any:
-        """The next n candidates, or as many as the generation lacks."""
-        return super().ask(self._wanted() - len(self._waiting) if n is None else n)
+    def _begin(self) -> None:
+        """Begin the next generation. A subclass calls it when its settings are known."""
+        self.batch = self._size()
+        self._collected = np.zeros((self.batch, len(self._cardinalities)), dtype=np.int32)
+        self._scores = np.zeros(self.batch)
 
-    def _learn(self, codes: Codes, values: Floats) -> None:
-        for point, value in zip(codes, values.tolist(), strict=True):
-            self._waiting.append((point, value))
-            if len(self._waiting) == self._wanted():
-                points, told = zip(*self._waiting, strict=True)
-                self._waiting = []
-                self._update(np.stack(points), np.array(told))
+    def _learn(self, answers: Sequence[Answer]) -> None:
+        for answer in answers:
+            row = len(self._scores) - self.batch
+            self._collected[row], self._scores[row] = answer.codes, score(answer)
+            self.batch -= 1
+            if not self.batch:
+                self._update(self._collected, self._scores)
+                self.generation += 1
+                self._begin()
 
     @abstractmethod
-    def _wanted(self) -> int:
-        """How many points make a generation."""
+    def _size(self) -> int:
+        """How many answers make up the next generation."""
 
     @abstractmethod
     def _update(self, codes: Codes, values: Floats) -> None:
-        """Take a whole generation."""
+        """Learn from a complete generation."""
 
 
 class Univariate(Generational):
-    """Candidates from `_chances`, (variables, most values): 0 where a variable has no such value.
+    """A model of independent variables: `_chances`, (variables, largest cardinality).
 
-    `margins` keeps every chance of a variable with d values at 1/(n (d - 1)) or more, n counting
-    the variables with more than one, so that no value is lost for good; with two values that is
-    the usual 1/n to 1 - 1/n. For a handful of variables this would leave nothing but the uniform
-    distribution, so a margin is never above 1/(2d).
+    Entries for values that a variable does not have are 0. `margins` keeps the probability of
+    every value of a variable with d values at or above 1/(n (d - 1)), with n the number of
+    variables that have more than one value, so that no value is lost; with two values these are
+    the usual bounds 1/n and 1 - 1/n. With few variables that would leave only the uniform
+    distribution, so a margin is at most 1/(2d).
+
+    Attributes
+    ----------
+    converged
+        Whether the model gives one point only, which requires `margins=False`.
     """
+
+    STATE: ClassVar[tuple[str, ...]] = ("_chances",)
 
     def __init__(self, space: Space, seed: Seed = None, margins: bool = True) -> None:
         super().__init__(space, seed)
@@ -76,51 +100,56 @@ class Univariate(Generational):
                 f"space has {len(cards)} variables of up to {cards.max()} values, "
                 f"expected a product of at most {_MOST_VALUES}"
             )
-        if not isinstance(margins, bool | np.bool_):
-            raise TypeError(f"margins is {margins!r}, expected True or False")
-        self.margins = bool(margins)
+        self.margins = flag("margins", margins)
         self._exists = np.arange(cards.max()) < cards[:, None]
         self._chances = self._exists / cards[:, None]
         low = 1 / (max(1, len(self._free)) * np.maximum(1, cards - 1))
         self._low = np.where(self._exists, np.minimum(low, 0.5 / cards)[:, None], 0.0)
 
-    def _propose(self, n: int) -> Codes:
-        drawn = self._rng.random((n, len(self._cardinalities)))
+    def _propose(self, count: int) -> Codes:
+        drawn = self._rng.random((count, len(self._cardinalities)))
         codes = np.zeros(drawn.shape, dtype=np.int32)
         for below in self._chances.cumsum(axis=1).T[:-1]:
             codes += drawn >= below
-        # A sum of chances can end below 1 by rounding.
+        # The sum of the probabilities can be below 1 by rounding.
         return np.minimum(codes, self._cardinalities - 1, dtype=np.int32, casting="unsafe")
 
     def _unit(self, point: Codes) -> Floats:
-        """The distribution that gives this point only."""
+        """The distribution concentrated on this point."""
         unit: Floats = (np.arange(self._exists.shape[1]) == point[:, None]).astype(np.float64)
         return unit
 
     def _set(self, chances: Floats) -> None:
-        """Make these the chances; what lacks to the margins is taken from those above, in share."""
+        """Set the model; what is below its margin is raised at the expense of what is above."""
         if self.margins:
             above = np.maximum(chances - self._low, 0)
             spare = 1 - self._low.sum(axis=1, keepdims=True)
             chances = self._low + above * (spare / above.sum(axis=1, keepdims=True))
         self._chances = chances
+        self.converged = bool((chances.max(axis=1) >= 1).all())
 
 
 class UMDA(Univariate):
-    """Univariate marginal distribution algorithm: the frequencies among the best are the model.
+    """Univariate marginal distribution algorithm: the model is the frequencies among the best.
 
-    Each generation of `population` points is drawn independently of the last one's points, and the
-    frequencies of the values among its best, the first told of equals, are the next chances.
+    Each generation of `population` points is drawn from the model alone. The frequencies of the
+    values among its best points, the first of equals, are the next model.
 
     Parameters
     ----------
-    space, seed : as for every baseline.
-    population : points a generation. The default of 100 is what MIMIC and BOA have, so that a
-        comparison shows the model.
-    selection : which part is selected, above 0 and at most 1; the best half, as for MIMIC and BOA.
-    margins : whether chances stay 1/n away from 0 and 1; see `Univariate`. Without, a value that
-        no selected point has never comes back.
+    space, seed
+        See `Search`.
+    population
+        The size of a generation. The default of 100 is also that of MIMIC and BOA, so that
+        comparisons show the effect of the model.
+    selection
+        The share of a generation that is selected, above 0 and at most 1.
+    margins
+        Whether probabilities stay 1/n away from 0 and 1; see `Univariate`. Without margins, a
+        value that no selected point has never comes back.
     """
+
+    name = "umda"
 
     def __init__(
         self,
@@ -133,9 +162,10 @@ class UMDA(Univariate):
     ) -> None:
         super().__init__(space, seed, margins)
         self.population = integer("population", population, 2)
-        self.selection = real("selection", selection, 0, 1)
+        self.selection = real("selection", selection, 0, 1, above=True)
+        self._begin()
 
-    def _wanted(self) -> int:
+    def _size(self) -> int:
         return self.population
 
     def _update(self, codes: Codes, values: Floats) -> None:
@@ -146,21 +176,28 @@ class UMDA(Univariate):
 
 
 class PBIL(Univariate):
-    """Population-based incremental learning: the chances move towards the best of a generation.
+    """Population-based incremental learning: the model moves towards the best of a generation.
 
-    After each generation the chances move by `rate` towards its best point, and by `negative_rate`
-    more in the variables where its best and its worst differ. Then each variable, with chance
-    `mutation`, moves by `shift` towards a random value. With two values this is Baluja's algorithm;
-    with more, chances move towards the distribution that has the value alone.
+    After each generation the model moves by `rate` towards its best point, and by `negative_rate`
+    more in the variables where the best and the worst point differ. Each variable then, with
+    probability `mutation`, moves by `shift` towards a random value. With two values this is
+    Baluja's algorithm; with more, a variable moves towards the distribution concentrated on the
+    value.
 
     Parameters
     ----------
-    space, seed : as for every baseline.
-    population : points a generation: 32, as the paper's comparison ran it. Baluja has 100.
-    rate, negative_rate, mutation, shift : .1, .075, .02 and .05, Baluja's and the comparison's.
-        All are from 0 to 1, `rate` above 0.
-    margins : as for `UMDA`; off, as in both, because mutation already brings values back.
+    space, seed
+        See `Search`.
+    population
+        The size of a generation. The default of 32 is that of the paper's comparison; Baluja has
+        100.
+    rate, negative_rate, mutation, shift
+        All from 0 to 1, `rate` above 0. The defaults are Baluja's and the comparison's.
+    margins
+        See `UMDA`. The default is False, as in both, because mutation already brings values back.
     """
+
+    name = "pbil"
 
     def __init__(
         self,
@@ -176,12 +213,13 @@ class PBIL(Univariate):
     ) -> None:
         super().__init__(space, seed, margins)
         self.population = integer("population", population, 2)
-        self.rate = real("rate", rate, 0, 1)
-        self.negative_rate = chance("negative_rate", negative_rate)
-        self.mutation = chance("mutation", mutation)
-        self.shift = chance("shift", shift)
+        self.rate = real("rate", rate, 0, 1, above=True)
+        self.negative_rate = real("negative_rate", negative_rate, 0, 1)
+        self.mutation = real("mutation", mutation, 0, 1)
+        self.shift = real("shift", shift, 0, 1)
+        self._begin()
 
-    def _wanted(self) -> int:
+    def _size(self) -> int:
         return self.population
 
     def _update(self, codes: Codes, values: Floats) -> None:
@@ -194,23 +232,30 @@ class PBIL(Univariate):
         mutated = (self._rng.random(len(best)) < self.mutation)[:, None]
         chances += self.shift * mutated * (self._unit(self._uniform(1)[0]) - chances)
         self._set(chances)
+        self.converged = self.converged and not self.mutation * self.shift
 
 
 class CGA(Univariate):
-    """Compact genetic algorithm: of two points the winner's values gain 1/K, the loser's lose it.
+    """Compact genetic algorithm: the better of two points gains 1/K in probability.
 
-    K is the size of the population that the chances stand for. Two points of equal value change
-    nothing: which one wins would be chance, and only add noise.
+    The values of the better point gain 1/K at the expense of those of the worse one. K is the size
+    of the population that the model stands for. Two points of equal value change nothing, since
+    the choice between them would only add noise.
 
     Parameters
     ----------
-    space, seed : as for every baseline.
-    size : K. By default 2 sqrt(n) ln n, at least 8, n counting the variables with more than one
-        value: sqrt(n) ln n is the order that is best on OneMax (Sudholt and Witt, "Update strength
-        in EDAs and ACO", GECCO 2016), below which chances wander to the wrong side.
-    margins : as for `UMDA`. Without, which is Harik's algorithm, all chances end at 0 and 1, and
-        from then on every candidate is the same.
+    space, seed
+        See `Search`.
+    size
+        K. The default is 2 sqrt(n) ln n, at least 8, with n the number of variables that have more
+        than one value. The order sqrt(n) ln n is optimal on OneMax; with less, probabilities drift
+        to the wrong side (Sudholt and Witt, "Update strength in EDAs and ACO", GECCO 2016).
+    margins
+        See `UMDA`. Without margins, which is Harik's algorithm, all probabilities end at 0 or 1,
+        and from then on every proposal is the same.
     """
+
+    name = "cga"
 
     def __init__(
         self, space: Space, seed: Seed = None, size: int | None = None, *, margins: bool = True
@@ -220,27 +265,21 @@ class CGA(Univariate):
             n = max(1, len(self._free))
             size = max(8, math.ceil(2 * math.sqrt(n) * math.log(n)))
         self.size = integer("size", size, 2)
+        self._begin()
 
-    def _wanted(self) -> int:
+    def _size(self) -> int:
         return 2
 
     def _update(self, codes: Codes, values: Floats) -> None:
         if values[0] == values[1]:
             return
         winner, loser = codes if values[0] > values[1] else codes[::-1]
-        # The loser's value gives what it has, and the winner's gets that much.
+        # A value of the loser gives at most what it has, and that of the winner gets as much.
         moved = np.minimum(1 / self.size, (self._chances * self._unit(loser)).sum(axis=1))
         change = self._unit(winner) - self._unit(loser)
         self._set(np.maximum(self._chances + moved[:, None] * change, 0))
 
 
 def part(fraction: float, of: int) -> int:
-    """So many of a population: at least one."""
+    """The number of points in a share of a population, at least one."""
     return max(1, round(fraction * of))
-
-
-def chance(what: str, value: object) -> float:
-    """The value as a float from 0 to 1; `what` names it in the error."""
-    if not isinstance(value, int | float | np.number) or not 0 <= value <= 1:
-        raise ValueError(f"{what} is {value!r}, expected a number from 0 to 1")
-    return float(value)

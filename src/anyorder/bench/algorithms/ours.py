@@ -5,12 +5,13 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
-from anyorder import strategies as baselines
+from anyorder import baselines
 from anyorder.bench.algorithms.meter import Meter
 from anyorder.bench.algorithms.naming import Settings, check_settings, unknown, whole
 from anyorder.optimize import maximize
 from anyorder.problems.base import Problem
 from anyorder.space import Space
+from anyorder.strategies import Answer, Search
 from anyorder.strategies.policy.config import PRESETS, Config, resolve
 from anyorder.strategies.policy.engines import ENGINES
 
@@ -76,21 +77,23 @@ class Baselines:
         self._make(name, settings, space or Space.binary(64), seed=0, budget=1_000)
 
     def search(self, name: str, settings: Settings, meter: Meter, seed: int) -> Settings:
-        """Spend the meter's budget; a baseline that asks for nothing has ended."""
-        algorithm = self._make(name, settings, meter.problem.space, seed, meter.budget)
+        """Spend the meter's budget; a strategy that proposes nothing has finished."""
+        strategy = self._make(name, settings, meter.problem.space, seed, meter.budget)
         while meter.left:
-            candidates = algorithm.ask()[: meter.left]
-            if not len(candidates):
+            tickets, codes = strategy.propose(strategy.batch)
+            codes = codes[: meter.left]
+            if not len(codes):
                 break
-            algorithm.tell(candidates, meter.evaluate(candidates))
+            values = meter.evaluate(codes).tolist()
+            answered = zip(tickets[: len(codes)], codes, values, strict=True)
+            strategy.learn([Answer(*answer) for answer in answered])
         return whole(baselines.registry[name], settings)
 
-    def _make(
-        self, name: str, settings: Settings, space: Space, seed: int, budget: int
-    ) -> baselines.Baseline:
+    def _make(self, name: str, settings: Settings, space: Space, seed: int, budget: int) -> Search:
         maker = baselines.registry[name]
         known = [key for key in inspect.signature(maker).parameters if key not in ("space", "seed")]
         check_settings(settings, known)
         # a schedule must know where it ends
         schedule = {"budget": budget} if "budget" in known else {}
-        return maker(space, seed=seed, **{**schedule, **settings})
+        strategy: Search = maker(space, seed=seed, **{**schedule, **settings})
+        return strategy

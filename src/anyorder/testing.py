@@ -1,0 +1,245 @@
+"""A conformance suite for search strategies.
+
+    def test_my_strategy():
+        check_strategy(lambda space, seed: MyStrategy(space, seed=seed))
+
+It uses a strategy in every way that the protocol allows, and raises where one is not served.
+"""
+
+from __future__ import annotations
+
+import copy
+import io
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from anyorder.archive import Archive
+from anyorder.errors import FAILED, INFEASIBLE, OK, REJECTED, TIMEOUT
+from anyorder.space import Space
+from anyorder.space.variables import Binary, Categorical, Integer
+from anyorder.strategies.base import Answer, Codes, Strategy
+from anyorder.strategies.state import State
+
+Make = Callable[[Space, int], Strategy]
+Outcome = Callable[[Codes], tuple[float, int]]  # the value and the status of a point
+
+_SIZES = (1, 1, 1, 2, 3, 5, 8, 13, 40, 100)
+_MIXED = Space([Categorical([7]), Binary(), Categorical(range(3)), *[Integer(0, 4)] * 3, Binary()])
+_SPACES = {
+    "one binary variable": Space.binary(1),
+    "one variable with one value": Space([Categorical([3])]),
+    "three variables with one value": Space([Categorical([3]), Integer(2, 2), Categorical([0])]),
+    "8 points": Space.binary(3),
+    "one ordered variable": Space([Integer(1, 9)]),
+    "mixed variables": _MIXED,
+}
+
+
+def _linear(x: Codes) -> tuple[float, int]:
+    return float(x @ np.cos(np.arange(len(x)))), OK
+
+
+def _partly_failing(x: Codes) -> tuple[float, int]:
+    status = (OK, OK, OK, FAILED, OK, TIMEOUT, REJECTED, INFEASIBLE)[int(x.sum()) % 8]
+    return (np.nan, status) if status else _linear(x)
+
+
+_OUTCOMES: dict[str, Outcome] = {
+    "a linear function": _linear,
+    "a function that fails at some points": _partly_failing,
+    "a function that always fails": lambda x: (np.nan, FAILED),
+    "a constant function": lambda x: (1.0, OK),
+    "a function with infinite values": lambda x: ((-np.inf, 0.0, np.inf)[int(x.sum()) % 3], OK),
+}
+
+
+def check_strategy(make: Make) -> None:
+    """Check that a strategy keeps the protocol of `anyorder.strategies.base.Strategy`.
+
+    `make` returns a new strategy for a space and a seed. A check that fails raises an
+    AssertionError that names the check and the case.
+    """
+    for check in (_any_use, _seeds, _states, _damaged_states, _fewer, _maximizes):
+        with _context(check.__name__.strip("_").replace("_", " ")):
+            check(make)
+
+
+def _any_use(make: Make) -> None:
+    """Any sizes, orders, outcomes and spaces; answers that are late, unexpected or never come."""
+    for where, space in _SPACES.items():
+        for what, outcome in _OUTCOMES.items():
+            with _context(f"{where}, {what}"):
+                _Run(make, space, 0).use(outcome, 8)
+
+
+def _seeds(make: Make) -> None:
+    runs = [_Run(make, Space.binary(16), seed) for seed in (1, 1, 2, 3)]
+    logs = [run.use_plainly(_linear, 64).log for run in runs]
+    _require(logs[0] == logs[1], "the same seed gave another run")
+    _require(not logs[0] == logs[2] == logs[3], "other seeds gave the same run")
+
+
+def _states(make: Make) -> None:
+    """A restored strategy continues as one that was never interrupted, with proposals open."""
+    for outcome in (_linear, _partly_failing):
+        expected, original = _Run(make, _MIXED, 0).use(outcome, 24).log, _Run(make, _MIXED, 0)
+        for turn in range(24):
+            if turn in (0, 1, 5, 12):
+                log = original.restored().use(outcome, 24 - turn).log
+                _require(log == expected, f"restored after {turn} turns it differs")
+            original.use(outcome, 1)
+        _require(original.log == expected, "state() or facts() changed the strategy")
+
+
+def _damaged_states(make: Make) -> None:
+    state = _through_file(_Run(make, _MIXED, 0).use(_linear, 5).strategy.state())
+    other = _Run(make, Space.binary(3), 0).use(_linear, 5).strategy.state()
+    parts = {f"no {gone!r}": {k: state[k] for k in state if k != gone} for gone in state}
+    for what, damaged in {"nothing": {}, "another space": other, **parts}.items():
+        try:
+            make(_MIXED, 0).restore(damaged)
+        except ValueError:
+            continue
+        raise AssertionError(f"a state with {what} was restored, expected a ValueError")
+
+
+def _fewer(make: Make) -> None:
+    """`propose(k)` that returns m < k points leaves the strategy as `propose(m)` would."""
+    for run in (_Run(make, _MIXED, 0), _Run(make, Space.binary(3), 0)):
+        for turn, count in enumerate((2, 30, 200) * 3):
+            more, exact = run.restored(), run.restored()
+            found = len(more.propose(count))
+            if 0 < found < count:
+                exact.propose(found)
+            if found < count:
+                logs = more.use(_linear, 4).log, exact.use(_linear, 4).log
+                what = f"propose({count}) gave {found} points and differs from propose({found})"
+                _require(logs[0] == logs[1], f"after {turn} turns {what}")
+            run.use(_linear, 1)
+
+
+def _maximizes(make: Make) -> None:
+    run = _Run(make, Space.binary(20), 0)
+    values = run.use_plainly(lambda x: (float(x.sum()), OK), 400).archive.values
+    if len(values) == 400:  # of uniform points, one has 14 ones with probability 1 - 5e-11
+        _require(values.max() >= 14, f"400 evaluations of OneMax gave {values.max():g} of 20")
+        _require(values[200:].mean() > 8, f"OneMax averages {values[200:].mean():.1f} in the end")
+
+
+class _Run:
+    """A strategy in use; every proposal is checked."""
+
+    def __init__(self, make: Make, space: Space, seed: int) -> None:
+        self.make, self.space, self.archive = make, space, Archive(space)
+        self.strategy = make(space, seed)
+        _require(isinstance(self.strategy, Strategy), "a part of the protocol is missing")
+        self.strategy.archive = self.archive
+        self.rng = np.random.default_rng(0)  # of the use, not of the strategy
+        self.log: list[tuple[Any, ...]] = []  # what it did
+        self.tickets: set[int] = set()
+        self.open: list[tuple[int, Codes]] = []  # proposals without an answer
+        self.lent: list[tuple[Codes, Codes]] = []  # arrays it must not modify, and copies
+
+    def propose(self, count: int, given: Codes | None = None) -> Codes:
+        first = self._points(0) if given is None else given
+        self.lent.append((first, first.copy()))
+        strategy, n = self.strategy, len(self.space)
+        tickets, codes = strategy.propose(count, given)
+        kind = codes.dtype if isinstance(codes, np.ndarray) else type(codes).__name__
+        _require(kind == np.int32, f"codes are {kind}, expected int32")
+        fits = codes.ndim == 2 and len(codes) <= count and codes.shape[1] == n
+        _require(fits, f"codes have shape {codes.shape}, expected at most ({count}, {n})")
+        outside = codes[(codes < 0) | (codes >= self.space.cardinalities)]
+        _require(not len(outside), f"codes {outside[:3]} are out of range")
+        _require(np.array_equal(codes[: len(first)], first), "given points do not come first")
+        _require(len(tickets) == len(codes), f"{len(tickets)} tickets for {len(codes)} points")
+        new = set(map(int, tickets))
+        _require(len(new) == len(tickets) and not new & self.tickets, "a ticket was used again")
+        _require(isinstance(strategy.batch, int) and strategy.batch > 0, "batch is not positive")
+        self.tickets |= new
+        self.open += zip(map(int, tickets), codes, strict=True)
+        self.lent.append((codes, codes.copy()))
+        counters = strategy.batch, strategy.generation, strategy.restarts, strategy.converged
+        self.log += [(*tickets, codes.tobytes(), *counters)] if len(codes) else []
+        return codes
+
+    def learn(self, chosen: Sequence[tuple[int | None, Codes]], outcome: Outcome) -> None:
+        answers = []
+        for ticket, codes in chosen:
+            (key,) = self.archive.packing.pack(codes[None])
+            found = self.archive.lookup(key)
+            status, value = outcome(codes)[::-1] if found is None else found
+            known = found is not None or status == REJECTED
+            self.archive.add(key, value, status, known=known)
+            answers.append(Answer(ticket, codes, value, status, known))
+        self.strategy.learn(answers)
+
+    def use_plainly(self, outcome: Outcome, budget: int) -> _Run:
+        """Propose a batch, answer all of it, and so on."""
+        while (left := budget - len(self.archive)) > 0:
+            if not len(self.propose(min(self.strategy.batch, left))):
+                break
+            answered, self.open = self.open, []
+            self.learn(answered, outcome)
+        return self
+
+    def use(self, outcome: Outcome, turns: int) -> _Run:
+        """Use it in every way that the protocol allows."""
+        rng = self.rng
+        for _ in range(turns):
+            count = int(rng.choice(_SIZES))
+            m = int(rng.integers(1, count + 1))
+            self.propose(count, self._points(m) if rng.random() < 0.2 else None)
+            shuffled = [self.open[i] for i in rng.permutation(len(self.open))]
+            first, second = np.sort(rng.integers(0, len(shuffled) + 1, 2)) // 2
+            self.open, given_up = shuffled[:first], shuffled[first:second]
+            self.strategy.give_up([*(ticket for ticket, _ in given_up), 10**9, -1])
+            answered: list[tuple[int | None, Codes]] = [*shuffled[second:], *given_up[::2]]
+            if rng.random() < 0.3:  # a point it did not propose, and a ticket it never gave
+                answered += [(None, self._points(1)[0]), (10**9, self._points(1)[0])]
+            self.learn(answered, outcome)
+        same = all(np.array_equal(array, before) for array, before in self.lent)
+        _require(same, "an array that others hold was modified")
+        return self
+
+    def restored(self) -> _Run:
+        """A new strategy with the state of this one, in the same situation."""
+        twin = copy.copy(self)
+        twin.archive, twin.rng = copy.deepcopy(self.archive), copy.deepcopy(self.rng)
+        twin.log, twin.tickets = [*self.log], {*self.tickets}
+        twin.open, twin.lent = [*self.open], []
+        twin.strategy = self.make(self.space, 12345)
+        twin.strategy.archive = twin.archive
+        twin.strategy.restore(_through_file(self.strategy.state()))
+        facts = [json.dumps(run.strategy.facts(), allow_nan=False) for run in (self, twin)]
+        _require(facts[0] == facts[1], "restored facts() differ")
+        return twin
+
+    def _points(self, count: int) -> Codes:
+        limits = self.space.cardinalities
+        return self.rng.integers(limits, size=(count, len(limits)), dtype=np.int32)
+
+
+def _require(condition: bool, message: str) -> None:
+    if not condition:
+        raise AssertionError(message)
+
+
+@contextmanager
+def _context(label: str) -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:
+        text = str(error) if isinstance(error, AssertionError) else f"raised {error!r}"
+        raise AssertionError(f"{label}: {text}") from error
+
+
+def _through_file(state: State) -> State:
+    file = io.BytesIO()
+    np.savez(file, **state)  # type: ignore[arg-type]
+    file.seek(0)
+    return dict(np.load(file, allow_pickle=False))
