@@ -278,3 +278,22 @@ def test_the_order_of_the_candidates_is_rounding(order):
     engine = CpuEngine(variant.layout)
     first, second = train_once(engine, variant), train_once(engine, variant, shuffled)
     assert rms(first.theta - second.theta) <= 1e-3 * variant.config.learning_rate
+
+
+# Stored parameters
+
+
+@pytest.mark.parametrize("kind", [ReferenceEngine, CpuEngine])
+@pytest.mark.parametrize(
+    ("name", "wrong"),
+    [("theta", np.nan), ("adam_m", np.nan), ("adam_m", -np.inf), ("adam_v", np.inf),
+     ("adam_v", np.nan), ("adam_v", -1e-3), ("adam_steps", -1)],
+)  # fmt: skip
+def test_loading_refuses_numbers_that_training_cannot_produce(kind, name, wrong):
+    variant = case(adam="kept")
+    engine = kind(variant.layout)
+    arrays = engine.export(train_once(engine, variant))
+    engine.load(arrays)
+    arrays[name].flat[-1] = wrong
+    with pytest.raises(ValueError, match=f"^{name} has .*expected none$"):
+        engine.load(arrays)

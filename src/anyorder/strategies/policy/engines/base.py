@@ -58,7 +58,16 @@ class Policy:
 
     @staticmethod
     def load(arrays: Mapping[str, npt.NDArray[Any]], dtype: npt.DTypeLike) -> Policy:
-        """The inverse of `export`, in the given precision."""
+        """The inverse of `export`, in the given precision.
+
+        Raises ValueError for numbers that training cannot have produced.
+        """
+        for name in ("theta", "adam_m", "adam_v"):
+            if not np.isfinite(arrays[name]).all():
+                raise ValueError(f"{name} has entries that are NaN or infinite, expected none")
+        for name in ("adam_v", "adam_steps"):
+            if (arrays[name] < 0).any():
+                raise ValueError(f"{name} has negative entries, expected none")
         theta, m, v = (arrays[name].astype(dtype) for name in ("theta", "adam_m", "adam_v"))
         return Policy(theta, m, v, arrays["adam_steps"].astype(np.int64))
 
