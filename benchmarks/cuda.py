@@ -33,6 +33,7 @@ from eager_torch import EagerPolicy
 
 import anyorder as ao
 from anyorder._checks import cores
+from anyorder.strategies.policy.config import resolve
 from anyorder.strategies.policy.engines import make_layout
 
 BUDGET, POPULATION, HIDDEN, EPOCHS = 10_000, 10, 20, 50
@@ -102,7 +103,7 @@ def speed(cases: list[tuple[int, ...]], repeats: int) -> None:
         first = time.perf_counter() - start
         ours = [solve(BUDGET).seconds for _ in range(repeats if runs > 1 else 5)]
         theirs, fused = eager(n, d, runs, False), eager(n, d, runs, True)
-        layout = make_layout([d] * n, [False] * n, ao.PRESETS["text"])
+        layout = make_layout([d] * n, [False] * n, ao.PRESETS["paper"])
         steps = layout.parameters * runs * EPOCHS * BUDGET / POPULATION
         floors = {
             "floor_special_s": 2 * steps / (16 * lanes),
@@ -174,7 +175,7 @@ def generation_of(n: int, d: int, preset: str, cut: tuple[int, ...] | None) -> l
     from anyorder.strategies.policy.engines import cuda
 
     runs = 100
-    layout = make_layout([d] * n, [False] * n, ao.PRESETS[preset])
+    layout = make_layout([d] * n, [False] * n, resolve(preset))
     engine = cuda.CudaEngine(layout)
     shape: dict[str, int] | None = None
     if cut is not None:

@@ -26,7 +26,7 @@ from anyorder.strategies.policy.engines import Batch, Draw, Engine, make_layout
 
 POPULATION, HIDDEN, EPOCHS = 10, 20, 50
 SIZES = ((64, 2), (128, 2), (256, 2), (128, 3))
-CONFIG = ao.PRESETS["text"]
+CONFIG = ao.PRESETS["paper"]
 
 
 def our_generation(engine: Engine) -> Callable[[], None]:

@@ -140,7 +140,7 @@ def case(**settings: Any) -> Case:
     """A `Case` with small networks and few epochs; fields of `Case` and `Config` side by side."""
     own = {f.name for f in dataclasses.fields(Case)} & settings.keys()
     shape = {key: settings.pop(key) for key in own}
-    return Case(PRESETS["text"].replace(**{"epochs": 5, "hidden": (6,), **settings}), **shape)
+    return Case(PRESETS["paper"].replace(**{"epochs": 5, "hidden": (6,), **settings}), **shape)
 
 
 def rms(x: Any) -> float:

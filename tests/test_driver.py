@@ -197,8 +197,8 @@ def test_a_converged_policy_ends_the_run(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(driver, "_IDLE_GENERATIONS", 50)
-    # "text" never starts afresh; a large rate gets there sooner
-    config = ao.config.PRESETS["text"].replace(epochs=20, learning_rate=0.1, hidden=(4,))
+    # "paper" never starts afresh; a large rate gets there sooner
+    config = ao.PRESETS["paper"].replace(epochs=20, learning_rate=0.1, hidden=(4,))
     result = ao.maximize(value, ao.Space.binary(12), 4_096, seed=0, config=config)
     assert result.stop_reason == "exhausted"
     assert result.evaluations < 4_096

@@ -8,7 +8,7 @@ from anyorder.strategies.policy.config import PRESETS, Config
 from anyorder.strategies.policy.layout import Layout, make_layout
 from anyorder.strategies.policy.rng import INIT, uniform, words
 
-TEXT = PRESETS["text"]
+TEXT = PRESETS["paper"]
 
 
 def layout_of(cards, ordered=None, graph=None, **settings) -> Layout:

@@ -72,8 +72,8 @@ def assert_same_run(one: ao.Run, other: ao.Run) -> None:
 SMALL = {"epochs": 4, "hidden": (5,)}
 CONFIGS = {
     "default": ao.PRESETS["default"].replace(**SMALL),
-    "text": ao.PRESETS["text"].replace(**SMALL),
-    "authors": ao.PRESETS["authors"].replace(epochs=4, hidden=(5, 5)),
+    "text": ao.PRESETS["paper"].replace(**SMALL),
+    "authors": ao.PRESETS["paper-code"].replace(epochs=4, hidden=(5, 5)),
     "restarts": RESTARTING,
     "dropout": RESTARTING.replace(drop_generation=0.4, drop_training=0.3, drop_decay=0.9),
     "adam": RESTARTING.replace(adam="kept"),

@@ -561,8 +561,10 @@ def slopes(delta, h, last, raw, active, batch, points, i, old, start, advantages
 @_jit()
 def adam_step(schedule, rate, stretch, spread):
     """The numbers `ascend` works with; both corrections are times what the moments lack."""
-    eps = max(stretch / rate * schedule.eps, 1e-30)  # 0 in float32 would make 0 / 0
-    return f32(schedule.beta1), f32(schedule.beta2), f32(spread / rate), f32(eps)
+    # within float32: a gradient of 0 would be 0 / 0 with eps = 0, and inf * 0 with slow = inf
+    eps = min(max(stretch / rate * schedule.eps, 1e-30), 1e30)
+    slow = min(spread / rate, 1e30)
+    return f32(schedule.beta1), f32(schedule.beta2), f32(slow), f32(eps)
 
 
 # --- the three verbs --------------------------------------------------------------------------
