@@ -296,7 +296,7 @@ def test_each_candidate_is_weighed_by_what_it_was_drawn_from(
     def check(self: Any, policy: Any, batch: Any) -> Any:
         for k, (generation, index) in enumerate(batch.stamps[0].tolist()):
             old, birth = batch.old[0, k], drawn[generation, index]
-            chosen = self.layout.value_start[:-1] + batch.points[0, k]
+            chosen = self.model.value_start[:-1] + batch.points[0, k]
             # pi / old * gain is pi / birth * A, with one A for all variables
             advantage = batch.advantages[0, k] * birth[chosen] / old[chosen]
             np.testing.assert_allclose(advantage, advantage[0], rtol=1e-5)

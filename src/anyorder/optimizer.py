@@ -17,7 +17,7 @@ from anyorder.space import Space
 from anyorder.strategies.policy.advantage import advantages
 from anyorder.strategies.policy.candidates import Candidate, Codes, Waiting
 from anyorder.strategies.policy.config import Config, resolve
-from anyorder.strategies.policy.engines import Batch, Draw, create, make_layout
+from anyorder.strategies.policy.engines import Batch, Draw, create, make_model
 from anyorder.strategies.policy.orders import order_keys
 from anyorder.strategies.policy.rng import ORDER_G
 
@@ -69,7 +69,7 @@ class Optimizer:
         self.config = resolve(config)
         self.direction = direction
         known = None if graph is None else checked_graph(graph, len(space))
-        layout = make_layout(space.cardinalities, space.ordered, self.config, known)
+        layout = make_model(space.cardinalities, space.ordered, self.config, known)
         self._engine = create(engine, layout)
         self._layout = layout
         self._sign = 1.0 if direction == "maximize" else -1.0

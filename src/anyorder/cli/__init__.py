@@ -29,7 +29,7 @@ from anyorder.program.file import Job, read
 from anyorder.result import Result
 from anyorder.space import Space
 from anyorder.strategies.policy.config import PRESET_NAMES, Config, resolve
-from anyorder.strategies.policy.engines import ENGINES, choose, make_layout, why_not
+from anyorder.strategies.policy.engines import ENGINES, choose, make_model, why_not
 
 _INFO_N = 128  # variables for which `info` says what "auto" takes: the problems' default
 
@@ -398,7 +398,7 @@ def info(as_json: bool) -> None:
         except metadata.PackageNotFoundError:
             facts[package] = "not installed"
     space = Space.binary(_INFO_N)
-    engine, reason = choose(make_layout(space.cardinalities, space.ordered, Config()))
+    engine, reason = choose(make_model(space.cardinalities, space.ordered, Config()))
     if as_json:
         auto = {"n": _INFO_N, "runs": 1, "takes": engine, "reason": reason}
         engines = {name: {"runs": why is None, "why_not": why} for name, why in reasons.items()}
