@@ -33,7 +33,8 @@ from eager_torch import EagerPolicy
 
 import anyorder as ao
 from anyorder._checks import cores
-from anyorder.strategies.policy.engines import make_layout
+from anyorder.strategies.policy.config import resolve
+from anyorder.strategies.policy.engines import make_model
 
 BUDGET, POPULATION, HIDDEN, EPOCHS = 10_000, 10, 20, 50
 CASES = ((64, 2, 100), (128, 2, 100), (256, 2, 100), (128, 3, 100), (128, 2, 1))
@@ -102,12 +103,12 @@ def speed(cases: list[tuple[int, ...]], repeats: int) -> None:
         first = time.perf_counter() - start
         ours = [solve(BUDGET).seconds for _ in range(repeats if runs > 1 else 5)]
         theirs, fused = eager(n, d, runs, False), eager(n, d, runs, True)
-        layout = make_layout([d] * n, [False] * n, ao.PRESETS["text"])
-        steps = layout.parameters * runs * EPOCHS * BUDGET / POPULATION
+        model = make_model([d] * n, [False] * n, ao.PRESETS["paper"])
+        steps = model.parameters * runs * EPOCHS * BUDGET / POPULATION
         floors = {
             "floor_special_s": 2 * steps / (16 * lanes),
             "floor_arithmetic_s": 11 * steps / (128 * lanes),
-            "floor_memory_s": 4 * layout.parameters * runs * BUDGET / rate,
+            "floor_memory_s": 4 * model.parameters * runs * BUDGET / rate,
         }
         floor = max(floors["floor_special_s"], floors["floor_arithmetic_s"])
         floor += floors["floor_memory_s"]
@@ -132,9 +133,9 @@ def auto() -> None:
     rows = []
     for n in (8, 16, 32, 64, 128):
         space = ao.Space.binary(n)
-        layout = make_layout([2] * n, [False] * n, ao.PRESETS["default"])
+        model = make_model([2] * n, [False] * n, ao.PRESETS["default"])
         row: dict[str, Any] = {
-            "n": n, "work": layout.parameters * POPULATION * EPOCHS, "cores": cores(),
+            "n": n, "work": model.parameters * POPULATION * EPOCHS, "cores": cores(),
         }  # fmt: skip
         for engine in ("cpu", "cuda"):
 
@@ -171,21 +172,21 @@ TILES: dict[tuple[int, int, str], tuple[tuple[int, ...], ...]] = {
 
 def generation_of(n: int, d: int, preset: str, cut: tuple[int, ...] | None) -> list[float]:
     """Milliseconds of drawing, of training orders and of training; 100 runs."""
-    from anyorder.strategies.policy.engines import cuda
+    from anyorder.strategies.policy.engines.cuda import CudaEngine, shapes
 
     runs = 100
-    layout = make_layout([d] * n, [False] * n, ao.PRESETS[preset])
-    engine = cuda.CudaEngine(layout)
+    model = make_model([d] * n, [False] * n, resolve(preset))
+    engine = CudaEngine(model)
     shape: dict[str, int] | None = None
     if cut is not None:
         shape = dict(zip(("W", "L", "T", "FOLD", "maxnreg"), cut, strict=True))
         if not shape["maxnreg"]:
             del shape["maxnreg"]
-    cuda._tiles = lambda inputs, units: shape
+    shapes.tiles_of = lambda inputs, units: shape
     seeds = list(range(runs))
     policy, rows = engine.fresh(seeds, [0] * runs), engine.rows(seeds, [0] * runs)
     points = torch.empty((runs, POPULATION, n), dtype=torch.int32, device="cuda")
-    probs = torch.empty((runs, POPULATION, layout.values), device="cuda")
+    probs = torch.empty((runs, POPULATION, model.values), device="cuda")
     advantages = torch.linspace(1, -1, POPULATION, device="cuda")[None, :, None]
     advantages = advantages.expand(runs, POPULATION, n)
     weights = torch.ones((1, 1, 1), device="cuda").expand(runs, POPULATION, n)
@@ -200,7 +201,7 @@ def generation_of(n: int, d: int, preset: str, cut: tuple[int, ...] | None) -> l
 
 
 def tiles() -> None:
-    """The kernel's own way to cut a network is the first of each case; "memory" is `stream.py`."""
+    """The kernel's own way to cut a network is the first of each case; "memory" is `general.py`."""
     rows = []
     for (n, d, preset), cuts in TILES.items():
         for cut in (*cuts, *([None] if n == 256 else [])):

@@ -22,16 +22,16 @@ from common import cores, write
 from tqdm import tqdm
 
 import anyorder as ao
-from anyorder.strategies.policy.engines import Batch, Draw, Engine, make_layout
+from anyorder.strategies.policy.engines import Batch, Draw, Engine, make_model
 
 POPULATION, HIDDEN, EPOCHS = 10, 20, 50
 SIZES = ((64, 2), (128, 2), (256, 2), (128, 3))
-CONFIG = ao.PRESETS["text"]
+CONFIG = ao.PRESETS["paper"]
 
 
 def our_generation(engine: Engine) -> Callable[[], None]:
     """One generation of an engine, as a function without arguments."""
-    n, count = engine.layout.n, POPULATION
+    n, count = engine.model.n, POPULATION
     advantage = np.linspace(1.0, -1.0, count)[None, :, None]
     policy, state = engine.fresh([0], [0]), {"generation": 0}
 
@@ -64,8 +64,8 @@ def torch_generation(n: int, d: int, fused: bool) -> Callable[[], None]:
     return step
 
 
-def layout(n: int, d: int) -> Any:
-    return make_layout([d] * n, [False] * n, CONFIG)
+def model(n: int, d: int) -> Any:
+    return make_model([d] * n, [False] * n, CONFIG)
 
 
 def interleaved(
@@ -93,8 +93,8 @@ def compare(rounds: int) -> list[dict[str, Any]]:
         steps = {
             "PyTorch eager": torch_generation(n, d, fused=False),
             "PyTorch eager, fused Adam": torch_generation(n, d, fused=True),
-            "reference": our_generation(ReferenceEngine(layout(n, d))),
-            "cpu": our_generation(CpuEngine(layout(n, d))),
+            "reference": our_generation(ReferenceEngine(model(n, d))),
+            "cpu": our_generation(CpuEngine(model(n, d))),
         }
         counts = dict.fromkeys(steps, rounds) | {"reference": 1}
         times = interleaved(steps, counts)
@@ -145,11 +145,11 @@ def growth(rounds: int) -> list[dict[str, Any]]:
     rate = multiply_add_rate() * default_threads()
     rows = []
     for n in tqdm((32, 64, 128, 256, 512, 1024), disable=None):
-        engine = CpuEngine(layout(n, 2))
+        engine = CpuEngine(model(n, 2))
         our_generation(engine)()  # compile
         repeats = max(5, rounds * 64 // n)
         seconds = interleaved({"cpu": our_generation(engine)}, {"cpu": repeats}, rest=0.0)
-        operations = engine.layout.parameters * EPOCHS * (2 * POPULATION + 10)
+        operations = engine.model.parameters * EPOCHS * (2 * POPULATION + 10)
         median = float(np.median(seconds["cpu"]))
         rows.append(
             {
@@ -176,7 +176,7 @@ def memory(n: int) -> float:
 def _three_generations(n: int) -> None:
     from anyorder.strategies.policy.engines.cpu import CpuEngine
 
-    step = our_generation(CpuEngine(layout(n, 2)))
+    step = our_generation(CpuEngine(model(n, 2)))
     for _ in range(3):
         step()
     print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)

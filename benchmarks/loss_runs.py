@@ -25,7 +25,7 @@ def one(job: tuple[int, int, int]) -> list[dict[str, Any]]:
     """All runs of one type of instances."""
     loss, kind, runs = job
     problems = [ao.problems.qubo(128, kind, seed) for seed in range(10)]
-    config = ao.PRESETS["authors"].replace(loss_runs=loss)
+    config = ao.PRESETS["paper-code"].replace(loss_runs=loss)
     found = ao.solve_many(
         problems, runs=runs, budget=BUDGET, config=config, engine="cpu", progress=False
     )

@@ -114,7 +114,7 @@ def main() -> None:
     parser.add_argument("--figure", type=Path, help="write the mean curves here")
     parser.add_argument("--redraw", action="store_true", help="run nothing: read the results file")
     options = parser.parse_args()
-    algorithms = options.algorithm or [*ao.PRESETS, *list(BASELINES)[:3]]
+    algorithms = options.algorithm or ["default", "text", "authors", *list(BASELINES)[:3]]
     jobs = [
         (algorithm, options.n, options.k, run % 10, run // 10)
         for algorithm in algorithms

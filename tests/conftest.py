@@ -20,7 +20,7 @@ from anyorder.strategies.policy.engines import create, reference, why_not
 from anyorder.strategies.policy.engines.base import Batch, Draw, Engine, Policy
 from anyorder.strategies.policy.engines.cpu import CpuEngine
 from anyorder.strategies.policy.engines.reference import ReferenceEngine
-from anyorder.strategies.policy.layout import Layout, make_layout
+from anyorder.strategies.policy.model import Model, make_model
 
 # Machines are slow at times, and a landing must not hang on a lucky draw.
 settings.register_profile("anyorder", deadline=None, derandomize="CI" in os.environ)
@@ -78,13 +78,13 @@ class Case:
     sharp: float = 1.0
     weights: float = 1.0
     graph: bool = False
-    layout: Layout = field(init=False)
+    model: Model = field(init=False)
 
     def __post_init__(self) -> None:
         cards = np.resize(self.cards, self.n)
         ordered = np.resize(ORDERED, self.n).astype(bool)
         graph = np.random.default_rng(SEED).random((self.n, self.n)) < 0.5 if self.graph else None
-        object.__setattr__(self, "layout", make_layout(cards, ordered, self.config, graph))
+        object.__setattr__(self, "model", make_model(cards, ordered, self.config, graph))
 
     def replace(self, **settings: Any) -> Case:
         """The same case under a changed configuration."""
@@ -98,12 +98,12 @@ class Case:
 
     def engines(self, fast: str = "cpu") -> tuple[ReferenceEngine, ReferenceEngine, Engine]:
         """The exact one, a plain one in float32, and the one under test."""
-        plain = ReferenceEngine(self.layout, np.float32)
-        return ReferenceEngine(self.layout), plain, self.engine(fast)
+        plain = ReferenceEngine(self.model, np.float32)
+        return ReferenceEngine(self.model), plain, self.engine(fast)
 
     def engine(self, name: str) -> Engine:
         """The engine of that name; `cpu` with two threads whatever the machine."""
-        return CpuEngine(self.layout, threads=2) if name == "cpu" else create(name, self.layout)
+        return CpuEngine(self.model, threads=2) if name == "cpu" else create(name, self.model)
 
     def policy(self, engine: Engine) -> Policy:
         """The policy that every engine starts a comparison with."""
@@ -140,7 +140,7 @@ def case(**settings: Any) -> Case:
     """A `Case` with small networks and few epochs; fields of `Case` and `Config` side by side."""
     own = {f.name for f in dataclasses.fields(Case)} & settings.keys()
     shape = {key: settings.pop(key) for key in own}
-    return Case(PRESETS["text"].replace(**{"epochs": 5, "hidden": (6,), **settings}), **shape)
+    return Case(PRESETS["paper"].replace(**{"epochs": 5, "hidden": (6,), **settings}), **shape)
 
 
 def rms(x: Any) -> float:

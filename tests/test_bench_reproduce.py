@@ -452,7 +452,7 @@ def test_distances_are_those_of_the_same_runs() -> None:
     assert evaluations.tolist() == [10, 20, 30, 40, 45]
     for problem, seed, distances in zip(pair, (5, 6), means, strict=True):
         run = ao.maximize(
-            problem, problem.space, 45, seed=seed, config=ao.PRESETS["text"].replace(epochs=3),
+            problem, problem.space, 45, seed=seed, config=ao.PRESETS["paper"].replace(epochs=3),
             engine="cpu", cache=False,
         )  # fmt: skip
         codes, values = run.history.codes, run.history.values

@@ -94,7 +94,7 @@ def test_a_file_says_everything(tmp_path: Path) -> None:
     assert (job.direction, job.budget, job.workers, job.preset) == ("minimize", 30, 2, "text")
     assert job.options == {
         "seed": 7,
-        "config": ao.PRESETS["text"].replace(beta=2.0, hidden=(5,)),
+        "config": ao.PRESETS["paper"].replace(beta=2.0, hidden=(5,)),
         "retries": 1,
         "on_failure": "worst",
         "study": tmp_path / "runs.db",
@@ -133,7 +133,7 @@ def test_what_a_file_does_not_say_is_left_to_the_loop(tmp_path: Path) -> None:
         ("seed = 0", "workers = 1.5", "line 3: workers is 1.5, expected an integer"),
         ("seed = 0", "settings = 3", "line 3: settings is 3, expected a [section]"),
         ("seed = 0", "settings = { betta = 2 }", "line 3: unknown setting 'betta'"),
-        ("seed = 0", "settings = { beta = -1 }", "line 3: beta must be at least 0"),
+        ("seed = 0", "settings = { beta = -1 }", "line 3: beta is -1, expected a finite number"),
         ("[command]", "[comand]", "line 11: unknown key 'comand' (did you mean 'command'?)"),
         ('["-O1", "-O2", "-Os"]', "[]", "line 6: values is empty"),
         ('["-O1", "-O2", "-Os"]', "[[1]]", "line 6: optimise has [1], expected text"),

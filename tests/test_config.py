@@ -7,11 +7,19 @@ import re
 
 import numpy as np
 import pytest
+from conftest import case
 
-from anyorder.strategies.policy.config import PRESETS, Config, resolve
+from anyorder.strategies.policy.advantage import advantages
+from anyorder.strategies.policy.config import (
+    PRESET_NAMES,
+    PRESETS,
+    Config,
+    PaperReadings,
+    resolve,
+)
 
 # The paper's text, field by field; the other presets as differences from it.
-TEXT = {
+PAPER = {
     "population": 10, "network": "separate", "hidden": (20,), "masked_input": 0.0,
     "unchosen_input": -1.0, "integer_encoding": "thermometer", "generation_order": "random",
     "training_order": "random", "order_per": "candidate", "drop_generation": 0.0,
@@ -21,11 +29,11 @@ TEXT = {
     "adam_eps": 1e-8, "loss_runs": None, "utility": (1.0, -1.0), "ties": "strict",
     "restart_agreement": None, "restart_patience": 5,
 }  # fmt: skip
-AUTHORS = {
-    **TEXT, "hidden": (20, 20), "layer_rates": (1.0, 0.0, 1.0), "masked_input": -1.0,
+PAPER_CODE = {
+    **PAPER, "hidden": (20, 20), "layer_rates": (1.0, 0.0, 1.0), "masked_input": -1.0,
     "unchosen_input": 0.0, "ties": "sort", "loss_runs": 500,
 }  # fmt: skip
-DEFAULT = {**TEXT, "input_rate": 12.8, "restart_agreement": 0.995}
+DEFAULT = {**PAPER, "input_rate": 12.8, "restart_agreement": 0.995}
 
 # a good value other than the default for every field
 OTHER = {
@@ -77,7 +85,7 @@ def fields_of(config: Config) -> dict:
 
 
 @pytest.mark.parametrize(
-    ("name", "fields"), [("text", TEXT), ("authors", AUTHORS), ("default", DEFAULT)]
+    ("name", "fields"), [("paper", PAPER), ("paper-code", PAPER_CODE), ("default", DEFAULT)]
 )
 def test_presets(name, fields):
     assert fields_of(PRESETS[name]) == fields
@@ -86,33 +94,54 @@ def test_presets(name, fields):
 
 def test_the_default_is_the_default():
     assert Config() == PRESETS["default"]
-    assert set(PRESETS) == {"default", "text", "authors"}
-    assert resolve(PRESETS["text"]) is PRESETS["text"]
+    assert set(PRESETS) == {"default", "paper", "paper-code"}
+    assert resolve(PRESETS["paper"]) is PRESETS["paper"]
+
+
+def test_former_names_of_presets():
+    """Stored results and old scripts have them; they are not listed."""
+    assert resolve("text") is PRESETS["paper"]
+    assert resolve("authors") is PRESETS["paper-code"]
+    assert {*PRESETS, "text", "authors"} == set(PRESET_NAMES)
 
 
 def test_resolve_refuses():
-    with pytest.raises(ValueError, match=r"unknown preset 'paper'.*default, text, authors"):
-        resolve("paper")
-    with pytest.raises(TypeError, match=r"config must be.*got 3"):
+    with pytest.raises(ValueError, match=r"unknown preset 'papers' .did you mean 'paper'"):
+        resolve("papers")
+    with pytest.raises(ValueError, match=r"expected one of default, paper, paper-code$"):
+        resolve("zzz")
+    with pytest.raises(TypeError, match=r"config is 3, expected a Config or the name of a preset"):
         resolve(3)
 
 
 def test_tables_above_are_whole():
     names = {f.name for f in dataclasses.fields(Config)}
-    assert set(OTHER) == set(BAD) == set(TEXT) == names
+    assert set(OTHER) == set(BAD) == set(PAPER) == names
     assert all(OTHER[name] != getattr(Config(), name) for name in names)
 
 
 def test_every_field_is_documented():
-    for name in TEXT:
-        assert re.search(rf"^    (\w+, )*{name}(, \w+)*$", Config.__doc__, re.MULTILINE), name
+    for name in PAPER:
+        assert re.search(rf"^    {name}\n        \S", Config.__doc__, re.MULTILINE), name
+    for field in dataclasses.fields(PaperReadings):
+        assert re.search(rf"^    {field.name}\n", PaperReadings.__doc__, re.MULTILINE)
+
+
+def test_readings_of_the_paper():
+    """Presets of the paper differ from each other in these and in the network only."""
+    readings = {f.name for f in dataclasses.fields(PaperReadings)}
+    differ = {name for name in PAPER if PAPER[name] != PAPER_CODE[name]}
+    assert differ - readings == {"hidden"}
+    assert isinstance(Config(), PaperReadings)
+    with pytest.raises(TypeError, match="positional"):
+        Config(10)
 
 
 @pytest.mark.parametrize("name", OTHER)
 def test_round_trip(name):
     config = Config(**{name: OTHER[name]})
     written = config.to_dict()
-    assert list(written) == [f.name for f in dataclasses.fields(Config)]
+    assert set(written) == {f.name for f in dataclasses.fields(Config)}
     assert Config.from_dict(written) == config
     again = Config.from_dict(json.loads(json.dumps(written, allow_nan=False)))
     assert again == config
@@ -154,22 +183,31 @@ def test_bad_values(name, value):
 @pytest.mark.parametrize(
     ("settings", "kind", "message"),
     [
-        ({"population": 1}, ValueError, "population must be at least 2, got 1"),
-        ({"epochs": 2.5}, TypeError, "epochs must be an integer, got 2.5"),
-        ({"clip": 0}, ValueError, "clip must be above 0 and at most 0.49, got 0"),
-        ({"beta": "1"}, TypeError, "beta must be a number, got '1'"),
-        ({"hidden": (3, 0)}, ValueError, "hidden[1] must be at least 1, got 0"),
-        ({"kl": "x"}, ValueError, "kl must be one of categorical, bernoulli; got 'x'"),
+        ({"population": 1}, ValueError, "population is 1, expected an integer of at least 2"),
+        ({"epochs": 2.5}, TypeError, "epochs is 2.5, expected an integer of at least 1"),
+        (
+            {"clip": 0},
+            ValueError,
+            "clip is 0, expected a finite number and of at least 1e-07 and of at most 0.49",
+        ),
+        (
+            {"beta": "1"},
+            TypeError,
+            "beta is '1', expected a finite number and of at least 0 and of at most 1e+06",
+        ),
+        ({"hidden": (3, 0)}, ValueError, "hidden[1] is 0, expected an integer of at least 1"),
+        ({"kl": "x"}, ValueError, "kl is 'x', expected 'categorical' or 'bernoulli'"),
         (
             {"utility": (0, 1)},
             ValueError,
-            "utility must not increase from the best rank to the worst, got (0, 1)",
+            "utility is (0, 1), expected values that do not increase from the best rank to the "
+            "worst",
         ),
         (
             {"layer_rates": (1.0,)},
             ValueError,
-            "layer_rates has 1 entries (1.0,), but hidden=(20,) makes 2 layers "
-            "(the output layer counts)",
+            "layer_rates is (1.0,), expected 2 entries: hidden=(20,) makes 2 layers with the "
+            "output layer",
         ),
     ],
 )
@@ -180,7 +218,7 @@ def test_messages(settings, kind, message):
 
 def test_layer_rates_of_a_univariate_policy():
     assert Config(network="univariate", layer_rates=(0.5,)).layer_rates == (0.5,)
-    with pytest.raises(ValueError, match="layer_rates has 2 entries"):
+    with pytest.raises(ValueError, match="expected 1 entries"):
         Config(network="univariate", layer_rates=(0.5, 1.0))
 
 
@@ -191,7 +229,7 @@ def test_unknown_fields(call):
     with pytest.raises(ValueError, match="did you mean 'learning_rate'"):
         call(learningrate=0.1)
     with pytest.raises(
-        ValueError, match=r"unknown setting 'zzz'; there are population, network"
+        ValueError, match=r"unknown setting 'zzz', expected one of population, network"
     ) as e:
         call(zzz=1)
     assert "did you mean" not in str(e.value)
@@ -201,3 +239,52 @@ def test_replace():
     config = Config().replace(epochs=7, hidden=(4,))
     assert (config.epochs, config.hidden) == (7, (4,))
     assert config.replace(epochs=50, hidden=(20,)) == Config()
+
+
+# Settings that float32 cannot compute with
+
+TOO_LARGE = {
+    "beta": 1e38,
+    "utility": (1e38, -1e38),
+    "learning_rate": 1e30,
+    "layer_rates": (1e30, 1.0),
+    "input_rate": 1e30,
+    "adam_eps": 1e30,
+    "clip": 1e-30,
+    "loss_runs": 10**400,
+}
+
+
+@pytest.mark.parametrize("name", TOO_LARGE)
+def test_overflowing_values_are_refused(name):
+    with pytest.raises(ValueError, match=rf"^{name}.*expected .*of at (most|least)|from 1 to"):
+        Config(**{name: TOO_LARGE[name]})
+
+
+EXTREMES = [
+    {"beta": 1e6},
+    {"utility": (1e6, -1e6), "clip": 1e-7},
+    {"learning_rate": 1e3, "layer_rates": (1e3, 1e3)},
+    {"learning_rate": 1e-300, "input_rate": 1e-300},
+    {"adam_eps": 1.0, "loss_runs": 10**6},
+    {"beta": 1e6, "utility": (1e6, -1e6), "clip": 1e-7, "learning_rate": 1e3,
+     "adam_beta1": 0.999999, "adam_beta2": 0.999999, "kl": "bernoulli"},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("settings", EXTREMES, ids=str)
+def test_the_largest_settings_give_finite_numbers(settings):
+    variant = case(n=6, cards=(2, 3, 40), hidden=(4,), runs=1, adam="kept", **settings)
+    engine = variant.engine("cpu")
+    policy = variant.policy(engine)
+    utility = variant.config.utility
+    for generation in range(6):
+        points, old = engine.sample(policy, variant.draw(generation))
+        values = np.random.default_rng(generation).permutation(10).astype(float)
+        gain = advantages(values, utility, "strict")[None, :, None]
+        gain = np.broadcast_to(gain, points.shape)
+        engine.train(policy, variant.answers(points, old, gain, generation))
+        assert np.isfinite(old).all()
+        assert (old > 0).all()
+        for array in (policy.theta, policy.m, policy.v):
+            assert np.isfinite(array).all()

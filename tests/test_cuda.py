@@ -134,7 +134,7 @@ def test_stored_and_loaded(variant):
         np.testing.assert_array_equal(arrays[name], array)
     fresh = engine.export(engine.fresh([5], [2]))["theta"]
     expected = oracle.fresh([5], [2]).theta.astype(np.float32)
-    np.testing.assert_array_equal(fresh, expected)  # the layout's arrangement, bit for bit
+    np.testing.assert_array_equal(fresh, expected)  # the model's arrangement, bit for bit
 
 
 @each_path
@@ -150,7 +150,7 @@ def test_conditionals(variant, ordered):
 
 def test_equal_keys_go_by_index():
     """Ranks of keys with ties: the second, exact count."""
-    from anyorder.strategies.policy.engines.cuda import bookkeeping as small
+    from anyorder.strategies.policy.engines.cuda.kernels.orders import count_smaller
 
     if INTERPRETED:
         pytest.skip("a kernel of its own is not interpreted")
@@ -161,7 +161,7 @@ def test_equal_keys_go_by_index():
     def kernel(keys, ranks, n, TIES: tl.constexpr):
         f = tl.arange(0, 16)
         mine = tl.load(keys + f, mask=f < n, other=0)
-        tl.store(ranks + f, small.count_smaller(mine, f, keys, n, TIES, 16, 4), mask=f < n)
+        tl.store(ranks + f, count_smaller(mine, f, keys, n, TIES, 16, 4), mask=f < n)
 
     keys = np.array([7, 3, 7, 2**32 - 1, 0, 3, 2**32 - 1, 0, 7], np.uint32)
     ranks = torch.zeros(16, dtype=torch.int32, device="cuda")
@@ -218,7 +218,7 @@ def test_a_torch_function():
     runs = ao.solve_many(
         f, space=SPACE, runs=2, budget=25, config=SMALL, engine="cuda", vectorized="torch"
     )
-    device = policy.create("cuda", case().layout).device.type
+    device = policy.create("cuda", case().model).device.type
     assert set(seen) == {((2, 10, 4), device), ((2, 5, 4), device)}
     for run in runs:
         alone = paid(lambda x: float(x.sum()), SPACE, 25, seed=run.seed, config=SMALL,
@@ -394,10 +394,10 @@ def test_memory_of_a_variable_with_many_values():
 
 def test_auto_takes_it_where_it_pays(monkeypatch):
     monkeypatch.setattr(policy, "_may_have_a_gpu", lambda: True)
-    name, reason = choose(case(n=64, cards=(2,), epochs=50, hidden=(20,)).layout, runs=100)
+    name, reason = choose(case(n=64, cards=(2,), epochs=50, hidden=(20,)).model, runs=100)
     assert name == "cuda"
     assert "multiply-adds" in reason
-    name, reason = choose(case(n=3, cards=(2,), epochs=1).layout)
+    name, reason = choose(case(n=3, cards=(2,), epochs=1).model)
     assert name == "cpu"
     assert "pays from" in reason
 

@@ -197,8 +197,8 @@ def test_a_converged_policy_ends_the_run(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(driver, "_IDLE_GENERATIONS", 50)
-    # "text" never starts afresh; a large rate gets there sooner
-    config = ao.config.PRESETS["text"].replace(epochs=20, learning_rate=0.1, hidden=(4,))
+    # "paper" never starts afresh; a large rate gets there sooner
+    config = ao.PRESETS["paper"].replace(epochs=20, learning_rate=0.1, hidden=(4,))
     result = ao.maximize(value, ao.Space.binary(12), 4_096, seed=0, config=config)
     assert result.stop_reason == "exhausted"
     assert result.evaluations < 4_096
@@ -296,7 +296,7 @@ def test_each_candidate_is_weighed_by_what_it_was_drawn_from(
     def check(self: Any, policy: Any, batch: Any) -> Any:
         for k, (generation, index) in enumerate(batch.stamps[0].tolist()):
             old, birth = batch.old[0, k], drawn[generation, index]
-            chosen = self.layout.value_start[:-1] + batch.points[0, k]
+            chosen = self.model.value_start[:-1] + batch.points[0, k]
             # pi / old * gain is pi / birth * A, with one A for all variables
             advantage = batch.advantages[0, k] * birth[chosen] / old[chosen]
             np.testing.assert_allclose(advantage, advantage[0], rtol=1e-5)

@@ -130,7 +130,7 @@ def test_one_generation(variant, fast):
         engine.train(policy, variant.answers(*drawn, generation=3))
     exact, plain, _ = policies
     assert_same_parameters(variant, stored(engines[2], policies[2]), exact, plain)
-    assert variant.layout.parameters == 0 or rms(exact.theta - before) > 1e-4  # something happened
+    assert variant.model.parameters == 0 or rms(exact.theta - before) > 1e-4  # something happened
 
 
 def test_the_clip_is_reached():
@@ -231,7 +231,7 @@ check_step(case(n=6, batch=6, runs=4, graph=True, kl="bernoulli", sharp=4.0, cli
 CREATE_WITHOUT_JIT = """
 from conftest import case
 from anyorder.strategies.policy.engines import create
-engine = create("cpu", case().layout)
+engine = create("cpu", case().model)
 engine.sample(engine.fresh([0, 1], [0, 0]), case().draw())
 """
 

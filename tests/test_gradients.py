@@ -151,10 +151,10 @@ def test_adam_step():
 def test_adam_of_the_cpu_engine(settings):
     """Three generations of one step: the moments tell the gradients, and these tell theta."""
     variant = case(n=3, cards=(2, 3), adam="kept", epochs=1, input_rate=1.0, **settings)
-    engine, config, layout = CpuEngine(variant.layout), variant.config, variant.layout
-    rates = np.empty(layout.parameters)
+    engine, config, model = CpuEngine(variant.model), variant.config, variant.model
+    rates = np.empty(model.parameters)
     for i in range(3):
-        for pair, layer in zip(layout.rates, layout.layers(rates, i), strict=True):
+        for pair, layer in zip(model.network.rates, model.network.layers(rates, i), strict=True):
             for rate, part in zip(pair, layer, strict=True):  # weights, biases
                 part[...] = rate
 
@@ -166,7 +166,7 @@ def test_adam_of_the_cpu_engine(settings):
         engine.train(policy, variant.answers(*drawn, generation=generation))
         gradients.append((policy.m - b1 * m) / (1 - b1))
         m = policy.m.astype(np.float64)
-    theta, _, v = adam(start, gradients, rates, b1, config.adam_beta2, layout.adam_eps)
+    theta, _, v = adam(start, gradients, rates, b1, config.adam_beta2, model.network.adam_eps)
     np.testing.assert_allclose(policy.v, v, rtol=1e-5)
     # three roundings of numbers below 1, and steps of 1e-3 good to 1e-4 of themselves
     np.testing.assert_allclose(policy.theta, theta, rtol=0, atol=3 * 2.0**-24 + 1e-7)
@@ -180,7 +180,7 @@ BOTH = pytest.mark.parametrize("kind", [ReferenceEngine, CpuEngine])
 
 def train_once(engine, variant: Case, change=lambda batch: batch):
     policy = variant.policy(engine)
-    oracle = ReferenceEngine(variant.layout)
+    oracle = ReferenceEngine(variant.model)
     drawn = oracle.sample(variant.policy(oracle), variant.draw())
     engine.train(policy, change(variant.answers(*drawn)))
     return policy
@@ -189,7 +189,7 @@ def train_once(engine, variant: Case, change=lambda batch: batch):
 @BOTH
 def test_the_first_generation_of_kept_moments_is_one_anew(kind):
     anew, kept = case(), case(adam="kept")
-    first, second = train_once(kind(anew.layout), anew), train_once(kind(kept.layout), kept)
+    first, second = train_once(kind(anew.model), anew), train_once(kind(kept.model), kept)
     np.testing.assert_array_equal(first.theta, second.theta)
     assert first.m.shape == first.v.shape == (2, 0)
     assert first.steps.tolist() == [0, 0]
@@ -203,7 +203,7 @@ def test_the_generation_order_is_drawn_again_from_the_stamps(kind):
     The candidates are of two generations, not the first ones there, and trained on later.
     """
     variant = case(training_order="generation", adam="kept", epochs=1, runs=1, sharp=2.0)
-    engine = kind(variant.layout)
+    engine = kind(variant.model)
     policy = variant.policy(engine)
     stamps = [(2, 3), (2, 4), (2, 5), (6, 0), (6, 1)]
     drawn = [engine.sample(policy, variant.draw(g, first, 1)) for g, first in stamps]
@@ -225,12 +225,12 @@ def test_a_candidate_without_weight_has_no_influence(kind, settings):
     def without(batch, spoil):
         batch.weights[:, 4] = 0.0
         if spoil:
-            batch.points[:, 4] = (batch.points[:, 4] + 1) % variant.layout.cards
+            batch.points[:, 4] = (batch.points[:, 4] + 1) % variant.model.cards
             batch.old[:, 4] = np.nan  # it may not even be read
             batch.advantages[:, 4] = np.nan
         return batch
 
-    engine = kind(variant.layout)
+    engine = kind(variant.model)
     first, second = (train_once(engine, variant, lambda b, s=s: without(b, s)) for s in (0, 1))
     np.testing.assert_array_equal(first.theta, second.theta)
     assert np.any(first.theta != train_once(engine, variant).theta)
@@ -239,7 +239,7 @@ def test_a_candidate_without_weight_has_no_influence(kind, settings):
 @BOTH
 def test_a_variable_without_weight_keeps_its_parameters(kind):
     variant = case(adam="kept")
-    engine = kind(variant.layout)
+    engine = kind(variant.model)
 
     def without(batch):
         batch.weights[:, :, 2] = 0.0
@@ -247,21 +247,21 @@ def test_a_variable_without_weight_keeps_its_parameters(kind):
 
     start, end = variant.policy(engine), train_once(engine, variant, without)
     changed = start.theta != end.theta
-    own = slice(*variant.layout.theta_start[2:4])
+    own = slice(*variant.model.network.theta_start[2:4])
     assert not changed[:, own].any()
     assert not end.m[:, own].any()
     # every other variable's biases did move; one with a single value has none
     for i in (0, 1, 3, 5, 6, 7):
-        assert changed[:, variant.layout.theta_start[i + 1] - 1].all()
+        assert changed[:, variant.model.network.theta_start[i + 1] - 1].all()
 
 
 @BOTH
 def test_a_frozen_layer_keeps_its_parameters(kind):
     variant = case(hidden=(6, 5), layer_rates=(1.0, 0.0, 1.0))
-    engine = kind(variant.layout)
+    engine = kind(variant.model)
     start, end = variant.policy(engine), train_once(engine, variant)
     for i in (0, 2):
-        layers = variant.layout.layers(start.theta[0] != end.theta[0], i)
+        layers = variant.model.network.layers(start.theta[0] != end.theta[0], i)
         assert [bool(np.any(w)) for w, _ in layers] == [True, False, True]
         assert [bool(np.any(b)) for _, b in layers] == [True, False, True]
 
@@ -275,6 +275,25 @@ def test_the_order_of_the_candidates_is_rounding(order):
         names = ("points", "old", "advantages", "weights", "stamps")
         return replace(batch, **{name: getattr(batch, name)[:, places] for name in names})
 
-    engine = CpuEngine(variant.layout)
+    engine = CpuEngine(variant.model)
     first, second = train_once(engine, variant), train_once(engine, variant, shuffled)
     assert rms(first.theta - second.theta) <= 1e-3 * variant.config.learning_rate
+
+
+# Stored parameters
+
+
+@pytest.mark.parametrize("kind", [ReferenceEngine, CpuEngine])
+@pytest.mark.parametrize(
+    ("name", "wrong"),
+    [("theta", np.nan), ("adam_m", np.nan), ("adam_m", -np.inf), ("adam_v", np.inf),
+     ("adam_v", np.nan), ("adam_v", -1e-3), ("adam_steps", -1)],
+)  # fmt: skip
+def test_loading_refuses_numbers_that_training_cannot_produce(kind, name, wrong):
+    variant = case(adam="kept")
+    engine = kind(variant.model)
+    arrays = engine.export(train_once(engine, variant))
+    engine.load(arrays)
+    arrays[name].flat[-1] = wrong
+    with pytest.raises(ValueError, match=f"^{name} has .*expected none$"):
+        engine.load(arrays)

@@ -200,7 +200,7 @@ def test_bad_input(f: Any, options: dict[str, Any], error: type, message: str) -
         ao.maximize(f, ao.Space.binary(4), **arguments)
     with pytest.raises(TypeError, match=r"unexpected arguments: sed \(did you mean 'seed'\?\)"):
         ao.minimize(len, ao.Space.binary(4), 20, sed=3)
-    with pytest.raises(ValueError, match="population must be at least 2, got 1"):
+    with pytest.raises(ValueError, match="population is 1, expected an integer of at least 2"):
         ao.Config(population=1)
 
 

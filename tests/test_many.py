@@ -17,7 +17,7 @@ from anyorder.many import objective
 from anyorder.many.host import run_host
 from anyorder.plotting.runs import averages, band
 from anyorder.strategies.policy.advantage import advantages
-from anyorder.strategies.policy.engines import make_layout
+from anyorder.strategies.policy.engines import make_model
 
 # duplicates are paid for, as in solve_many and in the paper
 paid = partial(ao.maximize, cache=False)
@@ -72,8 +72,8 @@ def assert_same_run(one: ao.Run, other: ao.Run) -> None:
 SMALL = {"epochs": 4, "hidden": (5,)}
 CONFIGS = {
     "default": ao.PRESETS["default"].replace(**SMALL),
-    "text": ao.PRESETS["text"].replace(**SMALL),
-    "authors": ao.PRESETS["authors"].replace(epochs=4, hidden=(5, 5)),
+    "text": ao.PRESETS["paper"].replace(**SMALL),
+    "authors": ao.PRESETS["paper-code"].replace(epochs=4, hidden=(5, 5)),
     "restarts": RESTARTING,
     "dropout": RESTARTING.replace(drop_generation=0.4, drop_training=0.3, drop_decay=0.9),
     "adam": RESTARTING.replace(adam="kept"),
@@ -174,7 +174,7 @@ def test_as_many_runs_at_once_as_the_memory_holds(
 ) -> None:
     options: dict[str, Any] = {"runs": 5, "budget": 40, "space": None, "engine": engine}
     whole = many(NK, **options)
-    layout = make_layout(NK.space.cardinalities, NK.space.ordered, whole.config)
+    layout = make_model(NK.space.cardinalities, NK.space.ordered, whole.config)
     sizes: list[int] = []
 
     def drive(engine: Any, objective: Any, task: Any, bar: Any) -> Any:
@@ -183,8 +183,10 @@ def test_as_many_runs_at_once_as_the_memory_holds(
 
     monkeypatch.setattr("anyorder.many.run_host", drive)
     for fit in (1, 2, 4, 9):
-        rows = int(layout.widths[1:].sum() + layout.outputs.max())
-        shared = 12 * rows * max(layout.features, rows)
+        rows = int(layout.network.widths[1:].sum() + layout.coding.outputs.max())
+        shared = 12 * rows * max(layout.coding.features, rows)
+        if engine == "reference":
+            shared = 16 * layout.parameters
         size = {"cpu": 4, "reference": 8}[engine]
         memory = (shared + size * layout.parameters * (fit + 0.5)) / 0.9
         monkeypatch.setattr(

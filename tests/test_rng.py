@@ -104,9 +104,9 @@ def test_drop_threshold():
 @pytest.mark.parametrize(("purpose", "epochs"), [(ORDER_G, 1), (ORDER_T, 4)])
 def test_orders_are_uniform(purpose, epochs):
     """Chi-square over the 24 permutations of 4; 12,000 orders of many candidates, seed 0."""
-    layout = case(n=4).layout
+    model = case(n=4).model
     asked = itertools.product(range(3), range(4000 // epochs), range(epochs))
-    keys = [order_keys(layout, 0, purpose, generation, row, e) for generation, row, e in asked]
+    keys = [order_keys(model, 0, purpose, generation, row, e) for generation, row, e in asked]
     _, counts = np.unique(np.argsort(keys, axis=1), axis=0, return_counts=True)
     assert len(counts) == 24
     assert counts.sum() == 12_000
@@ -116,19 +116,21 @@ def test_orders_are_uniform(purpose, epochs):
 @pytest.mark.parametrize("purpose", [ORDER_G, ORDER_T])
 @pytest.mark.parametrize("n", [1, 4, 9])
 def test_compiled_orders_are_the_same(purpose, n):
-    layout, rows, generations = case(n=n, cards=(2,)).layout, np.arange(3, 9), np.full(6, 5)
+    model, rows, generations = case(n=n, cards=(2,)).model, np.arange(3, 9), np.full(6, 5)
     seed = 2**63 + 11
     keys = np.empty((2, 6, n), np.uint32)
-    kernels.order_keys(keys, layout.owner, n, purpose, rows, generations, *rng.split_seed(seed))
+    kernels.order_keys(
+        keys, model.coding.owner, n, purpose, rows, generations, *rng.split_seed(seed)
+    )
     for epoch, c in np.ndindex(2, 6):
-        expected = order_keys(layout, seed, purpose, 5, int(rows[c]), epoch)
+        expected = order_keys(model, seed, purpose, 5, int(rows[c]), epoch)
         np.testing.assert_array_equal(keys[epoch, c], expected)
 
 
 def test_who_has_an_order_of_its_own():
     each, all_, fixed = case(), case(order_per="population"), case(generation_order="fixed")
     orders = [
-        [tuple(order_keys(variant.layout, 0, ORDER_G, 0, row)) for row in range(20)]
+        [tuple(order_keys(variant.model, 0, ORDER_G, 0, row)) for row in range(20)]
         for variant in (each, all_, fixed)
     ]
     assert [len(set(some)) for some in orders] == [20, 1, 1]
@@ -143,10 +145,10 @@ def test_before_breaks_ties_by_index():
 
 
 def test_dropout_reads_its_own_words():
-    layout, p = case(n=6).layout, 0.3
+    model, p = case(n=6).model, 0.3
     row = words(5, DROP_G, 2, 7, 6 * 8)  # rows of whole blocks
     for i in range(6):
         expected = row[8 * i : 8 * i + 6] < rng.drop_threshold(p)
-        np.testing.assert_array_equal(dropped(layout, 5, DROP_G, 2, 7, i, p), expected)
-        assert dropped(layout, 5, DROP_G, 2, 7, i, 1.0).all()
-        assert not dropped(layout, 5, DROP_G, 2, 7, i, 0.0).any()
+        np.testing.assert_array_equal(dropped(model, 5, DROP_G, 2, 7, i, p), expected)
+        assert dropped(model, 5, DROP_G, 2, 7, i, 1.0).all()
+        assert not dropped(model, 5, DROP_G, 2, 7, i, 0.0).any()

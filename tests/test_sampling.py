@@ -43,18 +43,18 @@ def p_value(points: np.ndarray, states: np.ndarray, joint: np.ndarray) -> float:
 
 def seen_by_subset(variant: Case, states: np.ndarray) -> np.ndarray:
     """`[subset, state, i]`: pi(x_i | those of the subset), a graph that shows just the subset."""
-    layout, result = variant.layout, []
-    for subset in itertools.product((False, True), repeat=layout.n):
-        engine = ReferenceEngine(replace(layout, graph=np.tile(subset, (layout.n, 1))))
+    model, result = variant.model, []
+    for subset in itertools.product((False, True), repeat=model.n):
+        engine = ReferenceEngine(replace(model, graph=np.tile(subset, (model.n, 1))))
         probs = engine.conditionals(variant.policy(engine), states[None])[0]
-        result.append(np.take_along_axis(probs, layout.value_start[:-1] + states, axis=1))
+        result.append(np.take_along_axis(probs, model.value_start[:-1] + states, axis=1))
     return np.array(result)
 
 
 def exact_joint(variant: Case) -> tuple[np.ndarray, np.ndarray]:
     """All points and their probabilities, summed over all orders and all dropout masks."""
     config, n = variant.config, variant.n
-    states = np.array(list(itertools.product(*map(range, variant.layout.cards))))
+    states = np.array(list(itertools.product(*map(range, variant.model.cards))))
     table = seen_by_subset(variant, states)
     subsets = np.array(list(itertools.product((False, True), repeat=n)))
     orders = PERMUTATIONS if config.generation_order == "random" else np.arange(n)[None]
@@ -77,7 +77,7 @@ def exact_joint(variant: Case) -> tuple[np.ndarray, np.ndarray]:
 def test_candidates_follow_the_exact_joint_distribution(kind, variant):
     states, joint = exact_joint(variant)
     assert joint.sum() == pytest.approx(1.0, abs=1e-12)
-    engine = kind(variant.layout)
+    engine = kind(variant.model)
     draw = variant.draw(count=SIZES[engine.name])
     points, _ = engine.sample(variant.policy(engine), draw)
     assert p_value(points[0], states, joint) > LEVEL
@@ -85,7 +85,7 @@ def test_candidates_follow_the_exact_joint_distribution(kind, variant):
 
 def test_the_chi_square_test_can_fail():
     """The candidates are not those of a fixed order, nor of independent variables."""
-    engine = CpuEngine(SMALL.layout)
+    engine = CpuEngine(SMALL.model)
     points, _ = engine.sample(SMALL.policy(engine), SMALL.draw(count=SIZES["cpu"]))
     for name in ("fixed order", "dropout", "all dropped"):
         assert p_value(points[0], *exact_joint(SMALL_KINDS[name])) < 1e-9
@@ -94,12 +94,12 @@ def test_the_chi_square_test_can_fail():
 def test_with_everything_dropped_the_joint_is_a_product_of_marginals():
     variant = SMALL_KINDS["all dropped"]
     _, joint = exact_joint(variant)
-    cube = joint.reshape(tuple(variant.layout.cards))
+    cube = joint.reshape(tuple(variant.model.cards))
     product = np.ones_like(cube)
     for i in range(4):
         product = product * cube.sum(axis=tuple(j for j in range(4) if j != i), keepdims=True)
     np.testing.assert_allclose(cube, product, rtol=1e-12)
-    engine = CpuEngine(variant.layout)
+    engine = CpuEngine(variant.model)
     _, probs = engine.sample(variant.policy(engine), variant.draw())
     assert len(np.unique(probs[0], axis=0)) == 1  # whatever was drawn before
 
@@ -108,13 +108,13 @@ def test_with_everything_dropped_the_joint_is_a_product_of_marginals():
 def test_the_joint_is_the_mean_over_orders_of_products_of_conditionals(kind):
     """The chain rule in the engine's own words: ranks of each order as keys."""
     states, joint = exact_joint(SMALL)
-    engine, layout = kind(SMALL.layout), SMALL.layout
+    engine, model = kind(SMALL.model), SMALL.model
     policy, found = SMALL.policy(engine), np.zeros(len(states))
     for order in PERMUTATIONS:
         ranks = np.argsort(order).astype(np.uint32)
         keys = np.broadcast_to(ranks, (1, *states.shape))
         probs = engine.conditionals(policy, states[None].astype(np.int32), keys)[0]
-        own = np.take_along_axis(probs, layout.value_start[:-1] + states, axis=1)
+        own = np.take_along_axis(probs, model.value_start[:-1] + states, axis=1)
         found += own.prod(axis=1, dtype=np.float64) / len(PERMUTATIONS)
     np.testing.assert_allclose(found, joint, rtol=1e-12 if kind is ReferenceEngine else 2e-6)
 
@@ -125,7 +125,7 @@ def test_the_joint_is_the_mean_over_orders_of_products_of_conditionals(kind):
 def generation_keys(variant: Case) -> np.ndarray:
     return np.array(
         [
-            [order_keys(variant.layout, seed, ORDER_G, 0, row) for row in range(variant.batch)]
+            [order_keys(variant.model, seed, ORDER_G, 0, row) for row in range(variant.batch)]
             for seed in variant.seeds
         ]
     )
@@ -159,7 +159,7 @@ def test_conditionals_of_both_engines(variant):
 @BOTH
 @every_conditioned
 def test_conditionals_in_the_generation_order_are_what_was_sampled_from(kind, variant):
-    engine = kind(variant.layout)
+    engine = kind(variant.model)
     policy = variant.policy(engine)
     points, probs = engine.sample(policy, variant.draw())
     keys = generation_keys(variant)
@@ -174,7 +174,7 @@ def test_conditionals_in_the_generation_order_are_what_was_sampled_from(kind, va
 @BOTH
 def test_keys_are_as_good_as_their_ranks(kind):
     variant = CONDITIONED["mixed"]
-    engine = kind(variant.layout)
+    engine = kind(variant.model)
     policy = variant.policy(engine)
     points, _ = engine.sample(policy, variant.draw())
     keys = generation_keys(variant)
@@ -216,9 +216,9 @@ def test_threads(threads, runs, settings, monkeypatch):
     pool = cpu._pool
     monkeypatch.setattr(cpu, "_pool", lambda count: used.append(count) or pool(count))
     monkeypatch.setattr(cpu, "_WORTH_A_THREAD", 1)
-    expected = everything(CpuEngine(variant.layout, threads=1), variant)
+    expected = everything(CpuEngine(variant.model, threads=1), variant)
     assert not used
-    found = everything(CpuEngine(variant.layout, threads=threads), variant)
+    found = everything(CpuEngine(variant.model, threads=threads), variant)
     assert used == [threads] * 9 * (threads - 1)  # other threads helped with each of nine calls
     for a, b in zip(found, expected, strict=True):
         np.testing.assert_array_equal(a, b)
@@ -227,14 +227,14 @@ def test_threads(threads, runs, settings, monkeypatch):
 def test_what_an_engine_did_before_does_not_matter():
     """Its scratch is kept: larger batches, and a run that went wrong, leave things behind there."""
     variant = case(batch=7, weights=0.6)
-    used, larger = CpuEngine(variant.layout, threads=1), replace(variant, batch=23)
+    used, larger = CpuEngine(variant.model, threads=1), replace(variant, batch=23)
     policy = larger.policy(used)
     points, probs = used.sample(policy, larger.draw())
     policy.theta[:] = np.nan
     used.conditionals(policy, points)
     used.train(policy, larger.answers(points, probs))
     assert np.isnan(policy.theta).all()
-    found, expected = everything(used, variant), everything(CpuEngine(variant.layout), variant)
+    found, expected = everything(used, variant), everything(CpuEngine(variant.model), variant)
     for a, b in zip(found, expected, strict=True):
         np.testing.assert_array_equal(a, b)
 
@@ -242,9 +242,9 @@ def test_what_an_engine_did_before_does_not_matter():
 @BOTH
 def test_a_run_alone_is_what_it_is_in_a_batch(kind):
     variant = case(runs=5, adam="kept", drop_training=0.3)
-    together = everything(kind(variant.layout), variant)
+    together = everything(kind(variant.model), variant)
     for r in range(5):
-        alone = everything(kind(variant.layout), replace(variant, runs=1, first_run=r))
+        alone = everything(kind(variant.model), replace(variant, runs=1, first_run=r))
         for one, many in zip(alone, together, strict=True):
             np.testing.assert_array_equal(one[0], many[r])
 
@@ -253,7 +253,7 @@ def test_a_run_alone_is_what_it_is_in_a_batch(kind):
 @pytest.mark.parametrize("settings", [{}, {"drop_generation": 0.5}, {"order_per": "population"}])
 def test_a_draw_in_parts_is_the_whole_draw(kind, settings):
     variant = case(**settings)
-    engine = kind(variant.layout)
+    engine = kind(variant.model)
     policy = variant.policy(engine)
     start = policy.theta.copy()
     whole = engine.sample(policy, variant.draw(first=0, count=10))
@@ -267,7 +267,7 @@ def test_number_of_threads(monkeypatch):
     monkeypatch.delenv("ANYORDER_NUM_THREADS", raising=False)
     assert default_threads() >= 1
     monkeypatch.setenv("ANYORDER_NUM_THREADS", "3")
-    assert default_threads() == CpuEngine(SMALL.layout).threads == 3
+    assert default_threads() == CpuEngine(SMALL.model).threads == 3
     for wrong in ("0", "-1", "two", "1.5"):
         monkeypatch.setenv("ANYORDER_NUM_THREADS", wrong)
         with pytest.raises(ValueError, match=f"ANYORDER_NUM_THREADS.*{wrong}"):
@@ -277,17 +277,17 @@ def test_number_of_threads(monkeypatch):
 @pytest.mark.parametrize("kind", [ReferenceEngine, CpuEngine])
 def test_no_points_have_no_conditionals(kind):
     variant = case()
-    engine = kind(variant.layout)
+    engine = kind(variant.model)
     none = np.zeros((variant.runs, 0, variant.n), np.int32)
     got = engine.conditionals(variant.policy(engine), none)
-    assert got.shape == (variant.runs, 0, variant.layout.values)
+    assert got.shape == (variant.runs, 0, variant.model.values)
 
 
 @pytest.mark.parametrize("kind", [ReferenceEngine, CpuEngine])
 def test_a_variable_that_is_absent_is_hidden_from_all(kind):
     """A code of -1: what the variable would have been makes no difference to the others."""
     variant = case(n=3, cards=(2, 3, 2), masked_input=-1.0)
-    engine = kind(variant.layout)
+    engine = kind(variant.model)
     policy = variant.policy(engine)
     points = np.array([[[0, -1, 1]] * variant.runs], np.int32).reshape(variant.runs, 1, 3)
     absent = engine.conditionals(policy, points)
@@ -296,5 +296,5 @@ def test_a_variable_that_is_absent_is_hidden_from_all(kind):
     present = points.copy()
     present[..., 1] = 2
     unseen = engine.conditionals(policy, present, keys)
-    last = variant.layout.value_start[2]
+    last = variant.model.value_start[2]
     np.testing.assert_allclose(absent[..., last:], unseen[..., last:], rtol=1e-6)

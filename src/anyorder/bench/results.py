@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from anyorder.strategies.policy.config import PRESETS
+from anyorder.strategies.policy.config import PRESET_NAMES
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -118,5 +118,5 @@ def ours(labels: Iterable[str]) -> frozenset[str]:
     return frozenset(
         label
         for label in labels
-        if label in {"anyorder", *PRESETS} or label.startswith(("anyorder:", "anyorder+"))
+        if label in {"anyorder", *PRESET_NAMES} or label.startswith(("anyorder:", "anyorder+"))
     )

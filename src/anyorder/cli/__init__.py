@@ -28,8 +28,8 @@ from anyorder.optimize import maximize, minimize
 from anyorder.program.file import Job, read
 from anyorder.result import Result
 from anyorder.space import Space
-from anyorder.strategies.policy.config import PRESETS, Config, resolve
-from anyorder.strategies.policy.engines import ENGINES, choose, make_layout, why_not
+from anyorder.strategies.policy.config import PRESET_NAMES, Config, resolve
+from anyorder.strategies.policy.engines import ENGINES, choose, make_model, why_not
 
 _INFO_N = 128  # variables for which `info` says what "auto" takes: the problems' default
 
@@ -62,7 +62,7 @@ def main() -> None:
 @click.option("--budget", type=int, default=10_000, show_default=True, help="Evaluations to spend.")
 @click.option("--seed", type=int, help="Seed of the search; without one, each run is another.")
 @click.option("--config", "preset", default="default", show_default=True,
-              type=click.Choice(list(PRESETS)), help="Preset of the settings.")  # fmt: skip
+              type=click.Choice(PRESET_NAMES), help="Preset of the settings.")  # fmt: skip
 @click.option("--set", "settings", multiple=True, metavar="NAME=VALUE",
               help="Change one setting, for example beta=2; may be repeated.")  # fmt: skip
 @click.option("--engine", default="auto", show_default=True,
@@ -398,7 +398,7 @@ def info(as_json: bool) -> None:
         except metadata.PackageNotFoundError:
             facts[package] = "not installed"
     space = Space.binary(_INFO_N)
-    engine, reason = choose(make_layout(space.cardinalities, space.ordered, Config()))
+    engine, reason = choose(make_model(space.cardinalities, space.ordered, Config()))
     if as_json:
         auto = {"n": _INFO_N, "runs": 1, "takes": engine, "reason": reason}
         engines = {name: {"runs": why is None, "why_not": why} for name, why in reasons.items()}

@@ -30,7 +30,7 @@ from anyorder.problems import Problem
 from anyorder.result import Runs
 from anyorder.space import Space
 from anyorder.strategies.policy.config import Config, resolve
-from anyorder.strategies.policy.engines import Engine, create, make_layout
+from anyorder.strategies.policy.engines import Engine, create, make_model
 from anyorder.strategies.policy.engines.memory import memory_here
 
 __all__ = ["solve_many"]
@@ -121,7 +121,7 @@ def solve_many(
         raise ValueError(f"target is {target!r}, expected a number")
     config = resolve(config)
     known = None if graph is None else checked_graph(graph, len(space))
-    layout = make_layout(space.cardinalities, space.ordered, config, known)
+    layout = make_model(space.cardinalities, space.ordered, config, known)
     chosen = create(engine, layout, len(all_seeds))
     sign = 1.0 if direction == "maximize" else -1.0
     task = Task(space, config, all_seeds, budget, sign, None if target is None else float(target))

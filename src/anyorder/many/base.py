@@ -16,6 +16,7 @@ import numpy.typing as npt
 from anyorder.many.objective import Answer, Codes, Ints, Values
 from anyorder.space import Space
 from anyorder.strategies.policy.advantage import advantages
+from anyorder.strategies.policy.collapse import agreement, generations_in_a_row
 from anyorder.strategies.policy.config import Config
 from anyorder.strategies.policy.engines import Batch, Draw
 
@@ -214,17 +215,15 @@ class Ledger:
         self.log.best_codes[runs] = points[better, place[better]]
 
     def _note_collapse(self, points: Codes, values: Values, whole: npt.NDArray[np.bool_]) -> None:
-        """`Optimizer._restart_if_collapsed`, before the training that it comes after there."""
+        """Which runs are restarted after this generation's training."""
         config, rows = self.task.config, np.flatnonzero(whole)
         limit = config.restart_agreement
         self._afresh[:] = False
-        if limit is None or not self._free.any() or points.shape[1] < config.population:
+        if limit is None or points.shape[1] < config.population:
             return
-        runs, signed = self.active[rows], self.task.sign * values[rows]
-        best = points[rows, signed.argmax(axis=1)]
-        alike = points[rows][..., self._free] == best[:, None, self._free]
-        agreement = alike.mean(axis=(1, 2))
-        self._collapsed[runs] = np.where(agreement >= limit, self._collapsed[runs] + 1, 0)
+        runs = self.active[rows]
+        share = agreement(points[rows], self.task.sign * values[rows], self._free)
+        self._collapsed[runs] = generations_in_a_row(self._collapsed[runs], share, limit)
         for r in runs[self._collapsed[runs] >= config.restart_patience]:
             self.log.restarts[r].append(self.told + points.shape[1])
             self._afresh[r] = True

@@ -20,8 +20,8 @@ from anyorder.many.base import Log, Task
 from anyorder.many.objective import Objective, Problems, Torch, matrix, no_number
 from anyorder.problems import together
 from anyorder.strategies.policy.engines import Policy
-from anyorder.strategies.policy.engines.cuda import CudaEngine, Orders, common
-from anyorder.strategies.policy.engines.cuda import bookkeeping as small
+from anyorder.strategies.policy.engines.cuda import CudaEngine, Orders
+from anyorder.strategies.policy.engines.cuda.kernels import common, generation
 from anyorder.strategies.policy.rng import drop_threshold
 
 _REASONS = {0: "budget", 1: "failed", 2: "target"}  # of a status less ENDED
@@ -47,7 +47,7 @@ class _Batch:
 
     def __init__(self, engine: CudaEngine, objective: Objective, task: Task) -> None:
         self.engine, self.task = engine, task
-        config, layout = task.config, engine.layout
+        config, layout = task.config, engine.model
         self.size, self.count = len(task.seeds), config.population
         self.generations = task.budget // self.count
         ages = np.arange(self.generations + 1)
@@ -132,14 +132,14 @@ class _Batch:
 
     def _generation(self, count: int, trains: bool) -> None:
         engine, task, config = self.engine, self.task, self.task.config
-        layout = engine.layout
+        layout = engine.model
         points, old = self.batches[count]
         if trains:
             self._fork()
         engine.draw(self.policy.theta, self.runs, points, old, config.drop_generation > 0)
         values = self.evaluate(points)
         whole = count == config.population
-        small.tell[(self.size,)](
+        generation.record[(self.size,)](
             self.runs, self.best, self.best_points, self.collapsed, self.log, self.restarted,
             self.ends, self.advantages, values, points, self.utility, self.free, self.told,
             layout.n, count, task.budget, self.agreeing, self.patience,
@@ -159,11 +159,11 @@ class _Batch:
         )  # fmt: skip
         if config.restart_agreement is not None:
             if config.adam == "kept":
-                afresh = self.runs[:, common.STATUS.value] == common.AFRESH.value
+                afresh = self.runs[:, common.STATUS.value] == common.RESTARTING.value
                 self.policy.m.masked_fill_(afresh[:, None], 0.0)
                 self.policy.v.masked_fill_(afresh[:, None], 0.0)
-            engine.start(self.policy.theta, self.runs, only_afresh=True)
-        small.turn[(-(-self.size // 128),)](
+            engine.initialize(self.policy.theta, self.runs, only_restarting=True)
+        generation.advance[(-(-self.size // 128),)](
             self.runs, self.told, self.thresholds, self.generations, self.size, count,
             config.epochs if config.adam == "kept" else 0, BLOCK=128,
         )  # fmt: skip
@@ -199,7 +199,7 @@ class _Batch:
 
     def _agreeing(self) -> int:
         """How many values of a population must agree with its best candidate's to be collapsed."""
-        limit, free = self.task.config.restart_agreement, int((self.engine.layout.cards > 1).sum())
+        limit, free = self.task.config.restart_agreement, int((self.engine.model.cards > 1).sum())
         of = self.count * free
         if limit is None or not of:
             return of
@@ -234,7 +234,7 @@ def _evaluator(engine: CudaEngine, objective: Objective) -> Callable[[Any], Any]
     if isinstance(objective, Problems):
         return together(objective.problems)
     assert isinstance(objective, Torch)
-    function, layout = objective.function, engine.layout
+    function, layout = objective.function, engine.model
     # what every code of every variable stands for, as the function sees it
     codes = np.zeros((int(layout.cards.max()), layout.n), np.int32)
     for code in range(len(codes)):

@@ -14,7 +14,7 @@ from anyorder._checks import short
 from anyorder.program.command import OURS, Command, fill, holes
 from anyorder.space import Space
 from anyorder.space.variables import Binary, Categorical, Integer, Variable
-from anyorder.strategies.policy.config import PRESETS
+from anyorder.strategies.policy.config import PRESET_NAMES, resolve
 from anyorder.toml_file import Check, TomlFile, a, one_of, positive, table, text, whole
 
 
@@ -61,7 +61,7 @@ def read(path: str | os.PathLike[str]) -> Job:
     command = _command(file, space, flags, top.pop("timeout", None))
     preset, settings = top.pop("config", "default"), top.pop("settings", {})
     with file.at("settings"):
-        top["config"] = PRESETS[preset].replace(**settings)
+        top["config"] = resolve(preset).replace(**settings)
     if "study" in top:
         top["study"] = file.path.parent / top["study"]
     direction, budget, workers = top.pop("direction"), top.pop("budget"), top.pop("workers", 1)
@@ -165,7 +165,7 @@ _TOP: dict[str, Check] = {
     "direction": one_of("minimize", "maximize"),
     "budget": whole(1),
     "seed": whole(0),
-    "config": one_of(*PRESETS),
+    "config": one_of(*PRESET_NAMES),
     "workers": whole(1),
     "timeout": positive,
     "retries": whole(0),

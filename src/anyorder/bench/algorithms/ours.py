@@ -12,7 +12,7 @@ from anyorder.optimize import maximize
 from anyorder.problems.base import Problem
 from anyorder.space import Space
 from anyorder.strategies import Answer, Search
-from anyorder.strategies.policy.config import PRESETS, Config, resolve
+from anyorder.strategies.policy.config import PRESET_NAMES, Config, resolve
 from anyorder.strategies.policy.engines import ENGINES
 
 
@@ -23,7 +23,7 @@ class AnyOrder:
 
     def names(self) -> list[str]:
         """The presets; no name is the default one."""
-        return ["", *PRESETS]
+        return ["", *PRESET_NAMES]
 
     def check(self, name: str, settings: Settings, space: Space | None) -> None:
         """Raise for a bad preset or setting."""

@@ -1,39 +1,43 @@
-"""Orders and masks: who sees whom, in NumPy. Engines with their own kernels draw the same."""
+"""Orders and masks: which variables are visible to which, in NumPy.
+
+Engines with kernels of their own draw the same orders from the same random stream.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
 
-from anyorder.strategies.policy.layout import Layout
+from anyorder.strategies.policy.model import Model
+from anyorder.strategies.policy.networks import Network
 from anyorder.strategies.policy.rng import ORDER_G, UIntArray, drop_threshold, words
 
 Bools = npt.NDArray[np.bool_]
 
 
 def order_keys(
-    layout: Layout, seed: int, purpose: int, generation: int, row: int, epoch: int = 0
+    model: Model[Network], seed: int, purpose: int, generation: int, row: int, epoch: int = 0
 ) -> UIntArray:
-    """Sort keys of one candidate's order: uniform i.i.d. keys are a uniform permutation."""
-    config = layout.config
+    """Sort keys of one candidate's order; i.i.d. uniform keys give a uniform permutation."""
+    config = model.config
     kind = config.generation_order if purpose == ORDER_G else config.training_order
     if kind == "fixed":
-        return np.arange(layout.n, dtype=np.uint32)
+        return np.arange(model.n, dtype=np.uint32)
     row = 0 if config.order_per == "population" else row
-    return words(seed, purpose, generation, row, layout.n, epoch=epoch)
+    return words(seed, purpose, generation, row, model.n, epoch=epoch)
 
 
 def before(keys: UIntArray, i: int) -> Bools:
-    """The causal mask sigma(x)_{<i}: which variables come before i; equal keys go by index."""
+    """The causal mask sigma(x)_{<i}: variables before i; equal keys are ordered by index."""
     index = np.arange(len(keys))
     return np.asarray((keys < keys[i]) | ((keys == keys[i]) & (index < i)))
 
 
 def dropped(
-    layout: Layout, seed: int, purpose: int, generation: int, row: int, i: int, p: float,
+    model: Model[Network], seed: int, purpose: int, generation: int, row: int, i: int, p: float,
     epoch: int = 0,
 ) -> Bools:  # fmt: skip
-    """Structural dropout: which variables are hidden from i though they come before it."""
-    blocks = -(-layout.n // 4)
-    word = words(seed, purpose, generation, row, layout.n, epoch=epoch, first_block=i * blocks)
+    """Structural dropout: variables that are hidden from i even if they come before it."""
+    blocks = -(-model.n // 4)
+    word = words(seed, purpose, generation, row, model.n, epoch=epoch, first_block=i * blocks)
     return word < drop_threshold(p)

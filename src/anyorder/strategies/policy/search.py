@@ -24,8 +24,9 @@ from anyorder.errors import OK
 from anyorder.space import Space
 from anyorder.strategies.base import Answer, Codes, Proposals
 from anyorder.strategies.policy.advantage import advantages
+from anyorder.strategies.policy.collapse import agreement, generations_in_a_row
 from anyorder.strategies.policy.config import Config, resolve
-from anyorder.strategies.policy.engines import Batch, Draw, create, make_layout
+from anyorder.strategies.policy.engines import Batch, Draw, create, make_model
 from anyorder.strategies.policy.orders import order_keys
 from anyorder.strategies.policy.rng import ORDER_G
 from anyorder.strategies.state import State
@@ -86,8 +87,8 @@ class PolicySearch:
         self.restarts = 0
         self.converged = False
         known = None if graph is None else checked_graph(graph, len(space))
-        self._layout = make_layout(space.cardinalities, space.ordered, self.config, known)
-        self._engine = create(engine, self._layout)
+        self._model = make_model(space.cardinalities, space.ordered, self.config, known)
+        self._engine = create(engine, self._model)
         self._policy = self._engine.fresh([self.seed], [0])
         self._restart = restart
         self._age = 0  # trainings since the last restart
@@ -107,7 +108,7 @@ class PolicySearch:
     @property
     def graph(self) -> npt.NDArray[np.bool_] | None:
         """The known interaction graph."""
-        return self._layout.graph
+        return self._model.graph
 
     @property
     def age(self) -> int:
@@ -141,7 +142,7 @@ class PolicySearch:
         """Candidates drawn from the present policy."""
         extra = 0 if given is None else len(given)
         codes = np.empty((count, len(self.space)), np.int32)
-        probs = np.empty((count, self._layout.values), self._engine.dtype)
+        probs = np.empty((count, self._model.values), self._engine.dtype)
         if given is not None and extra:
             rows = range(self._drawn, self._drawn + extra)
             keys = [self._order_of(self.generation, row) for row in rows]
@@ -237,13 +238,13 @@ class PolicySearch:
         keys = [self._order_of(candidate.generation, candidate.index) for candidate in late]
         today = self._engine.conditionals(self._policy, codes[None], np.stack(keys)[None])[0]
         birth = np.stack([candidate.probs for candidate in late])
-        places = self._layout.value_start[:-1] + codes
+        places = self._model.value_start[:-1] + codes
         rows = np.arange(len(late))[:, None]
         ratio = today[rows, places].astype(np.float64) / birth[rows, places]
         return today, ratio
 
     def _order_of(self, generation: int, index: int) -> npt.NDArray[np.uint32]:
-        return order_keys(self._layout, self.seed, ORDER_G, generation, index)
+        return order_keys(self._model, self.seed, ORDER_G, generation, index)
 
     def _follow_collapse(self, points: Codes, values: npt.NDArray[np.float64], known: bool) -> None:
         """Count collapsed generations; restart the policy after too many of them."""
@@ -253,8 +254,8 @@ class PolicySearch:
         share = agreement(points, values, free)
         self._diversity = 1.0 - share
         limit = self.config.restart_agreement
-        default = Config().restart_agreement or 1.0
-        self._collapsed = self._collapsed + 1 if share >= (limit or default) else 0
+        measure = limit or Config().restart_agreement or 1.0
+        self._collapsed = generations_in_a_row(self._collapsed, share, measure)
         self.converged = self._collapsed >= self.config.restart_patience
         if self.converged and self._restart and (limit is not None or known):
             self.restarts += 1
@@ -275,30 +276,30 @@ class PolicySearch:
         j is drawn first, so that all may see it; in a fixed order it keeps its place. It is 0 where
         i = j, where i never sees j, and where either has one value only. Changes nothing.
         """
-        count, layout = integer("points", points, 1), self._layout
+        count, model = integer("points", points, 1), self._model
         (codes,), _ = self._engine.sample(
             self._policy, Draw([self.seed], [self.generation], [0], [0.0], count)
         )
         keys = [self._order_of(self.generation, row) for row in range(count)]
         ranks = 1 + np.argsort(np.argsort(keys, axis=1, kind="stable"), axis=1).astype(np.uint32)
-        free = np.flatnonzero(layout.cards > 1)
-        moves = np.zeros((layout.n, layout.n))
+        free = np.flatnonzero(model.cards > 1)
+        moves = np.zeros((model.n, model.n))
         for some in np.array_split(free, -(-len(free) // 16)) if len(free) else ():
             # axes: which variable changes, before and after, candidate, variable
             points_of = np.tile(codes, (len(some), 2, 1, 1))
             orders = np.tile(ranks, (len(some), 2, 1, 1))
             for k, j in enumerate(some):
-                step = 1 + np.arange(count) % (layout.cards[j] - 1)  # all other values in turn
-                points_of[k, 1, :, j] = (codes[:, j] + step) % layout.cards[j]
+                step = 1 + np.arange(count) % (model.cards[j] - 1)  # all other values in turn
+                points_of[k, 1, :, j] = (codes[:, j] + step) % model.cards[j]
                 if self.config.generation_order != "fixed":
                     orders[k, :, :, j] = 0
             probs = self._engine.conditionals(
-                self._policy, points_of.reshape(1, -1, layout.n), orders.reshape(1, -1, layout.n)
+                self._policy, points_of.reshape(1, -1, model.n), orders.reshape(1, -1, model.n)
             ).reshape(len(some), 2, count, -1)
             distance = np.abs(np.diff(probs.astype(np.float64), axis=1)).mean(axis=(1, 2)) / 2
-            moves[:, some] = np.add.reduceat(distance, layout.value_start[:-1], axis=1).T
-        if layout.graph is not None:
-            moves *= layout.graph
+            moves[:, some] = np.add.reduceat(distance, model.value_start[:-1], axis=1).T
+        if model.graph is not None:
+            moves *= model.graph
         np.fill_diagonal(moves, 0.0)
         return moves
 
@@ -315,7 +316,7 @@ class PolicySearch:
             "diversity": np.array(self._diversity),
             "codes": np.array([c.codes for c in kept], np.int32).reshape(-1, len(self.space)),
             "probs": np.array([c.probs for c in kept], self._engine.dtype).reshape(
-                -1, self._layout.values
+                -1, self._model.values
             ),
             "stamps": np.array(stamps, np.int64).reshape(-1, 4),
             "values": np.array([c.value for c in kept], np.float64),
@@ -353,7 +354,7 @@ class PolicySearch:
         expected |= {
             "diversity": (),
             "codes": (kept, len(self.space)),
-            "probs": (kept, self._layout.values),
+            "probs": (kept, self._model.values),
             "stamps": (kept, 4),
             "values": (kept,),
         }
@@ -384,9 +385,3 @@ _KINDS = {  # the arrays of a state, and the kind of number in each
     "theta": "f", "adam_m": "f", "adam_v": "f", "adam_steps": "i", "diversity": "f",
     "codes": "i", "probs": "f", "stamps": "i", "values": "f",
 }  # fmt: skip
-
-
-def agreement(points: Codes, values: npt.NDArray[np.float64], free: npt.NDArray[np.bool_]) -> float:
-    """The share of the free variables' values that agree with the best candidate's."""
-    best = points[np.argmax(np.where(np.isnan(values), -np.inf, values))]
-    return float((points[:, free] == best[free]).mean())

@@ -1,17 +1,15 @@
-"""The policy: n conditional distributions, sampled in random orders, trained by policy gradient.
+"""Engines: sampling from a policy and training it.
 
-    rng.py        the random stream, a function of (seed, generation, purpose, candidate, variable)
-    layout.py     where inputs, outputs and parameters lie
-    orders.py     who sees whom
-    advantage.py  from values to advantages
-    base.py       what an engine is: `fresh`, `sample`, `conditionals`, `train`
-    memory.py     how many runs the machine's memory holds
+    base.py       the protocol: `fresh`, `sample`, `conditionals`, `train`, and the arrays exchanged
+    memory.py     how many runs fit in memory
     reference.py  engine "reference": NumPy, meant to be read
-    cpu.py        engine "cpu": threads over kernels.py, compiled by Numba
+    cpu.py        engine "cpu": threads over kernels.py, which Numba compiles
     cuda/         engine "cuda": Triton kernels
 
-`create` below is the only way from a name to an engine. Naming one that cannot serve is an error
-that says why; "auto" takes the fastest that can, and `choose` tells which that is, and why.
+    model.network.kind, name ──> ENGINE_CLASSES ──> the class, imported when it is asked for
+
+`create` is the only way from a name to an engine. An engine that is named and cannot run raises an
+error that says why; "auto" takes the fastest that can, and `choose` tells which one, and why.
 """
 
 from __future__ import annotations
@@ -25,11 +23,13 @@ import sys
 from importlib import metadata
 from pathlib import Path
 
+from anyorder._checks import unknown
 from anyorder.strategies.policy.engines.base import Batch, Draw, Engine, Policy
-from anyorder.strategies.policy.layout import Layout, make_layout
+from anyorder.strategies.policy.model import Model, make_model
+from anyorder.strategies.policy.networks import Network
 
-__all__ = ["ENGINES", "Batch", "Draw", "Engine", "Layout", "Policy", "choose", "create",
-           "make_layout", "why_not"]  # fmt: skip
+__all__ = ["ENGINES", "ENGINE_CLASSES", "Batch", "Draw", "Engine", "Model", "Policy", "choose",
+           "create", "make_model", "why_not"]  # fmt: skip
 
 ENGINES = {
     "cuda": "Triton kernels on an NVIDIA GPU, many runs at once",
@@ -37,21 +37,33 @@ ENGINES = {
     "reference": "plain NumPy: slow, to read and to check against",
 }
 
-_TRITON = (3, 6)  # the oldest that the kernels are tested with
+# The class that computes a kind of network: a module beside this one, and a name in it. A new kind
+# of network is a file in `networks/` and one here for each engine that can compute it.
+ENGINE_CLASSES = {
+    ("separate", "cuda"): ("cuda", "CudaEngine"),
+    ("separate", "cpu"): ("cpu", "CpuEngine"),
+    ("separate", "reference"): ("reference", "ReferenceEngine"),
+}
+
+_TRITON = (3, 6)  # the oldest version that the kernels are tested with
 _CAPABILITY = (8, 0)  # the first GPUs that multiply bfloat16
-# Multiply-adds of a generation (parameters x population x epochs x runs) from which a GPU pays. One
-# takes 1.4 to 2 ms whatever its size; 16 cores are slower than that from 3e6 on (benchmarks/cuda.py
-# auto, results/cuda_auto.csv). But PyTorch and the kernels take seconds to start (`first_call_s` in
-# results/cuda.csv), which a thousand generations win back at 1e8.
+# Multiply-adds of a generation (those of a forward pass x population x epochs x runs) from which
+# "auto" takes a GPU. A generation on the GPU takes 1.4 to 2 ms whatever its size, and 16 cores are
+# slower than that from 3e6 on (benchmarks/cuda.py auto, results/cuda_auto.csv). But PyTorch and the
+# kernels take seconds to start (`first_call_s` in results/cuda.csv); a thousand generations make up
+# for that at 1e8.
 _WORTH_A_GPU = 1e8
 
 _log = logging.getLogger("anyorder")
 
 
-def why_not(name: str) -> str | None:
-    """Why the engine cannot run here, or None if it can."""
+def why_not(name: str, network: str = "separate") -> str | None:
+    """Why an engine cannot run here, or cannot compute a kind of network; None if it can."""
     if name not in ENGINES:
-        raise ValueError(f"unknown engine {name!r}; there are {', '.join(ENGINES)}")
+        raise unknown("engine", name, ENGINES)
+    if (network, name) not in ENGINE_CLASSES:
+        able = [engine for kind, engine in ENGINE_CLASSES if kind == network]
+        return f"it does not compute {network} networks, only {', '.join(able) or 'none'} does"
     if name == "cpu" and importlib.util.find_spec("numba") is None:
         return "Numba is not installed (pip install numba)"
     if name == "cuda":
@@ -59,43 +71,35 @@ def why_not(name: str) -> str | None:
     return None
 
 
-def choose(layout: Layout, runs: int = 1) -> tuple[str, str]:
+def choose(model: Model[Network], runs: int = 1) -> tuple[str, str]:
     """The engine that "auto" takes for so many runs at once, and why."""
-    missing = _why_no_cuda() if _may_have_a_gpu() else "there is no NVIDIA GPU"
-    work = layout.parameters * layout.config.population * layout.config.epochs * runs
+    config, kind = model.config, model.network.kind
+    missing = why_not("cuda", kind) if _may_have_a_gpu() else "there is no NVIDIA GPU"
+    work = model.network.multiply_adds * config.population * config.epochs * runs
     if missing is None:
         amount = f"a generation is {work:.2g} multiply-adds and a GPU pays from {_WORTH_A_GPU:.2g}"
         if work >= _WORTH_A_GPU:
             return "cuda", amount
         missing = amount
-    absent = why_not("cpu")
+    absent = why_not("cpu", kind)
     return ("cpu", missing) if absent is None else ("reference", f"{missing}; {absent}")
 
 
-def create(name: str, layout: Layout, runs: int = 1) -> Engine:
-    """The engine of that name, or the fastest one for "auto" and so many runs at once."""
+def create(name: str, model: Model[Network], runs: int = 1) -> Engine:
+    """The engine of that name, or with "auto" the fastest one for so many runs at once."""
     if name == "auto":
-        name, reason = choose(layout, runs)
+        name, reason = choose(model, runs)
         _log.info("engine %s: %s", name, reason)
     if not isinstance(name, str) or name not in ENGINES:
-        raise ValueError(f"unknown engine {name!r}; there are auto, {', '.join(ENGINES)}")
-    missing = why_not(name)
+        raise unknown("engine", name, ["auto", *ENGINES])
+    missing = why_not(name, model.network.kind)
     if missing is not None:
         raise RuntimeError(f"the engine {name!r} cannot run here: {missing}")
-    if name == "cuda":
-        from anyorder.strategies.policy.engines.cuda import CudaEngine
-
-        engine: Engine = CudaEngine(layout)
-    elif name == "reference":
-        from anyorder.strategies.policy.engines.reference import ReferenceEngine
-
-        engine = ReferenceEngine(layout)
-    else:
-        from anyorder.strategies.policy.engines.cpu import CpuEngine
-
-        _say_when_compiling()
-        engine = CpuEngine(layout)
-    engine.runs_that_fit(1, 0)  # or say how much memory it would take
+    if name == "cpu":
+        _announce_compilation()
+    module, attribute = ENGINE_CLASSES[model.network.kind, name]
+    engine: Engine = getattr(importlib.import_module(f"{__name__}.{module}"), attribute)(model)
+    engine.runs_that_fit(1, 0)  # raises MemoryError if not even one run does
     return engine
 
 
@@ -112,7 +116,7 @@ def _why_no_cuda() -> str | None:
             return f"{title} is not installed ({extra})"
     try:
         version = metadata.version("triton")
-    except metadata.PackageNotFoundError:  # a build of it under another name
+    except metadata.PackageNotFoundError:  # a build under another name
         try:
             version = importlib.import_module("triton").__version__
         except (ImportError, OSError) as error:
@@ -120,7 +124,7 @@ def _why_no_cuda() -> str | None:
     if tuple(map(int, re.findall(r"\d+", version)[:2])) < _TRITON:
         return f"Triton {version} is too old, expected {'.'.join(map(str, _TRITON))} or later"
     if os.environ.get("TRITON_INTERPRET") == "1":
-        return None  # its interpreter needs no GPU
+        return None  # the interpreter needs no GPU
     try:
         import torch
     except (ImportError, OSError) as error:
@@ -139,8 +143,8 @@ def _why_no_cuda() -> str | None:
     return None
 
 
-def _say_when_compiling() -> None:
-    """On the first run of an installation, say why nothing happens for a while."""
+def _announce_compilation() -> None:
+    """In the first run of an installation, say why nothing happens for a while."""
     from anyorder.strategies.policy.engines import kernels
 
     if sys.stderr.isatty() and not kernels.cached():

@@ -1,9 +1,9 @@
-"""What an engine is: the arrays it exchanges and the verbs it has.
+"""The protocol of an engine, and the arrays it exchanges.
 
-An engine holds no state of a run. It is made for one `Layout`; a `Policy` (the parameters of a
-batch of runs) goes in, and every call names the runs' seeds and generations, from which all
-randomness follows (`rng.py`). Arrays lead with the run: R runs, B candidates, n variables, V = the
-numbers of values added up. One run alone gives what it gives inside a batch.
+An engine computes one `Model` and holds no state of a run. The parameters of a batch of runs are
+passed in as a `Policy`, and every call names the seeds and generations of the runs, which determine
+all random numbers (`rng.py`). The first axis of every array is the run: R runs, B candidates, n
+variables, V values in total. A run gives the same result alone and in a batch.
 """
 
 from __future__ import annotations
@@ -15,11 +15,12 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from anyorder.strategies.policy.layout import Layout
+from anyorder.strategies.policy.model import Model
+from anyorder.strategies.policy.networks import Network
 
 Floats = npt.NDArray[np.floating]
 Codes = npt.NDArray[np.int32]
-Array = Any  # NumPy's, or a tensor on the engine's device
+Array = Any  # of NumPy, or a tensor on the engine's device
 
 
 @dataclass
@@ -29,11 +30,11 @@ class Policy:
     Attributes
     ----------
     theta
-        `(R, layout.parameters)`.
+        `(R, parameters)`.
     m, v
         Adam's moments, of theta's shape; with `adam="anew"` they are `(R, 0)`.
     steps
-        `(R,)`: Adam steps taken with these moments.
+        `(R,)`: number of Adam steps taken with these moments.
     """
 
     theta: Array
@@ -48,7 +49,7 @@ class Policy:
         return Policy(theta, zeros, zeros.copy(), np.zeros(len(theta), np.int64))
 
     def export(self) -> dict[str, npt.NDArray[Any]]:
-        """The policy as arrays to store, if it is in NumPy; else its engine does it."""
+        """The arrays to store, of a policy in NumPy; `Engine.export` takes any policy."""
         return {
             "theta": self.theta.copy(),
             "adam_m": self.m.copy(),
@@ -58,7 +59,16 @@ class Policy:
 
     @staticmethod
     def load(arrays: Mapping[str, npt.NDArray[Any]], dtype: npt.DTypeLike) -> Policy:
-        """The inverse of `export`, in the given precision."""
+        """The inverse of `export`, in the given precision.
+
+        Raises ValueError for numbers that training cannot have produced.
+        """
+        for name in ("theta", "adam_m", "adam_v"):
+            if not np.isfinite(arrays[name]).all():
+                raise ValueError(f"{name} has entries that are NaN or infinite, expected none")
+        for name in ("adam_v", "adam_steps"):
+            if (arrays[name] < 0).any():
+                raise ValueError(f"{name} has negative entries, expected none")
         theta, m, v = (arrays[name].astype(dtype) for name in ("theta", "adam_m", "adam_v"))
         return Policy(theta, m, v, arrays["adam_steps"].astype(np.int64))
 
@@ -72,7 +82,7 @@ class Draw:
     seeds, generations
         `(R,)`, see `rng.py`.
     first
-        `(R,)`: how many were drawn from this generation's policy before.
+        `(R,)`: number of candidates already sampled from this generation's policy.
     drop
         `(R,)`: the probability p_G of structural dropout.
     """
@@ -86,28 +96,28 @@ class Draw:
 
 @dataclass(frozen=True)
 class Batch:
-    """What a generation is trained on.
+    """The candidates that a generation trains on.
 
-    The loss of variable i is a mean over the B candidates of `weights[., ., i]` times its term of
-    the objective; a weight of 0 takes the term out and costs no arithmetic, and a variable with no
-    weight at all keeps its parameters.
+    The loss of variable i is a mean over the B candidates of `weights[:, :, i]` times its term of
+    the objective. A term with weight 0 is skipped, and a variable without any weight keeps its
+    parameters.
 
     Attributes
     ----------
     seeds, generations
         `(R,)`, see `rng.py`.
     points
-        `(R, B, n)` codes. A code of -1 is a variable that the candidate does not have: all networks
-        read its inputs as hidden; give it a weight of 0.
+        `(R, B, n)` codes. A code of -1 is a variable that the candidate does not have: its inputs
+        are hidden from all networks; give it a weight of 0.
     old
-        `(R, B, V)`: the distributions that each candidate was drawn from.
+        `(R, B, V)`: the distributions that each candidate was sampled from.
     advantages, weights
         `(R, B, n)`.
     drop
         `(R,)`: the probability p_T of structural dropout.
     stamps
-        `(R, B, 2)`: the generation each candidate was drawn in, and its number in it: with
-        `training_order="generation"` its order is drawn again from these.
+        `(R, B, 2)`: the generation in which each candidate was sampled, and its number in it. With
+        `training_order="generation"` they determine its order.
     """
 
     seeds: Sequence[int]
@@ -121,7 +131,7 @@ class Batch:
 
 
 class Engine(Protocol):
-    """The policy's arithmetic. Three verbs, a way to start, and a way to be stored.
+    """The arithmetic of a policy.
 
     Attributes
     ----------
@@ -130,32 +140,36 @@ class Engine(Protocol):
     """
 
     name: str
-    layout: Layout
     dtype: np.dtype[Any]
 
+    @property
+    def model(self) -> Model[Network]:
+        """What the engine computes."""
+
     def runs_that_fit(self, runs: int, budget: int) -> int:
-        """How many of so many runs its memory holds together; MemoryError if not even one."""
+        """How many of `runs` runs fit in memory together; MemoryError if none does."""
 
     def fresh(self, seeds: Sequence[int], restarts: Sequence[int]) -> Policy:
         """A policy with initial parameters for each run."""
 
     def export(self, policy: Policy) -> dict[str, npt.NDArray[Any]]:
-        """`Policy.export`, from wherever the policy is, in the layout's arrangement."""
+        """The policy as NumPy arrays, in the network's arrangement."""
 
     def load(self, arrays: Mapping[str, npt.NDArray[Any]]) -> Policy:
         """The inverse of `export`."""
 
     def sample(self, policy: Policy, draw: Draw) -> tuple[Codes, Floats]:
-        """Candidates `(R, B, n)` and the distributions they were drawn from `(R, B, V)`."""
+        """Candidates `(R, B, n)` and the distributions they were sampled from `(R, B, V)`."""
 
     def conditionals(
         self, policy: Policy, points: Codes, keys: npt.NDArray[np.uint32] | None = None
     ) -> Floats:
-        """The distribution `(R, B, V)` of every variable of every point, given part of the others.
+        """The distribution `(R, B, V)` of every variable of every point, given some of the others.
 
-        With sort keys `(R, B, n)` variable i sees the variables that come before it (smaller key,
-        or the same key and a smaller index; the ranks of a permutation will do). Without keys it
-        sees all the others. The known interaction graph holds in both cases; dropout does not.
+        With sort keys `(R, B, n)` variable i sees the variables before it: those with a smaller
+        key, or with the same key and a smaller index (ranks of a permutation are keys, too).
+        Without keys it sees all others. The interaction graph applies in both cases; dropout does
+        not.
         """
 
     def train(self, policy: Policy, batch: Batch) -> None:

@@ -12,13 +12,23 @@ import numpy as np
 import numpy.typing as npt
 
 from anyorder._checks import cores
+from anyorder.strategies.policy.coding import IntArray
 from anyorder.strategies.policy.engines import kernels
 from anyorder.strategies.policy.engines.base import Batch, Codes, Draw, Floats, Policy
+from anyorder.strategies.policy.engines.kernel_arguments import (
+    Data,
+    Parameters,
+    Plan,
+    Schedule,
+    Scratch,
+    Stream,
+)
 from anyorder.strategies.policy.engines.memory import runs_in_memory
-from anyorder.strategies.policy.layout import IntArray, Layout
+from anyorder.strategies.policy.model import Model
+from anyorder.strategies.policy.networks import SeparateNetworks
 from anyorder.strategies.policy.rng import ORDER_G, ORDER_T, UIntArray, drop_threshold, split_seed
 
-# Under this much work (multiply-adds) a second thread costs more than it saves.
+# With less work than this (multiply-adds) a second thread costs more than it saves.
 _WORTH_A_THREAD = 1_000_000
 
 _Task = Callable[[int, int, int], None]
@@ -29,7 +39,7 @@ def default_threads() -> int:
     setting = os.environ.get("ANYORDER_NUM_THREADS", "")
     if setting:
         if not (setting.isascii() and setting.isdigit()) or int(setting) < 1:
-            raise ValueError(f"ANYORDER_NUM_THREADS must be a positive integer, got {setting!r}")
+            raise ValueError(f"ANYORDER_NUM_THREADS is {setting!r}, expected a positive integer")
         return int(setting)
     return cores()
 
@@ -37,63 +47,65 @@ def default_threads() -> int:
 class CpuEngine:
     """The engine `cpu`: float32, compiled by Numba.
 
-    Several runs are shared out among the threads; a single run's variables (its candidates, when
-    sampling) are. Neither changes a result.
+    Threads share the runs, or the variables of a single run (its candidates in sampling). Results
+    do not depend on the number of threads.
     """
 
     name = "cpu"
     dtype: np.dtype[Any] = np.dtype(np.float32)
 
-    def __init__(self, layout: Layout, threads: int | None = None) -> None:
-        self.layout = layout
+    def __init__(self, model: Model[SeparateNetworks], threads: int | None = None) -> None:
+        self.model = model
         self.threads = default_threads() if threads is None else threads
-        config = layout.config
-        graph = np.zeros((0, 0), np.uint8) if layout.graph is None else layout.graph
-        pads = _whole(kernels.LANES, layout.widths)
-        rows = np.append(layout.widths[1:], layout.outputs.max())
-        self._plan = kernels.Plan(
-            cards=layout.cards,
-            outputs=layout.outputs,
-            value_start=layout.value_start,
-            feature_start=layout.feature_start,
-            owner=layout.owner,
-            codes=layout.codes,
-            code_base=layout.code_base,
-            hidden_value=layout.hidden_value,
-            widths=layout.widths,
-            rates=layout.rates,
-            theta_start=layout.theta_start,
-            floor=layout.floor.astype(np.float32),
+        config, coding, network = model.config, model.coding, model.network
+        graph = np.zeros((0, 0), np.uint8) if model.graph is None else model.graph
+        rows = np.append(network.widths[1:], coding.outputs.max())
+        self._plan = Plan(
+            cards=coding.cards,
+            outputs=coding.outputs,
+            value_start=coding.value_start,
+            feature_start=coding.feature_start,
+            owner=coding.owner,
+            codes=coding.codes,
+            code_base=coding.code_base,
+            hidden_value=coding.hidden_value,
+            floor=coding.floor.astype(np.float32),
             graph=np.ascontiguousarray(graph, np.uint8),
-            pads=pads,
-            row_start=np.concatenate([[0], np.cumsum(_whole(2, rows))]),
+            widths=network.widths,
+            rates=network.rates,
+            theta_start=network.theta_start,
+            pads=_round_up(network.widths, kernels.LANES),
+            row_start=np.concatenate([[0], np.cumsum(_round_up(rows, 2))]),
         )
-        self._schedule = kernels.Schedule(
+        self._schedule = Schedule(
             epochs=config.epochs,
             kl=kernels.BERNOULLI if config.kl == "bernoulli" else kernels.CATEGORICAL,
             beta=config.beta,
             beta1=config.adam_beta1,
             beta2=config.adam_beta2,
-            eps=layout.adam_eps,
+            eps=network.adam_eps,
         )
-        # logits and their slopes want a place for each value of a variable, in whole fives
-        self._units = int(_whole(kernels.LANES, _whole(5, rows.max())))
+        # logits and their slopes need a place for each value of a variable, in whole fives
+        self._units = int(_round_up(_round_up(rows.max(), 5), kernels.LANES))
         self._local = threading.local()
 
     def runs_that_fit(self, runs: int, budget: int) -> int:
-        """How many of so many runs the machine's memory holds; MemoryError if not even one."""
-        return runs_in_memory(self.layout, self.dtype.itemsize, runs)
+        """How many of `runs` runs fit in memory together; MemoryError if none does."""
+        rows = int(self.model.network.widths[1:].sum() + self.model.coding.outputs.max())
+        # weights and moments of one thread, whose rows are padded to the longest
+        scratch = 3 * self.dtype.itemsize * rows * max(self.model.coding.features, rows)
+        return runs_in_memory(self.model, self.dtype.itemsize, scratch, runs)
 
     def fresh(self, seeds: Sequence[int], restarts: Sequence[int]) -> Policy:
         """A policy with initial parameters for each run."""
-        theta = np.empty((len(seeds), self.layout.parameters), np.float32)
+        theta = np.empty((len(seeds), self.model.parameters), np.float32)
 
         def task(r: int, i0: int, i1: int) -> None:
             key = split_seed(seeds[r])
             kernels.initial_theta(theta[r], i0, i1, self._plan, *key, restarts[r])
 
-        self._share(task, len(seeds), self.layout.n, theta.size * 10)
-        return Policy.start(theta, self.layout.config.adam)
+        self._share(task, len(seeds), self.model.n, theta.size * 10)
+        return Policy.start(theta, self.model.config.adam)
 
     def export(self, policy: Policy) -> dict[str, npt.NDArray[Any]]:
         """The policy as arrays to store."""
@@ -104,16 +116,16 @@ class CpuEngine:
         return Policy.load(arrays, self.dtype)
 
     def sample(self, policy: Policy, draw: Draw) -> tuple[Codes, Floats]:
-        """Candidates and the distributions they were drawn from."""
-        layout, runs, count = self.layout, len(draw.seeds), draw.count
-        points = np.empty((runs, count, layout.n), np.int32)
-        probs = np.empty((runs, count, layout.values), np.float32)
+        """Candidates and the distributions they were sampled from."""
+        model, runs, count = self.model, len(draw.seeds), draw.count
+        points = np.empty((runs, count, model.n), np.int32)
+        probs = np.empty((runs, count, model.values), np.float32)
 
         def task(r: int, c0: int, c1: int) -> None:
             stream = _stream(draw.seeds[r], draw.generations[r], draw.drop[r])
             rows = np.arange(draw.first[r], draw.first[r] + count)
             generations = np.full(count, draw.generations[r], np.int64)
-            keys = self._generation_keys(stream, rows, generations, np.arange(layout.n))
+            keys = self._generation_keys(stream, rows, generations, np.arange(model.n))
             orders = np.argsort(keys[0], axis=1, kind="stable")
             kernels.sample(
                 points[r], probs[r], orders, draw.first[r], policy.theta[r],
@@ -125,28 +137,28 @@ class CpuEngine:
 
     def conditionals(self, policy: Policy, points: Codes, keys: UIntArray | None = None) -> Floats:
         """The distribution of every variable given those before it, or all others."""
-        layout = self.layout
+        coding = self.model.coding
         runs, count, _ = points.shape
-        probs = np.empty((runs, count, layout.values), np.float32)
-        features = layout.features_of(points)
-        no_keys = np.empty((0, count, layout.features), np.uint32)
+        probs = np.empty((runs, count, coding.values), np.float32)
+        features = coding.features_of(points)
+        no_keys = np.empty((0, count, coding.features), np.uint32)
 
         def task(r: int, i0: int, i1: int) -> None:
-            seen = no_keys if keys is None else np.take(keys[r : r + 1], layout.owner, axis=-1)
+            seen = no_keys if keys is None else np.take(keys[r : r + 1], coding.owner, axis=-1)
             kernels.conditionals(
                 probs[r], features[r], seen.astype(np.uint32), policy.theta[r],
                 self._plan, self._scratch(count), i0, i1,
             )  # fmt: skip
 
-        self._share(task, runs, layout.n, policy.theta.size * count)
+        self._share(task, runs, coding.n, policy.theta.size * count)
         return probs
 
     def train(self, policy: Policy, batch: Batch) -> None:
         """E epochs of Adam on eq. (8) for every variable."""
-        layout, config = self.layout, self.layout.config
+        config = self.model.config
         runs, count, _ = batch.points.shape
         points = np.ascontiguousarray(batch.points, np.int32)
-        features = layout.features_of(points)
+        features = self.model.coding.features_of(points)
         old = np.ascontiguousarray(batch.old, np.float32)
         advantages = np.ascontiguousarray(batch.advantages, np.float32)
         weights = np.ascontiguousarray(batch.weights, np.float32)
@@ -154,25 +166,27 @@ class CpuEngine:
             _stream(batch.seeds[r], batch.generations[r], batch.drop[r]) for r in range(runs)
         ]
         all_keys: dict[int, UIntArray] = {}
-        if runs < self.threads:  # the threads share a run's keys; else each makes its runs' own
+        if (
+            runs < self.threads
+        ):  # threads share the keys of a run; else each draws those of its runs
             all_keys = {r: self._training_keys(streams[r], batch, r) for r in range(runs)}
 
         def task(r: int, i0: int, i1: int) -> None:
             keys = all_keys[r] if all_keys else self._training_keys(streams[r], batch, r)
             kernels.train(
-                policy.theta[r], policy.m[r], policy.v[r], int(policy.steps[r]),
-                self._plan, self._schedule, streams[r], self._scratch(count),
-                points[r], features[r], old[r], advantages[r], weights[r], keys, i0, i1,
+                Parameters(policy.theta[r], policy.m[r], policy.v[r], int(policy.steps[r])),
+                Data(points[r], features[r], old[r], advantages[r], weights[r], keys),
+                self._plan, self._schedule, streams[r], self._scratch(count), i0, i1,
             )  # fmt: skip
 
-        self._share(task, runs, layout.n, policy.theta.size * count * config.epochs)
+        self._share(task, runs, self.model.n, policy.theta.size * count * config.epochs)
         if config.adam == "kept":
             policy.steps += config.epochs
 
     def _generation_keys(
-        self, stream: kernels.Stream, rows: IntArray, generations: IntArray, owner: IntArray
+        self, stream: Stream, rows: IntArray, generations: IntArray, owner: IntArray
     ) -> UIntArray:
-        config = self.layout.config
+        config = self.model.config
         keys = np.empty((1, len(rows), len(owner)), np.uint32)
         if config.generation_order == "fixed":
             keys[:] = owner
@@ -180,37 +194,39 @@ class CpuEngine:
         if config.order_per == "population":
             rows = np.zeros_like(rows)
         kernels.order_keys(
-            keys, owner, self.layout.n, ORDER_G, rows, generations, stream.key0, stream.key1
+            keys, owner, self.model.n, ORDER_G, rows, generations, stream.key0, stream.key1
         )
         return keys
 
-    def _training_keys(self, stream: kernels.Stream, batch: Batch, r: int) -> UIntArray:
-        layout, config = self.layout, self.layout.config
+    def _training_keys(self, stream: Stream, batch: Batch, r: int) -> UIntArray:
+        coding, config = self.model.coding, self.model.config
         count = batch.points.shape[1]
         if config.training_order == "none":
-            return np.empty((0, count, layout.features), np.uint32)
+            return np.empty((0, count, coding.features), np.uint32)
         if config.training_order == "generation":
             rows, generations = batch.stamps[r, :, 1].copy(), batch.stamps[r, :, 0].copy()
-            return self._generation_keys(stream, rows, generations, layout.owner)
+            return self._generation_keys(stream, rows, generations, coding.owner)
         if config.training_order == "fixed":
-            return np.broadcast_to(np.uint32(layout.owner), (1, count, layout.features)).copy()
+            return np.broadcast_to(np.uint32(coding.owner), (1, count, coding.features)).copy()
         shared = config.order_per == "population"
         rows = np.zeros(count, np.int64) if shared else np.arange(count)
         generations = np.full(count, stream.generation, np.int64)
-        keys = np.empty((config.epochs, count, layout.features), np.uint32)
+        keys = np.empty((config.epochs, count, coding.features), np.uint32)
         kernels.order_keys(
-            keys, layout.owner, layout.n, ORDER_T, rows, generations, stream.key0, stream.key1
+            keys, coding.owner, coding.n, ORDER_T, rows, generations, stream.key0, stream.key1
         )
         return keys
 
-    def _scratch(self, batch: int) -> kernels.Scratch:
-        """The scratch of this thread, for batches up to this size: every generation wants it."""
+    def _scratch(self, batch: int) -> Scratch:
+        """The scratch memory of this thread, for batches up to this size; it is kept."""
         if getattr(self._local, "batch", -1) < batch:
-            layers, lot, units = len(self.layout.widths), int(_whole(5, batch)), self._units
+            layers, lot, units = len(self._plan.widths), int(_round_up(batch, 5)), self._units
             length = max(int(self._plan.pads[0]), units)
-            rows = int(self._plan.row_start[-1]) + layers + 4  # the last five may reach past
+            rows = (
+                int(self._plan.row_start[-1]) + layers + 4
+            )  # loops over fives of rows may go beyond the last
             self._local.batch = batch
-            self._local.scratch = kernels.Scratch(
+            self._local.scratch = Scratch(
                 w=_zeros(0, rows, length),
                 m=_zeros(1, rows, length),
                 v=_zeros(2, rows, length),
@@ -220,15 +236,15 @@ class CpuEngine:
                 ones=np.ones((1, lot, 1), np.float32),
                 row=_zeros(6, length),
                 terms=np.zeros((3, lot), np.float32),
-                words=np.zeros(int(_whole(4, self.layout.n)), np.uint32),
+                words=np.zeros(int(_round_up(self.model.n, 4)), np.uint32),
                 active=np.zeros(lot, np.int64),
                 fans=np.zeros(layers, np.int64),
             )
-        scratch: kernels.Scratch = self._local.scratch
+        scratch: Scratch = self._local.scratch
         return scratch
 
     def _share(self, task: _Task, runs: int, count: int, work: int) -> None:
-        """Call `task(run, start, end)` for all items of all runs, in as many threads as pay."""
+        """Call `task(run, start, end)` for all items of all runs, in one or more threads."""
         threads = min(self.threads, max(runs, count), 1 + work // _WORTH_A_THREAD)
         if runs >= threads:
             jobs = [
@@ -241,30 +257,30 @@ class CpuEngine:
                 for k in range(threads)
             ]
 
-        def work_off(calls: list[tuple[int, int, int]]) -> None:
+        def run_all(calls: list[tuple[int, int, int]]) -> None:
             for call in calls:
                 task(*call)
 
-        futures = [_pool(self.threads).submit(work_off, calls) for calls in jobs[1:]]
-        work_off(jobs[0])
+        futures = [_pool(self.threads).submit(run_all, calls) for calls in jobs[1:]]
+        run_all(jobs[0])
         for future in futures:
             future.result()
 
 
-def _stream(seed: int, generation: int, drop: float) -> kernels.Stream:
-    return kernels.Stream(*split_seed(seed), int(generation), drop_threshold(drop))
+def _stream(seed: int, generation: int, drop: float) -> Stream:
+    return Stream(*split_seed(seed), int(generation), drop_threshold(drop))
 
 
-def _whole(unit: int, size: Any) -> Any:
-    """`size` rounded up to a multiple of `unit`."""
+def _round_up(size: Any, unit: int) -> Any:
+    """The least multiple of `unit` that is not less than `size`."""
     return -(-size // unit) * unit
 
 
 def _zeros(place: int, *shape: int) -> npt.NDArray[np.float32]:
-    """Zeros that start at a cache line, 5/16 of a page further on for each place.
+    """Zeros that start at a cache line; each place is offset by 5/16 of a page from the one before.
 
-    A load waits for a store of a little earlier if the two agree in the lower 12 bits of their
-    addresses. Left to chance, that makes training up to 1.6 times slower.
+    A load waits for a recent store if the lower 12 bits of their addresses agree. With addresses
+    left to chance, that makes training up to 1.6 times slower.
     """
     size = int(np.prod(shape))
     buffer = np.zeros(size + 1024, np.float32)

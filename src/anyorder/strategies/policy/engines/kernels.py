@@ -1,27 +1,27 @@
 """The compiled loops of the engine `cpu`: one fused kernel per phase.
 
-All of it is here, in one file, because Numba's disk cache watches the file of the compiled function
-only. What makes it fast:
+All compiled functions are in this one file: Numba's cache on disk notices changes of the file that
+a function is in, but not of the functions it calls. Their structured arguments are in
+`kernel_arguments.py`. What makes the loops fast:
 
-- The E epochs of a variable touch that variable's parameters alone (eq. (8) is a sum over
-  variables), so they run back to back with weights and moments in the core's own cache.
-- Every hot loop runs along the inputs, unit stride, padded to whole vectors; candidates are
-  unrolled by hand (by five going forward, by ten going back), so each loaded weight or input is
-  used several times. Batches are padded to whole fives, rows of weights to pairs: no remainders.
-- The gradient of a weight is never stored: it goes straight into Adam.
-- tanh is a rational function; there are no library calls in the loops that matter.
-- Functions with hot loops hold all of a layer's loops and call nothing that takes an array: arrays
-  handed on, slices and tuples' arrays cost atomic reference counts. They become part of their
-  caller (forceinline), since handing over a dozen arrays takes as long as a short loop. And they
-  promise the compiler that what they write is not what they read, which saves a check before each
-  loop.
+- The E epochs of a variable change the parameters of that variable only (eq. (8) is a sum over
+  variables), so they run one after the other with weights and moments in the core's own cache.
+- Every hot loop runs along the inputs with unit stride, padded to whole vectors; candidates are
+  unrolled by hand (by five in the forward pass, by ten in the backward pass), so that each loaded
+  weight or input is used several times. Batches are padded to whole fives and rows of weights to
+  pairs, which leaves no remainders.
+- The gradient of a weight is never stored: it is used in Adam's step at once.
+- tanh is a rational function; there are no library calls in the hot loops.
+- Functions with hot loops take arrays, not tuples of arrays, and call no function that takes an
+  array: passing arrays on, slicing them and reading them from tuples costs atomic reference counts.
+  They are inlined (forceinline), as passing a dozen arrays takes as long as a short loop. They
+  declare that their arguments do not overlap, which saves a check before each loop.
 """
 
 from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 from numba import njit
@@ -29,24 +29,24 @@ from numba.core.compiler import Compiler
 
 from anyorder.strategies.policy.rng import DROP_G, DROP_T, INIT, VALUE
 
-# No sum may be reordered unless it says so (SUM), nothing may be assumed about NaN, and infinities
-# only do not occur where a reciprocal estimate is wanted (STEP).
+# Fast-math flags. Only SUM allows sums to be reordered, none makes assumptions about NaN, and only
+# STEP, which estimates reciprocals, assumes that there are no infinities.
 SUM = {"reassoc", "contract", "nsz"}
-FMA = {"contract", "nsz"}  # multiply and add in one
+FMA = {"contract", "nsz"}
 STEP = {"contract", "nsz", "arcp", "afn", "ninf"}
 
 f32 = np.float32
-LANES = 16  # a vector of float32 on the widest machines; rows are padded to this
+LANES = 16  # float32 numbers in the widest vectors; rows are padded to a multiple
 ZERO, ONE = f32(0.0), f32(1.0)
-# An index that went through `& INDEX` is known not to be negative, so that no code is made for
-# counting from the end. (Of loop variables this is known anyway if they go up by one.)
+# The compiler knows that `i & INDEX` is not negative, and generates no code for indices that count
+# from the end. (Of loop variables with step one it knows that anyway.)
 INDEX = 2**48 - 1
 
-CATEGORICAL, BERNOULLI = 0, 1  # kinds of KL
+CATEGORICAL, BERNOULLI = 0, 1  # kinds of KL divergence
 
 
 class NoAlias(Compiler):
-    """Numba's own compiler, told that array arguments do not overlap."""
+    """Numba's own compiler, with the assumption that array arguments do not overlap."""
 
     def define_pipelines(self):
         """Set the flag, then compile as usual."""
@@ -58,79 +58,18 @@ def _jit(**options):
     def decorate(function):
         try:
             return njit(nogil=True, cache=True, error_model="numpy", **options)(function)
-        except RuntimeError:  # nowhere to keep a cache: compile anew in every process
+        except RuntimeError:  # no place for a cache: every process compiles
             return njit(nogil=True, error_model="numpy", **options)(function)
 
     return decorate
 
 
 def cached() -> bool:
-    """Whether the compiled kernels are on disk already, as far as can be seen without compiling."""
+    """Whether compiled kernels are on disk, as far as can be seen without compiling."""
     if not hasattr(train, "stats"):
-        return True  # the JIT is off: there is nothing to compile
+        return True  # the JIT is disabled: there is nothing to compile
     folder = train.stats.cache_path
     return folder is not None and any(Path(folder).glob("kernels.train-*.nbi"))
-
-
-class Plan(NamedTuple):
-    """A `Layout` as the kernels read it, and where things lie in their padded scratch."""
-
-    cards: np.ndarray
-    outputs: np.ndarray
-    value_start: np.ndarray
-    feature_start: np.ndarray
-    owner: np.ndarray
-    codes: np.ndarray
-    code_base: np.ndarray
-    hidden_value: np.ndarray
-    widths: np.ndarray
-    rates: np.ndarray
-    theta_start: np.ndarray
-    floor: np.ndarray
-    graph: np.ndarray  # (n, n) uint8, or (0, 0): all may be seen
-    pads: np.ndarray  # widths, rounded up to whole vectors
-    row_start: np.ndarray  # (L + 2,): a layer's first row of weights in the scratch; their number
-
-
-class Scratch(NamedTuple):
-    """What one thread computes on.
-
-    A row is P long for inputs, H for hidden units, in whole vectors; a batch is B candidates, in
-    whole fives. Padding of weights, units and slopes stays zero.
-    """
-
-    w: np.ndarray  # (rows, P): the weights of a variable, layer by layer, then a row of biases each
-    m: np.ndarray  # Adam's moments, likewise
-    v: np.ndarray
-    x: np.ndarray  # (1, B, P): the inputs of the first layer
-    h: np.ndarray  # (layers, B, H): the outputs of each layer, in the end the logits
-    delta: np.ndarray  # (layers, B, H): d objective / d a layer's outputs, before their tanh
-    ones: np.ndarray  # (1, B, 1): what biases are multiplied with
-    row: np.ndarray  # (max(P, H),)
-    terms: np.ndarray  # (3, B): see `terms_2`
-    words: np.ndarray  # (4 * ceil(n / 4),) uint32
-    active: np.ndarray  # (B,) int64: the candidates that train a variable
-    fans: np.ndarray  # (layers,) int64: the outputs of each layer of its network
-
-
-class Schedule(NamedTuple):
-    """The numbers of training that do not change during a run."""
-
-    epochs: int
-    kl: int
-    beta: float
-    beta1: float
-    beta2: float
-    eps: float
-
-
-class Stream(NamedTuple):
-    """Where a run's random numbers start: see `rng.py`."""
-
-    key0: int
-    key1: int
-    generation: int
-    threshold: int  # a word below it drops an input
 
 
 # --- random numbers ---------------------------------------------------------------------------
@@ -179,7 +118,7 @@ def unit(word):
 def order_keys(keys, owner, n, purpose, rows, generations, key0, key1):
     """Sort keys `(E, B, len(owner))` of orders: entry f is the key of variable `owner[f]`.
 
-    Candidate c's orders are those of `rows[c]` and `generations[c]`, one for each epoch.
+    The orders of candidate c, one per epoch, are those of `rows[c]` and `generations[c]`.
     """
     scratch = np.empty((n + 3) // 4 * 4, np.uint32)
     for e in range(keys.shape[0]):
@@ -191,7 +130,7 @@ def order_keys(keys, owner, n, purpose, rows, generations, key0, key1):
 
 @_jit()
 def initial_theta(theta, i0, i1, plan, key0, key1, restart):
-    """`Layout.initial_theta` for variables i0 to i1."""
+    """`SeparateNetworks.initial_theta` for variables i0 to i1."""
     for i in range(i0, i1):
         size = plan.theta_start[i + 1] - plan.theta_start[i]
         scratch = np.empty((size + 3) // 4 * 4, np.uint32)
@@ -268,7 +207,7 @@ def dense(w, r, rows, b, y, below, batch, width, h, layer):
 
 @_jit(forceinline=True, fastmath=SUM, pipeline_class=NoAlias)
 def dense_one(theta, at, rows, y, below, width, h, layer):
-    """`dense` for candidate 0 alone, straight from theta: the layer starts at `at`."""
+    """`dense` for candidate 0 only, with parameters from theta, where the layer starts at `at`."""
     at, width, below, layer = at & INDEX, width & INDEX, below & INDEX, layer & INDEX
     bias = (at + rows * width) & INDEX
     fours = rows // 4 * 4
@@ -303,10 +242,10 @@ def activate(h, layer, batch):
 
 
 @_jit(forceinline=True, fastmath=STEP, pipeline_class=NoAlias)
-def pull_back(w, r, rows, delta, layer, h, batch, width):
-    """Through a layer and the tanh under it: delta[layer - 1] = (delta[layer] w) (1 - y^2).
+def backpropagate(w, r, rows, delta, layer, h, batch, width):
+    """Through a layer and the tanh below it: delta[layer - 1] = (delta[layer] w) (1 - y^2).
 
-    Five rows at a time: past the last one the slopes are zero.
+    Five rows at a time: the slopes of rows after the last one are zero.
     """
     r, layer, below = r & INDEX, layer & INDEX, (layer - 1) & INDEX
     for c in range(batch):
@@ -323,16 +262,17 @@ def pull_back(w, r, rows, delta, layer, h, batch, width):
 
 
 @_jit(forceinline=True, fastmath=STEP, pipeline_class=NoAlias)
-def ascend(w, m, v, r, rows, delta, layer, y, below, g, batch, width, adam):
-    """Adam on weights from row r on; row k's gradient is sum_c delta[layer, c, k] y[below, c].
+def adam_ascent(w, m, v, r, rows, delta, layer, y, below, g, batch, width, adam):
+    """Adam on weights from row r on; row k has the gradient sum_c delta[layer, c, k] y[below, c].
 
-    m and v are decaying sums of the gradient and its square, not means; that, Adam's bias
-    corrections and the learning rate are all in `slow` and `eps`: fewer operations.
+    m and v are decaying sums of the gradient and its square, not means. The factors for that,
+    Adam's bias corrections and the learning rate are all in `slow` and `eps`, which saves
+    operations.
     """
     beta1, beta2, slow, eps = adam
     r, layer, below = r & INDEX, layer & INDEX, below & INDEX
     for k in range(rows):
-        if batch == 10:  # the usual case: no gradient is ever stored
+        if batch == 10:  # the default: no gradient is stored
             d0, d1, d2 = delta[layer, 0, k], delta[layer, 1, k], delta[layer, 2, k]
             d3, d4 = delta[layer, 3, k], delta[layer, 4, k]
             d5, d6, d7 = delta[layer, 5, k], delta[layer, 6, k], delta[layer, 7, k]
@@ -383,7 +323,7 @@ def _fan_out(plan, i, layer):
 def load(plan, i, theta, rows_of, fans, scale):
     """Copy variable i's parameters (or moments, scaled) into the padded rows of a scratch."""
     at, widths, row_start = plan.theta_start[i] & INDEX, plan.widths, plan.row_start
-    rows_of[:] = ZERO  # nothing of the variable before
+    rows_of[:] = ZERO  # remove the previous variable's
     for layer in range(len(widths)):
         width, r, bias = widths[layer] & INDEX, row_start[layer] & INDEX, row_start[-1] + layer
         fans[layer] = _fan_out(plan, i, layer)
@@ -412,25 +352,25 @@ def store(plan, i, theta, rows_of, fans, scale):
 
 
 @_jit(forceinline=True, pipeline_class=NoAlias)
-def see_before(x, active, batch, features, keys, e, hidden, first):
-    """Inputs of the variable whose own start at `first`: those before it, the others hidden.
+def show_earlier(x, active, batch, features, keys, e, hidden, first):
+    """Inputs of the variable whose own inputs start at `first`: variables after it are hidden.
 
-    Equal keys are in the order of the variables.
+    Equal keys are ordered by variable.
     """
     for a in range(batch):
         c = active[a]
         key = keys[e, c, first] if first < len(hidden) else np.uint32(0)
         for f in range(len(hidden)):
             other = keys[e, c, f]
-            earlier = np.uint32(f) < np.uint32(first)  # 64 bits would be half as fast
-            # both are read first: a choice between two addresses would not become a vector
+            earlier = np.uint32(f) < np.uint32(first)  # half as fast with 64 bits
+            # both are read: a choice between two addresses would not be vectorised
             shown, blank = features[c, f], hidden[f]
             x[0, a, f] = shown if (other < key) | ((other == key) & earlier) else blank
 
 
 @_jit(pipeline_class=NoAlias)
-def see_all(x, active, batch, features, hidden, first, end):
-    """Inputs of the variable that owns first to end when it sees all the others."""
+def show_all(x, active, batch, features, hidden, first, end):
+    """Inputs of the variable that owns inputs first to end when it sees all others."""
     for a in range(batch):
         for f in range(len(hidden)):
             x[0, a, f] = features[active[a], f]
@@ -439,8 +379,8 @@ def see_all(x, active, batch, features, hidden, first, end):
 
 
 @_jit()
-def hide_strangers(x, batch, graph, owner, hidden, i):
-    """Hide what the interaction graph does not let i see."""
+def hide_by_graph(x, batch, graph, owner, hidden, i):
+    """Hide variables that are not neighbours of i in the interaction graph."""
     for f in range(len(owner)):
         if graph[i, owner[f]] == 0:
             for a in range(batch):
@@ -458,7 +398,7 @@ def hide_dropped(x, a, owner, hidden, i, scratch, c, tag, stream):
 
 @_jit(inline="always")
 def propagate(w, x, h, fans, pads, row_start, batch):
-    """A variable's network for a batch: from x to the logits in h[-1]; `fans` are its outputs."""
+    """Forward pass of a variable's network for a batch, from x to the logits in h[-1]."""
     bias = row_start[-1]
     dense(w, 0, fans[0], bias, x, 0, batch, pads[0], h, 0)
     for layer in range(1, len(pads)):
@@ -506,8 +446,9 @@ def write_probabilities(probs, c, start, h, last, a, raw, d, floor):
 
 
 @_jit()
-def terms_2(terms, active, count, points, i, old, start, advantages, weights, beta):
-    """What stays the same from epoch to epoch in `slopes_2`."""
+def binary_terms(terms, active, count, data, i, start, beta):
+    """Factors of `binary_slopes` that are the same in all epochs."""
+    points, old, advantages, weights = data.points, data.old, data.advantages, data.weights
     for a in range(count):
         c = active[a]
         share, one = weights[c, i] / f32(len(points)), old[c, start + 1]
@@ -516,10 +457,10 @@ def terms_2(terms, active, count, points, i, old, start, advantages, weights, be
 
 
 @_jit(forceinline=True)
-def slopes_2(delta, h, last, terms, count, floor):
+def binary_slopes(delta, h, last, terms, count, floor):
     """The slope of the objective in the logit of a variable with two values, into `delta[last]`.
 
-    What `slopes` does, multiplied out: with q = pi(1), the slope of the ratio's term is
+    `categorical_slopes` multiplied out: with q = pi(1), the slope of the ratio's term is
     +-A / pi_old(x) q (1 - q), that of the KL's is q - pi_old(1).
     """
     last = last & INDEX
@@ -530,11 +471,12 @@ def slopes_2(delta, h, last, terms, count, floor):
 
 
 @_jit()
-def slopes(delta, h, last, raw, active, batch, points, i, old, start, advantages, weights, d, floor,
-           beta, kl):  # fmt: skip
+def categorical_slopes(delta, h, last, raw, active, count, data, i, plan, beta, kl):
     """The same for a variable with d > 2 values: see `reference.gradient`."""
+    points, old, advantages, weights = data.points, data.old, data.advantages, data.weights
+    d, start, floor = plan.cards[i], plan.value_start[i], plan.floor[i]
     scale = ONE / f32(len(points))
-    for a in range(batch):
+    for a in range(count):
         c = active[a]
         softmax(h, last, a, raw, d)
         total = clip_total(raw, d, floor)
@@ -560,12 +502,14 @@ def slopes(delta, h, last, raw, active, batch, points, i, old, start, advantages
 
 @_jit()
 def adam_step(schedule, rate, stretch, spread):
-    """The numbers `ascend` works with; both corrections are times what the moments lack."""
-    eps = max(stretch / rate * schedule.eps, 1e-30)  # 0 in float32 would make 0 / 0
-    return f32(schedule.beta1), f32(schedule.beta2), f32(spread / rate), f32(eps)
+    """The constants of `adam_ascent`; `stretch` and `spread` include Adam's bias corrections."""
+    # within float32: a gradient of 0 would be 0 / 0 with eps = 0, and inf * 0 with slow = inf
+    eps = min(max(stretch / rate * schedule.eps, 1e-30), 1e30)
+    slow = min(spread / rate, 1e30)
+    return f32(schedule.beta1), f32(schedule.beta2), f32(slow), f32(eps)
 
 
-# --- the three verbs --------------------------------------------------------------------------
+# --- sampling, conditionals, training ---------------------------------------------------------
 
 
 @_jit()
@@ -587,7 +531,7 @@ def sample(points, probs, orders, first, theta, plan, stream, scratch, c0, c1):
             for f in range(len(known)):
                 x[0, 0, f] = known[f]
             if len(graph) > 0:
-                hide_strangers(x, 1, graph, owner, hidden, i)
+                hide_by_graph(x, 1, graph, owner, hidden, i)
             if stream.threshold > 0:
                 hide_dropped(x, 0, owner, hidden, i, drops, first + c, DROP_G, stream)
             dense_one(theta, at, _fan_out(plan, i, 0), x, 0, widths[0], h, 0)
@@ -613,7 +557,7 @@ def sample(points, probs, orders, first, theta, plan, stream, scratch, c0, c1):
 
 @_jit()
 def conditionals(probs, features, keys, theta, plan, scratch, i0, i1):
-    """The distributions of variables i0 to i1 for every point of one run; no keys: all others."""
+    """The distributions of variables i0 to i1 for every point; without keys all others are seen."""
     count, hidden, last = len(features), plan.hidden_value, len(plan.pads) - 1
     x, h, active, fans = scratch.x, scratch.h, scratch.active, scratch.fans
     active[:count] = np.arange(count)
@@ -625,23 +569,22 @@ def conditionals(probs, features, keys, theta, plan, scratch, i0, i1):
         load(plan, i, theta, scratch.w, fans, ONE)
         first, end = plan.feature_start[i], plan.feature_start[i + 1]
         if len(keys) == 0:
-            see_all(x, active, count, features, hidden, first, end)
+            show_all(x, active, count, features, hidden, first, end)
         else:
-            see_before(x, active, count, features, keys, 0, hidden, first)
+            show_earlier(x, active, count, features, keys, 0, hidden, first)
         if len(plan.graph) > 0:
-            hide_strangers(x, count, plan.graph, plan.owner, hidden, i)
+            hide_by_graph(x, count, plan.graph, plan.owner, hidden, i)
         propagate(scratch.w, x, h, fans, plan.pads, plan.row_start, (count + 4) // 5 * 5)
         for c in range(count):
             write_probabilities(probs, c, start, h, last, c, scratch.row, d, plan.floor[i])
 
 
 @_jit()
-def train(
-    theta, moment1, moment2, steps, plan, schedule, stream, scratch,
-    points, features, old, advantages, weights, keys, i0, i1,
-):  # fmt: skip
-    """All epochs of variables i0 to i1 of one run; no keys: a variable sees all others."""
-    # arrays are taken out of their tuples here, not in the loops: each time is a reference count
+def train(parameters, data, plan, schedule, stream, scratch, i0, i1):
+    """All epochs of variables i0 to i1 of one run."""
+    # arrays are read from their tuples here, outside the loops: each read costs reference counts
+    theta, moment1, moment2 = parameters.theta, parameters.m, parameters.v
+    features, weights, keys = data.features, data.weights, data.keys
     w, m, v, x, h, row = scratch.w, scratch.m, scratch.v, scratch.x, scratch.h, scratch.row
     delta, ones, active, fans = scratch.delta, scratch.ones, scratch.active, scratch.fans
     pads, row_start, rates, graph = plan.pads, plan.row_start, plan.rates, plan.graph
@@ -651,7 +594,7 @@ def train(
     kept = len(moment1) > 0
     for i in range(i0, i1):
         count = 0
-        for c in range(len(points)):
+        for c in range(len(weights)):
             if weights[c, i] != ZERO:
                 active[count] = c
                 count += 1
@@ -661,34 +604,33 @@ def train(
         first, end = plan.feature_start[i], plan.feature_start[i + 1]
         d, start, floor = plan.cards[i], plan.value_start[i], plan.floor[i]
         load(plan, i, theta, w, fans, ONE)
-        if kept:  # the kernels' moments are sums of powers of the gradient, not means
+        if kept:  # moments in the kernels are sums, not means
             load(plan, i, moment1, m, fans, f32(1.0 / (1.0 - beta1)))
             load(plan, i, moment2, v, fans, f32(1.0 / (1.0 - beta2)))
         else:
             m[:], v[:] = ZERO, ZERO
         if d == 2:
-            terms_2(terms, active, count, points, i, old, start, advantages, weights, beta)
-        delta[last, :batch] = ZERO  # and so it stays past this variable's candidates and values
-        power1, power2 = beta1**steps, beta2**steps
+            binary_terms(terms, active, count, data, i, start, beta)
+        delta[last, :batch] = ZERO  # stays zero after this variable's candidates and values
+        power1, power2 = beta1**parameters.steps, beta2**parameters.steps
         for epoch in range(schedule.epochs):
             if len(keys) == 0:
-                see_all(x, active, count, features, hidden, first, end)
+                show_all(x, active, count, features, hidden, first, end)
             else:
-                see_before(x, active, count, features, keys, epoch % len(keys), hidden, first)
+                show_earlier(x, active, count, features, keys, epoch % len(keys), hidden, first)
             if len(graph) > 0:
-                hide_strangers(x, count, graph, owner, hidden, i)
+                hide_by_graph(x, count, graph, owner, hidden, i)
             if stream.threshold > 0:
                 for a in range(count):
                     tag = DROP_T + 256 * epoch
                     hide_dropped(x, a, owner, hidden, i, drops, active[a], tag, stream)
             propagate(w, x, h, fans, pads, row_start, batch)
             if d == 2:
-                slopes_2(delta, h, last, terms, count, floor)
+                binary_slopes(delta, h, last, terms, count, floor)
             else:
-                slopes(
-                    delta, h, last, row, active, count, points, i, old, start, advantages, weights,
-                    d, floor, beta, schedule.kl,
-                )  # fmt: skip
+                categorical_slopes(
+                    delta, h, last, row, active, count, data, i, plan, beta, schedule.kl
+                )
             power1 *= beta1
             power2 *= beta2
             stretch = (1.0 - power1) / (1.0 - beta1)
@@ -696,17 +638,19 @@ def train(
             for layer in range(last, -1, -1):
                 r, b, below = row_start[layer], row_start[-1] + layer, layer - 1
                 rows, width, units = fans[layer], pads[layer], h.shape[2]
-                if layer > 0:  # through the weights as they were before their step
-                    pull_back(w, r, rows, delta, layer, h, batch, width)
+                if layer > 0:  # with the weights before their step
+                    backpropagate(w, r, rows, delta, layer, h, batch, width)
                 if rates[layer, 0] > 0.0:
                     adam = adam_step(schedule, rates[layer, 0], stretch, spread)
                     if layer > 0:
-                        ascend(w, m, v, r, rows, delta, layer, h, below, row, batch, width, adam)
+                        adam_ascent(
+                            w, m, v, r, rows, delta, layer, h, below, row, batch, width, adam
+                        )
                     else:
-                        ascend(w, m, v, r, rows, delta, layer, x, 0, row, batch, width, adam)
-                if rates[layer, 1] > 0.0:  # biases are weights of inputs that are 1
+                        adam_ascent(w, m, v, r, rows, delta, layer, x, 0, row, batch, width, adam)
+                if rates[layer, 1] > 0.0:  # biases are weights of inputs of 1
                     adam = adam_step(schedule, rates[layer, 1], stretch, spread)
-                    ascend(w, m, v, b, 1, ones, 0, delta, layer, row, batch, units, adam)
+                    adam_ascent(w, m, v, b, 1, ones, 0, delta, layer, row, batch, units, adam)
         store(plan, i, theta, w, fans, ONE)
         if kept:
             store(plan, i, moment1, m, fans, f32(1.0 - beta1))

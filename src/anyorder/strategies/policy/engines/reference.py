@@ -1,7 +1,7 @@
 """The whole method in plain NumPy, one variable at a time: meant to be read beside the paper.
 
-It is also the oracle of the fast engines: same random stream, same results up to rounding. Numbers
-in brackets are the paper's equations; (A) is its pseudo-code, Algorithm 1.
+The fast engines are tested against it: the same random stream, the same results up to rounding.
+Equation numbers are the paper's; (A) is its pseudo-code, Algorithm 1.
 """
 
 from __future__ import annotations
@@ -14,18 +14,19 @@ import numpy.typing as npt
 
 from anyorder.strategies.policy.engines.base import Batch, Codes, Draw, Floats, Policy
 from anyorder.strategies.policy.engines.memory import runs_in_memory
-from anyorder.strategies.policy.layout import Layout
+from anyorder.strategies.policy.model import Model
+from anyorder.strategies.policy.networks import SeparateNetworks
 from anyorder.strategies.policy.orders import Bools, before, dropped, order_keys
 from anyorder.strategies.policy.rng import DROP_G, DROP_T, ORDER_G, ORDER_T, VALUE, uniform, words
 
-# --- what a variable sees ---------------------------------------------------------------------
+# --- the inputs of one variable ---------------------------------------------------------------
 
 
-def inputs(layout: Layout, features: Floats, visible: Bools, i: int) -> Floats:
-    """The input of network i: every input of a variable that is not visible is hidden."""
-    if layout.graph is not None:
-        visible = visible & layout.graph[i]
-    return np.where(visible[..., layout.owner], features, layout.hidden_value)
+def inputs(model: Model[SeparateNetworks], features: Floats, visible: Bools, i: int) -> Floats:
+    """The inputs of network i: those of variables that are not visible are hidden."""
+    if model.graph is not None:
+        visible = visible & model.graph[i]
+    return np.where(visible[..., model.coding.owner], features, model.coding.hidden_value)
 
 
 # --- the network of one variable --------------------------------------------------------------
@@ -50,7 +51,7 @@ def raw_probabilities(logits: Floats) -> Floats:
 
 
 def probabilities(logits: Floats, floor: float) -> Floats:
-    """pi(. | context): clipped to [epsilon, 1 - epsilon], then made to sum to 1 again."""
+    """pi(. | context): clipped to [epsilon, 1 - epsilon], then renormalised."""
     clipped = np.clip(raw_probabilities(logits), floor, 1.0 - floor)
     return np.asarray(clipped / clipped.sum(axis=1, keepdims=True))
 
@@ -59,7 +60,7 @@ def probabilities(logits: Floats, floor: float) -> Floats:
 
 
 def kl_divergence(old: Floats, new: Floats, kind: str) -> Floats:
-    """D_KL(old || new) of each row, categorical or as a sum of Bernoulli ones."""
+    """D_KL(old || new) of each row: categorical, or a sum of Bernoulli divergences."""
     kl = old * np.log(old / new)
     if kind == "bernoulli" and old.shape[1] > 2:
         kl = kl + (1.0 - old) * np.log((1.0 - old) / (1.0 - new))
@@ -115,7 +116,7 @@ def gradient(
     slope *= (raw > floor) & (raw < 1.0 - floor)
     slope = raw * (slope - (slope * raw).sum(axis=1, keepdims=True))
     if layers[-1][0].shape[0] == 1:
-        slope = slope[:, 1:]  # the other value's logit is 0 and stays 0
+        slope = slope[:, 1:]  # the logit of the value 0 is constant
 
     result = []
     for (weights, _), entered in zip(reversed(layers), reversed(activations[:-1]), strict=True):
@@ -150,20 +151,21 @@ class ReferenceEngine:
 
     name = "reference"
 
-    def __init__(self, layout: Layout, dtype: npt.DTypeLike = np.float64) -> None:
-        self.layout = layout
+    def __init__(self, model: Model[SeparateNetworks], dtype: npt.DTypeLike = np.float64) -> None:
+        self.model = model
         self.dtype: np.dtype[Any] = np.dtype(dtype)
 
     def runs_that_fit(self, runs: int, budget: int) -> int:
-        """How many of so many runs the machine's memory holds; MemoryError if not even one."""
-        return runs_in_memory(self.layout, self.dtype.itemsize, runs)
+        """How many of `runs` runs fit in memory together; MemoryError if none does."""
+        moments = 2 * self.dtype.itemsize * self.model.parameters  # of the run that trains
+        return runs_in_memory(self.model, self.dtype.itemsize, moments, runs)
 
     def fresh(self, seeds: Sequence[int], restarts: Sequence[int]) -> Policy:
         """A policy with initial parameters for each run."""
         theta = np.stack(
-            [self.layout.initial_theta(s, k) for s, k in zip(seeds, restarts, strict=True)]
+            [self.model.network.initial_theta(s, k) for s, k in zip(seeds, restarts, strict=True)]
         ).astype(self.dtype)
-        return Policy.start(theta, self.layout.config.adam)
+        return Policy.start(theta, self.model.config.adam)
 
     def export(self, policy: Policy) -> dict[str, npt.NDArray[Any]]:
         """The policy as arrays to store."""
@@ -174,27 +176,27 @@ class ReferenceEngine:
         return Policy.load(arrays, self.dtype)
 
     def sample(self, policy: Policy, draw: Draw) -> tuple[Codes, Floats]:
-        """Step 1 of (A): candidates and the distributions they were drawn from."""
-        layout, runs = self.layout, len(draw.seeds)
-        points = np.zeros((runs, draw.count, layout.n), np.int32)
-        probs = np.ones((runs, draw.count, layout.values), self.dtype)
+        """Step 1 of (A): candidates and the distributions they were sampled from."""
+        model, coding, runs = self.model, self.model.coding, len(draw.seeds)
+        points = np.zeros((runs, draw.count, coding.n), np.int32)
+        probs = np.ones((runs, draw.count, coding.values), self.dtype)
         for r in range(runs):
             seed, generation, p = draw.seeds[r], draw.generations[r], draw.drop[r]
             for c in range(draw.count):
                 number = draw.first[r] + c
-                keys = order_keys(layout, seed, ORDER_G, generation, number)
-                u = uniform(words(seed, VALUE, generation, number, layout.n))
+                keys = order_keys(model, seed, ORDER_G, generation, number)
+                u = uniform(words(seed, VALUE, generation, number, coding.n))
                 x = points[r, c]
                 for i in map(int, np.argsort(keys, kind="stable")):
-                    if layout.outputs[i] == 0:
+                    if coding.outputs[i] == 0:
                         continue
                     visible = before(keys, i)
                     if p > 0:
-                        visible &= ~dropped(layout, seed, DROP_G, generation, number, i, p)
+                        visible &= ~dropped(model, seed, DROP_G, generation, number, i, p)
                     pi = self._conditional(policy.theta[r], x[None], visible[None], i)[0]
-                    probs[r, c, layout.value_start[i] : layout.value_start[i + 1]] = pi
+                    probs[r, c, coding.value_start[i] : coding.value_start[i + 1]] = pi
                     below = np.cumsum(pi[:-1])  # inverse of the cumulative distribution
-                    # two values: x = 1 when u < pi(1), the same convention as everywhere
+                    # two values: x = 1 when u < pi(1), in every engine
                     x[i] = u[i] < pi[1] if len(pi) == 2 else np.searchsorted(below, u[i], "right")
         return points, probs
 
@@ -202,81 +204,81 @@ class ReferenceEngine:
         self, policy: Policy, points: Codes, keys: npt.NDArray[np.uint32] | None = None
     ) -> Floats:
         """The distribution of every variable given those before it, or all others."""
-        layout = self.layout
-        probs = np.ones((*points.shape[:2], layout.values), self.dtype)
+        coding = self.model.coding
+        probs = np.ones((*points.shape[:2], coding.values), self.dtype)
         for r in range(len(points)):
-            for i in map(int, np.flatnonzero(layout.outputs)):
+            for i in map(int, np.flatnonzero(coding.outputs)):
                 if keys is None:
-                    visible = np.broadcast_to(np.arange(layout.n) != i, points[r].shape)
+                    visible = np.broadcast_to(np.arange(coding.n) != i, points[r].shape)
                 else:
                     visible = np.stack([before(row, i) for row in keys[r]])
                 pi = self._conditional(policy.theta[r], points[r], visible, i)
-                probs[r, :, layout.value_start[i] : layout.value_start[i + 1]] = pi
+                probs[r, :, coding.value_start[i] : coding.value_start[i + 1]] = pi
         return probs
 
     def train(self, policy: Policy, batch: Batch) -> None:
         """Step 3 of (A): E epochs of Adam on eq. (8), with a fresh sigma_T per candidate."""
-        kept = self.layout.config.adam == "kept"
+        kept = self.model.config.adam == "kept"
         for r, theta in enumerate(policy.theta):
             if kept:
                 m, v, steps = policy.m[r], policy.v[r], int(policy.steps[r])
             else:
                 m, v, steps = np.zeros_like(theta), np.zeros_like(theta), 0
-            # Parameters of g_i are touched by variable i's terms alone, so its E epochs can be run
-            # one after the other before the next variable is looked at.
-            for i in map(int, np.flatnonzero(self.layout.outputs)):
+            # Only the terms of variable i change the parameters of g_i, so all its E epochs can be
+            # run before those of the next variable.
+            for i in map(int, np.flatnonzero(self.model.coding.outputs)):
                 if np.any(batch.weights[r, :, i] != 0):
                     self._train_variable(i, theta, m, v, steps, batch, r)
             if kept:
-                policy.steps[r] += self.layout.config.epochs
+                policy.steps[r] += self.model.config.epochs
 
     def _train_variable(
         self, i: int, theta: Floats, m: Floats, v: Floats, steps: int, batch: Batch, r: int
     ) -> None:
-        layout, config = self.layout, self.layout.config
-        layers, ms, vs = layout.layers(theta, i), layout.layers(m, i), layout.layers(v, i)
-        # candidates with no weight are left out; the mean is over all of them all the same
+        model, config, network = self.model, self.model.config, self.model.network
+        layers, ms, vs = network.layers(theta, i), network.layers(m, i), network.layers(v, i)
+        # candidates without weight are left out; the mean is over all candidates nevertheless
         active = np.flatnonzero(batch.weights[r, :, i])
         weight = batch.weights[r, active, i] * (len(active) / batch.points.shape[1])
-        features = layout.features_of(batch.points[r, active])
-        old = batch.old[r, active, layout.value_start[i] : layout.value_start[i + 1]]
+        features = model.coding.features_of(batch.points[r, active])
+        old = batch.old[r, active, model.value_start[i] : model.value_start[i + 1]]
         for epoch in range(config.epochs):
             visible = np.stack([self._training_view(batch, r, int(c), i, epoch) for c in active])
             gradients = gradient(
                 layers,
-                inputs(layout, features, visible, i).astype(self.dtype),
+                inputs(model, features, visible, i).astype(self.dtype),
                 batch.points[r, active, i],
                 old.astype(self.dtype),
                 batch.advantages[r, active, i].astype(self.dtype),
                 weight.astype(self.dtype),
-                float(layout.floor[i]),
+                float(model.coding.floor[i]),
                 config.beta,
                 config.kl,
             )
-            for k, part in np.argwhere(layout.rates > 0):  # part: weights, biases
+            for k, part in np.argwhere(network.rates > 0):  # part: weights, biases
                 adam_step(
                     layers[k][part], ms[k][part], vs[k][part], gradients[k][part],
-                    steps + epoch + 1, float(layout.rates[k, part]),
-                    config.adam_beta1, config.adam_beta2, layout.adam_eps,
+                    steps + epoch + 1, float(network.rates[k, part]),
+                    config.adam_beta1, config.adam_beta2, network.adam_eps,
                 )  # fmt: skip
 
     def _training_view(self, batch: Batch, r: int, c: int, i: int, epoch: int) -> Bools:
-        layout, kind = self.layout, self.layout.config.training_order
+        model, kind = self.model, self.model.config.training_order
         seed, generation, p = batch.seeds[r], batch.generations[r], batch.drop[r]
         if kind == "none":
-            visible: Bools = np.arange(layout.n) != i
+            visible: Bools = np.arange(model.n) != i
         elif kind == "generation":
             stamp = batch.stamps[r, c]
-            keys = order_keys(layout, seed, ORDER_G, int(stamp[0]), int(stamp[1]))
+            keys = order_keys(model, seed, ORDER_G, int(stamp[0]), int(stamp[1]))
             visible = before(keys, i)
         else:
-            visible = before(order_keys(layout, seed, ORDER_T, generation, c, epoch), i)
+            visible = before(order_keys(model, seed, ORDER_T, generation, c, epoch), i)
         if p > 0:
-            visible &= ~dropped(layout, seed, DROP_T, generation, c, i, p, epoch)
+            visible &= ~dropped(model, seed, DROP_T, generation, c, i, p, epoch)
         return visible
 
     def _conditional(self, theta: Floats, points: Codes, visible: Bools, i: int) -> Floats:
-        features = self.layout.features_of(points)
-        x = inputs(self.layout, features, visible, i).astype(self.dtype)
-        logits = forward(self.layout.layers(theta, i), x)[-1]
-        return probabilities(logits, float(self.layout.floor[i]))
+        coding, network = self.model.coding, self.model.network
+        x = inputs(self.model, coding.features_of(points), visible, i).astype(self.dtype)
+        logits = forward(network.layers(theta, i), x)[-1]
+        return probabilities(logits, float(coding.floor[i]))

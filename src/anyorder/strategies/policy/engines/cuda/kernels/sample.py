@@ -1,14 +1,13 @@
 """Step 1 of Algorithm 1: candidates, one variable after the other, all in one kernel.
 
-One program per candidate. What it has drawn so far is the vector of inputs x; the network of the
-next variable of the order reads it.
+One program per candidate. The values sampled so far are the vector of inputs x, which the network
+of the next variable in the order reads.
 """
 
 import triton
 import triton.language as tl
 
-from anyorder.strategies.policy.engines.cuda.bookkeeping import count_smaller
-from anyorder.strategies.policy.engines.cuda.common import (
+from anyorder.strategies.policy.engines.cuda.kernels.common import (
     DROP_G,
     DROPS_G,
     ENDED,
@@ -19,16 +18,19 @@ from anyorder.strategies.policy.engines.cuda.common import (
     STATUS,
     VALUE,
     below,
-    clipped_probabilities,
     field,
     product,
-    raw_probabilities,
     sigmoid,
     tanh,
     uniform,
     word_of,
     words,
 )
+from anyorder.strategies.policy.engines.cuda.kernels.objective import (
+    clipped_probabilities,
+    raw_probabilities,
+)
+from anyorder.strategies.policy.engines.cuda.kernels.orders import count_smaller
 
 
 @triton.jit
@@ -61,7 +63,7 @@ def _fetch(order, k, read, parameters, copy, begins, outputs, F: tl.constexpr,
            WIDTH: tl.constexpr, OP: tl.constexpr, HP: tl.constexpr, FP: tl.constexpr):  # fmt: skip
     """The network of the k-th variable of the order: one hidden layer, in one piece.
 
-    Of the first layer, weights of the inputs where `read` is not 0.
+    Of the first layer's weights only those of inputs where `read` is not 0.
     """
     i = tl.load(order + k)
     count = tl.load(outputs + i)
@@ -70,7 +72,7 @@ def _fetch(order, k, read, parameters, copy, begins, outputs, F: tl.constexpr,
     out = o
     if OP > 1:
         out = o - (count == 1).to(tl.int32)
-    # a constant's network is empty, and what lies there instead does no harm
+    # a constant has no network; the values read instead are not used
     inside = (read[:, None] != 0) & (u < WIDTH)[None, :]
     at_1 = copy + i.to(tl.int64) * (F * WIDTH)
     w_1 = tl.load(at_1 + f[:, None] * WIDTH + u[None, :], mask=inside, other=0.0)
@@ -91,14 +93,14 @@ def sample(points, probs, scratch, theta, copy, runs, begins, value_start, outpu
            DROP: tl.constexpr, DEPTH: tl.constexpr, FP: tl.constexpr, HP: tl.constexpr,
            NP: tl.constexpr, OP: tl.constexpr, UNITS: tl.constexpr, WHOLE: tl.constexpr,
            AHEAD: tl.constexpr, ZERO: tl.constexpr, BLOCK: tl.constexpr):  # fmt: skip
-    """Candidates of every run, and the distributions they were drawn from.
+    """Candidates of every run, and the distributions they were sampled from.
 
     `scratch`, 4-byte words, (candidates, 2 NP + 2 HP): the order, the uniform numbers, and the
-    activations of two layers where there is more than one. OP is 1 if all variables are binary.
-    WHOLE: there is one hidden layer, of WIDTH, its weights are in `copy` (`small.turned`), and it
-    is read in one piece; AHEAD: before it is needed.
-    ONE_EACH: input f is variable f's, -1 or +1.
-    ZERO: hidden inputs read 0, so that without AHEAD their weights, half of all, need not be read.
+    activations of two layers if there are several. OP is 1 if all variables are binary.
+    WHOLE: there is one hidden layer, of WIDTH, its weights are in `copy`
+    (`initial.transpose_first_layer`), and it is read in one piece; AHEAD: before it is needed.
+    ONE_EACH: input f is that of variable f, -1 or +1.
+    ZERO: hidden inputs are 0, so that without AHEAD their weights, half of all, need not be read.
     """
     c, r = tl.program_id(0), tl.program_id(1)
     B = tl.num_programs(0)
@@ -163,7 +165,7 @@ def sample(points, probs, scratch, theta, copy, runs, begins, value_start, outpu
                 x, hidden, graph, owner, i, seed, row, generation, drops, n, F, GRAPH, DROP, FP
             )
             at = parameters + tl.load(begins + i)
-            # a lone logit is that of the value 1, and the other one's is 0
+            # a single logit is that of the value 1; the logit of the value 0 is 0
             shift = 0
             if OP > 1:
                 shift = (count == 1).to(tl.int32)
@@ -204,7 +206,7 @@ def sample(points, probs, scratch, theta, copy, runs, begins, value_start, outpu
                 h = tl.arange(0, HP)
                 a = tl.load(acts + ((DEPTH - 1) % 2) * HP + h, mask=h < inputs, other=0.0)
                 logits = tl.where(valid, _layer(at, a, inputs, count, out, HP), 0.0)
-                tl.debug_barrier()  # before the next variable's activations take their place
+                tl.debug_barrier()  # before the next variable's activations overwrite them
             floor = tl.load(floors + i)
             u = tl.load(draws + i)
             if OP == 1:
@@ -225,7 +227,7 @@ def sample(points, probs, scratch, theta, copy, runs, begins, value_start, outpu
                 tl.store(at_values + o, pi, mask=of_values)
                 passed = (o < count + shift - 1) & (tl.cumsum(pi, 0) <= u)
                 value = tl.sum(passed.to(tl.int32), 0)
-                if shift == 1:  # two values: x = 1 when u < pi(1), as everywhere
+                if shift == 1:  # two values: x = 1 when u < pi(1), in every engine
                     one = tl.sum(tl.where(o == 1, pi, 0.0), 0)
                     value = (u < one).to(tl.int32)
             if ONE_EACH:

@@ -1,36 +1,38 @@
 """The general kernels: any depth, width, number of values and of inputs.
 
-One program has one variable of one run, as in `train.py`, but its parameters, moments and
-activations stay in memory (which for one program is the cache) and are worked on in tiles. Products
-are plain float32.
+One program has one variable of one run, as in `registers.py`, but its parameters, moments and
+activations stay in memory (in the cache, usually) and are processed in tiles. Products are plain
+float32.
 """
 
 import triton
 import triton.language as tl
 
-from anyorder.strategies.policy.engines.cuda.common import (
+from anyorder.strategies.policy.engines.cuda.kernels.common import (
     DROP_T,
     DROPS_T,
     GENERATION,
-    GOING,
+    RUNNING,
     SEED,
     STATUS,
     STEPS,
     adam,
     below,
-    binary_slope,
-    binary_terms,
-    categorical_slope,
-    clipped_probabilities,
     field,
-    raw_probabilities,
     sigmoid,
     tanh,
     word_of,
 )
+from anyorder.strategies.policy.engines.cuda.kernels.objective import (
+    binary_slope,
+    binary_terms,
+    categorical_slope,
+    clipped_probabilities,
+    raw_probabilities,
+)
 
-# Who sees whom
-EARLIER = tl.constexpr(0)  # those before it, by ranks
+# Visible variables
+EARLIER = tl.constexpr(0)  # those with a smaller rank
 OTHERS = tl.constexpr(1)
 
 
@@ -116,10 +118,10 @@ def train(theta, m_of, v_of, runs, points_of, old_of, advantages, weights, ranks
           DEPTH: tl.constexpr, SEEN: tl.constexpr, GRAPH: tl.constexpr, DROP: tl.constexpr,
           BERNOULLI: tl.constexpr, KEPT: tl.constexpr, FP: tl.constexpr, C: tl.constexpr,
           T: tl.constexpr, U: tl.constexpr, HP: tl.constexpr, OP: tl.constexpr):  # fmt: skip
-    """All epochs of one variable of one run; `scratch`, (programs, 2 DEPTH + 2, C, HP)."""
+    """All epochs of one variable of one run; `scratch` is (programs, 2 DEPTH + 2, C, HP)."""
     i = tl.load(variables + tl.program_id(0))
     r = tl.program_id(1)
-    if field(runs, r, STATUS) != GOING:
+    if field(runs, r, STATUS) != RUNNING:
         return
     c = tl.arange(0, C)
     there = c < B
@@ -178,7 +180,7 @@ def train(theta, m_of, v_of, runs, points_of, old_of, advantages, weights, ranks
         tl.store(at_slopes, slopes, mask=valid)
         tl.debug_barrier()
 
-        # back through the layers: the slopes below a layer first, then its step
+        # backpropagation: first the slopes below a layer, then the step of its parameters
         at = begin
         for layer in tl.static_range(DEPTH):
             below_width = F
@@ -251,7 +253,7 @@ def train(theta, m_of, v_of, runs, points_of, old_of, advantages, weights, ranks
 @triton.jit
 def _step(theta, m_of, v_of, at, inside, g, epoch, rate, eps, beta1, beta2, rest1, rest2,
           KEPT: tl.constexpr):  # fmt: skip
-    """Adam on parameters in memory; without KEPT the moments start from zero at epoch 0."""
+    """Adam on parameters in memory; without KEPT the moments are zero before epoch 0."""
     if rate > 0:  # else the layer is frozen
         m = tl.load(m_of + at, mask=inside, other=0.0) / rest1
         v = tl.load(v_of + at, mask=inside, other=0.0) / rest2

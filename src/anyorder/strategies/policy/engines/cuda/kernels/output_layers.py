@@ -1,20 +1,22 @@
-"""What `train.py` does after the first layer's weights: biases, outputs, and their gradients.
+"""The rest of a network in `registers.py`: all parameters but the first layer's weights.
 
-Units are an axis of 32 places, candidates an axis of C. Outputs are a tuple with a vector for each
-logit: as a third axis they would cost layout changes. The parameters are vectors, too, which every
-warp has; or columns of tiles, of which a thread has one place (`rest_at`). With SPARE, place 31 is
-no unit's: it reads 1 and has the outputs' biases, so that these need no sums over candidates.
+These are the biases of the first layer, and the weights and biases of the output layer. Units are
+an axis of 32 places, candidates an axis of C. Outputs are a tuple of one vector per logit: as a
+third axis they would cost layout conversions. The parameters are vectors, of which every warp has a
+copy, or columns of tiles, of which every thread has one entry (`rest_indices`). With SPARE, no unit
+uses place 31: its activation is 1 and its weights are the outputs' biases, which then need no sums
+over candidates of their own.
 """
 
 import triton
 import triton.language as tl
 
-from anyorder.strategies.policy.engines.cuda.common import adam, product
+from anyorder.strategies.policy.engines.cuda.kernels.common import adam, product
 
 
 @triton.jit
 def sum_last(z, P: tl.constexpr, Q: tl.constexpr, N: tl.constexpr):
-    """(P, Q, N) summed over its last axis; `split` puts all of that into one thread."""
+    """(P, Q, N) summed over its last axis; with `split` one thread holds the whole axis."""
     if N == 1:
         return tl.reshape(z, (P, Q))
     else:
@@ -23,13 +25,13 @@ def sum_last(z, P: tl.constexpr, Q: tl.constexpr, N: tl.constexpr):
 
 
 @triton.jit
-def rest_at(at_1, at_2, unit, last, HIDDEN: tl.constexpr, LAST: tl.constexpr, D: tl.constexpr,
+def rest_indices(at_1, at_2, unit, last, HIDDEN: tl.constexpr, LAST: tl.constexpr, D: tl.constexpr,
              Q: tl.constexpr, K: tl.constexpr, SPARE: tl.constexpr):  # fmt: skip
-    """Where the rest of the parameters is: indices, whether there is one, and which rate is its.
+    """Indices of the rest of the parameters, a mask of those that exist, and their kind of rate.
 
-    Column 0 has the trained units' biases. Each output has a column of weights; its bias is in
-    place 31 of that with SPARE, else in the next column, the same in every place. K tiles of Q
-    columns, or as many vectors where Q is 1.
+    Column 0 holds the biases of the trained units. Each output has a column of weights; its bias is
+    in place 31 of that column with SPARE, else in the next column, the same in every place. There
+    are K tiles of Q columns, or K vectors if Q is 1.
     """
     index, there, kind = (), (), ()
     for k in tl.static_range(K):
@@ -62,7 +64,7 @@ def load_rest(start, at, there, scale, K: tl.constexpr):
 
 @triton.jit
 def scaled(values, scale, K: tl.constexpr):
-    """Each of K, times a number."""
+    """Each of K tensors, times a number."""
     out = ()
     for k in tl.static_range(K):
         out = out + (values[k] * scale,)
@@ -79,7 +81,7 @@ def _four_columns(tile):
 
 @triton.jit
 def columns_of(tiles, Q: tl.constexpr, K: tl.constexpr):
-    """The columns of all tiles, vectors."""
+    """The columns of all tiles, as vectors."""
     out = ()
     for k in tl.static_range(K):
         if Q == 1:
@@ -96,7 +98,7 @@ def columns_of(tiles, Q: tl.constexpr, K: tl.constexpr):
 
 @triton.jit
 def _tile_of(x, k: tl.constexpr, Q: tl.constexpr, C: tl.constexpr):
-    """Q of the columns x, each (C, 32), from k on as (32, Q, C)."""
+    """Q of the columns x, each (C, 32), from the k-th on, as one tensor (32, Q, C)."""
     a = tl.join(tl.join(x[k], x[k + 1]), tl.join(x[k + 2], x[k + 3]))
     if Q == 4:
         return tl.reshape(tl.permute(a, (1, 3, 2, 0)), (32, 4, C))
@@ -107,7 +109,7 @@ def _tile_of(x, k: tl.constexpr, Q: tl.constexpr, C: tl.constexpr):
 
 @triton.jit
 def logits_of(a, columns, once, D: tl.constexpr, SPARE: tl.constexpr):
-    """Each unit counts once; the bias comes with SPARE's, or with the first."""
+    """Logits from activations. Each unit is counted once; with SPARE the bias is a weight."""
     out = ()
     for k in tl.static_range(D):
         if SPARE:
@@ -122,7 +124,7 @@ def logits_of(a, columns, once, D: tl.constexpr, SPARE: tl.constexpr):
 
 @triton.jit
 def slopes_below(slopes, columns, D: tl.constexpr, SPARE: tl.constexpr):
-    """The logits' slopes through the outputs' weights."""
+    """Backpropagation through the weights of the outputs."""
     STEP: tl.constexpr = 1 if SPARE else 2
     out = slopes[0][:, None] * columns[1][None, :]
     for k in tl.static_range(1, D):
@@ -131,9 +133,9 @@ def slopes_below(slopes, columns, D: tl.constexpr, SPARE: tl.constexpr):
 
 
 @triton.jit
-def gradients_of(delta, slopes, a, D: tl.constexpr, Q: tl.constexpr, K: tl.constexpr,
+def rest_gradients(delta, slopes, a, D: tl.constexpr, Q: tl.constexpr, K: tl.constexpr,
                C: tl.constexpr, SPARE: tl.constexpr):  # fmt: skip
-    """Sums over candidates, as the parameters of `rest_at` lie."""
+    """Gradients, sums over candidates, in the arrangement of `rest_indices`."""
     x = (delta,)
     for k in tl.static_range(D):
         s = tl.broadcast_to(slopes[k][:, None], a.shape)
@@ -153,7 +155,7 @@ def gradients_of(delta, slopes, a, D: tl.constexpr, Q: tl.constexpr, K: tl.const
 
 @triton.jit
 def _sums_over_candidates(x, k: tl.constexpr, K: tl.constexpr):
-    """Those of x, from the k-th on. Sums make the warps wait for each other: several go in one."""
+    """Sums of x, from the k-th on. A sum synchronises the warps, so several are made in one."""
     if k == K:
         return ()
     elif K - k == 1:
@@ -183,8 +185,8 @@ def _add_4(a0, a1, a2, a3, b0, b1, b2, b3):
 
 
 @triton.jit
-def rest_step(w, m, v, g, kind, beta1, beta2, rate_b, rate_2, rate_c, eps, K: tl.constexpr):
-    """Adam on them."""
+def step_rest(w, m, v, g, kind, beta1, beta2, rate_b, rate_2, rate_c, eps, K: tl.constexpr):
+    """Adam on the rest of the parameters."""
     w_, m_, v_ = (), (), ()
     for k in tl.static_range(K):
         rate = rate_of(kind[k], rate_b, rate_2, rate_c)
@@ -195,5 +197,5 @@ def rest_step(w, m, v, g, kind, beta1, beta2, rate_b, rate_2, rate_c, eps, K: tl
 
 @triton.jit
 def rate_of(kind, rate_b, rate_2, rate_c):
-    """Whose rate is whose."""
+    """Learning rate per kind of parameter: first biases, output weights, output biases."""
     return tl.where(kind == 0, rate_b, tl.where(kind == 1, rate_2, rate_c))

@@ -1,0 +1,60 @@
+"""When a population has collapsed: nearly all candidates of a generation are the same point.
+
+A policy that has collapsed samples its mode for the rest of the budget, so it is restarted. The
+rule: a share of at least `Config.restart_agreement` of a generation's values agree with those of
+its best candidate, `Config.restart_patience` generations in a row.
+
+The driver on the GPU counts the same in a kernel (`engines/cuda/kernels/generation.py`).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+
+def agreement(
+    points: npt.NDArray[np.integer], values: npt.NDArray[np.float64], free: npt.NDArray[np.bool_]
+) -> Any:
+    """Share of a generation's values that agree with those of its best candidate.
+
+    Parameters
+    ----------
+    points
+        `(..., B, n)`: the codes of B candidates; axes before them are runs.
+    values
+        `(..., B)`: their values, more is better; NaN, a failed evaluation, counts as -inf. The
+        first of equally good candidates is the best one.
+    free
+        `(n,)`: True for variables with more than one value. Constants do not count.
+
+    Returns
+    -------
+    From 1 / B, as the best candidate agrees with itself, to 1: a float for one run, an array
+    `(...)` for many. 0 if no variable is free: a single point cannot collapse.
+    """
+    best = np.argmax(np.where(np.isnan(values), -np.inf, values), axis=-1)
+    if not free.any():
+        share = np.zeros(best.shape)
+    else:
+        chosen = np.take_along_axis(points, best[..., None, None], axis=-2)
+        share = (points[..., free] == chosen[..., free]).mean(axis=(-2, -1))
+    return share if share.ndim else float(share)
+
+
+def generations_in_a_row(count: Any, agreement: Any, limit: float) -> Any:
+    """The length of a series of collapsed generations after one more generation.
+
+    Parameters
+    ----------
+    count
+        The length before it; a number, or an array with one entry per run.
+    agreement
+        The share returned by `agreement`, of the same shape.
+    limit
+        `Config.restart_agreement`.
+    """
+    longer = np.where(np.asarray(agreement) >= limit, np.asarray(count) + 1, 0)
+    return longer if longer.ndim else int(longer)

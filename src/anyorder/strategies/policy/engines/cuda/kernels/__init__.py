@@ -1,0 +1,13 @@
+"""Triton kernels of the engine `cuda`.
+
+common.py         the array `runs`, arithmetic, the random stream
+objective.py      the derivative of eq. (8) at the outputs
+initial.py        initial parameters
+orders.py         training orders
+sample.py         candidates, one program each
+registers.py      training with the parameters in registers: up to 24 units and 768 inputs
+tiles.py          its first layer
+output_layers.py  its other layers
+general.py        training and conditionals of any network, with the parameters in memory
+generation.py     ranks, incumbents, restarts and ends of many runs
+"""

@@ -1,0 +1,81 @@
+"""Training orders, as ranks of the variables."""
+
+import triton
+import triton.language as tl
+
+from anyorder.strategies.policy.engines.cuda.kernels.common import (
+    ENDED,
+    GENERATION,
+    ORDER_G,
+    ORDER_T,
+    SEED,
+    STATUS,
+    field,
+    words,
+)
+
+# Kinds of training orders
+RANDOM = tl.constexpr(0)
+AS_SAMPLED = tl.constexpr(1)  # the order in which each candidate was sampled
+FIXED = tl.constexpr(2)
+
+# A rank is stored with the top bit of 16 set. Subtracting the rank of variable i leaves that bit
+# unless the other variable comes before i. With these two it is always, or never, left.
+TOP = tl.constexpr(0x8000)
+NEVER_SEEN = tl.constexpr(0xFFFF)
+ALWAYS_SEEN = tl.constexpr(0x7FFF)
+
+
+@triton.jit
+def training_ranks(ranks, keys, runs, stamps, owner, n, F, B, KIND: tl.constexpr,
+                   PER_CANDIDATE: tl.constexpr, ALL: tl.constexpr,
+                   FP: tl.constexpr, NP: tl.constexpr, BLOCK: tl.constexpr):  # fmt: skip
+    """The rank of every input's variable in each candidate's order, one order per epoch.
+
+    i sees j if (key_j, j) < (key_i, i); the ranks have the same order, in 16 bits. ALL: every
+    variable has inputs. `keys` is scratch memory, (R, epochs, B, NP).
+    """
+    epoch, c, r = tl.program_id(0), tl.program_id(1), tl.program_id(2)
+    if field(runs, r, STATUS) >= ENDED:
+        return
+    f = tl.arange(0, FP)
+    own = tl.load(owner + f, mask=f < F, other=0)
+    rank = own
+    if KIND != FIXED:
+        seed = field(runs, r, SEED)
+        if KIND == AS_SAMPLED:
+            stamp = stamps + (r * B + c) * 2
+            generation, row, purpose = tl.load(stamp), tl.load(stamp + 1), epoch * 0 + ORDER_G
+        else:
+            generation, row, purpose = field(runs, r, GENERATION), c, ORDER_T + 256 * epoch
+        if not PER_CANDIDATE:
+            row = row * 0
+        all_keys = words(seed, row, generation, purpose, 0, NP // 4).to(tl.uint32, bitcast=True)
+        own_keys = keys + ((r.to(tl.int64) * tl.num_programs(0) + epoch) * B + c) * NP
+        j = tl.arange(0, NP)
+        tl.store(own_keys + j, all_keys, mask=j < n)
+        tl.debug_barrier()
+        mine = tl.load(own_keys + own, mask=f < F, other=0)
+        rank = count_smaller(mine, own, own_keys, n, False, FP, BLOCK)
+        # equal keys are rare: without them the ranks of n variables add up to n (n - 1) / 2
+        first = (f < F) & (own != tl.load(owner + f - 1, mask=(f > 0) & (f < F), other=-1))
+        if not ALL or tl.sum(tl.where(first, rank, 0), 0) != n * (n - 1) // 2:
+            rank = count_smaller(mine, own, own_keys, n, True, FP, BLOCK)
+    stored = tl.where(f < F, rank + TOP, ALWAYS_SEEN)
+    at = ((r.to(tl.int64) * tl.num_programs(0) + epoch) * B + c) * FP
+    tl.store(ranks + at + f, stored.to(tl.int16))
+
+
+@triton.jit
+def count_smaller(mine, own, keys, n, TIES: tl.constexpr, FP: tl.constexpr, BLOCK: tl.constexpr):
+    """How many of the n keys in memory are before each of `mine`, the keys of variables `own`."""
+    count = tl.zeros((BLOCK, FP), tl.int32)
+    for first in range(0, n, BLOCK):
+        j = first + tl.arange(0, BLOCK)
+        key = tl.load(keys + j, mask=j < n, other=0xFFFFFFFF)[:, None]  # after all others
+        before = key < mine[None, :]
+        if TIES:
+            equal = (key == mine[None, :]) & (j[:, None] < own[None, :]) & (j < n)[:, None]
+            before = before | equal
+        count += before.to(tl.int32)
+    return tl.sum(count, 0)

@@ -1,0 +1,300 @@
+"""Tiles of the first layer's weights: products, masks, loads and stores for `registers.py`."""
+
+import triton
+import triton.language as tl
+
+from anyorder.strategies.policy.engines.cuda.kernels.common import (
+    DROP_T,
+    INTERPRETED,
+    adam,
+    below,
+    word_of,
+)
+from anyorder.strategies.policy.engines.cuda.kernels.orders import (
+    NEVER_SEEN,
+)
+
+# Type of the inputs. (Triton's interpreter multiplies matrices of float32 only.)
+INPUT = tl.constexpr(tl.float32 if INTERPRETED.value else tl.bfloat16)
+# Weights are stored times this, so that the lower of their two parts is no subnormal float16.
+SCALE = tl.constexpr(64.0)
+
+
+@triton.jit
+def masked(rank, mine, x, hidden):
+    """x where the top bit of the difference rank - mine, 16 bits, is 0, else `hidden`."""
+    if INTERPRETED:
+        late = (rank.to(tl.int32) - mine.to(tl.int32)) & 0x8000
+        return tl.where(late == 0, x, hidden)
+    else:
+        return tl.inline_asm_elementwise(
+            """{
+            .reg .b32 d;
+            sub.u32 d, $1, $2;
+            prmt.b32 d, d, 0, 0xBB99;
+            lop3.b32 $0, d, $4, $3, 0xCA;
+            }""",
+            "=r,r,r,r,r",
+            [rank, mine, x, hidden],
+            dtype=tl.bfloat16,
+            is_pure=True,
+            pack=2,
+        )
+
+
+@triton.jit
+def to_half(x):
+    """bfloat16 -1, 0, +1 as float16: the sign and the common bits of the exponent."""
+    if INTERPRETED:
+        return x
+    else:
+        return tl.inline_asm_elementwise(
+            "and.b32 $0, $1, 0xBC00BC00;", "=r,r", [x], dtype=tl.float16, is_pure=True, pack=2
+        )
+
+
+@triton.jit
+def two_parts(w):
+    """w as a sum of two float16."""
+    if INTERPRETED:
+        return w, tl.zeros_like(w)
+    else:
+        return tl.inline_asm_elementwise(
+            """{
+            .reg .f16 h0, h1;
+            .reg .f32 f0, f1;
+            cvt.rn.f16x2.f32 $0, $3, $2;
+            mov.b32 {h0, h1}, $0;
+            cvt.f32.f16 f0, h0;
+            cvt.f32.f16 f1, h1;
+            sub.f32 f0, $2, f0;
+            sub.f32 f1, $3, f1;
+            cvt.rn.f16x2.f32 $1, f1, f0;
+            }""",
+            "=r,=r,f,f",
+            [w],
+            dtype=(tl.float16, tl.float16),
+            is_pure=True,
+            pack=2,
+        )
+
+
+@triton.jit
+def opaque(x):
+    """x, with its origin hidden from the compiler. (It would find a `join`, and choose a layout for
+    8-bit data for the factors of the next products, which the matrix loads do not support.)
+    """
+    if INTERPRETED:
+        return x
+    else:
+        return tl.inline_asm_elementwise(
+            "mov.b32 $0, $1;", "=f,f", [x], dtype=tl.float32, is_pure=False, pack=1
+        )
+
+
+@triton.jit
+def top_bits(x):
+    """The upper 16 bits, as a bfloat16, and the remainder."""
+    bits = x.to(tl.int32, bitcast=True)
+    top = (bits >> 16).to(tl.int16).to(tl.bfloat16, bitcast=True)
+    return top, x - (bits & -65536).to(tl.float32, bitcast=True)
+
+
+@triton.jit
+def three_parts(x):
+    """x as a sum of three bfloat16, exactly."""
+    if INTERPRETED:
+        return x, tl.zeros_like(x), tl.zeros_like(x)
+    else:
+        a, rest = top_bits(x)
+        b, rest = top_bits(rest)
+        c, rest = top_bits(rest)
+        return a, b, c
+
+
+@triton.jit
+def forward_product(high, low, x, acc):
+    """Weights in two parts, times inputs."""
+    return tl.dot(high, x, acc=tl.dot(low, x, acc=acc))
+
+
+@triton.jit
+def backward_product(a, b, c, x):
+    """Slopes in three parts, times inputs."""
+    return tl.dot(a, x, acc=tl.dot(b, x, acc=tl.dot(c, x)))
+
+
+@triton.jit
+def halves(x, W: tl.constexpr, H: tl.constexpr, N: tl.constexpr):
+    """The upper and the lower half of the rows of (W, 2 H, N)."""
+    return tl.split(tl.permute(tl.reshape(x, (W, 2, H, N)), (0, 2, 3, 1)))
+
+
+@triton.jit
+def stacked(upper, lower, W: tl.constexpr, H: tl.constexpr, N: tl.constexpr):
+    """The inverse of `halves`."""
+    return tl.reshape(tl.permute(tl.join(upper, lower), (0, 3, 1, 2)), (W, 2 * H, N))
+
+
+@triton.jit
+def sum_of_parts(y, FOLD: tl.constexpr, W: tl.constexpr, N: tl.constexpr):
+    """The FOLD parts of 16 rows summed, and the sum in the place of each."""
+    y = tl.reshape(y, (W, FOLD, 16 // FOLD, N))
+    y = tl.broadcast_to(tl.sum(y, 1)[:, None], (W, FOLD, 16 // FOLD, N))
+    return tl.reshape(y, (W, 16, N))
+
+
+@triton.jit
+def frozen_forward(a, w):
+    """Activations times a matrix in two parts, which is held times `SCALE`."""
+    high, low = two_parts(a)
+    return tl.dot(high, w[0], acc=tl.dot(low, w[0], acc=tl.dot(high, w[1]))) * (1.0 / SCALE)
+
+
+@triton.jit
+def frozen_backward(delta, w):
+    """Slopes, which may be of any size, times a matrix in three parts."""
+    a, b, c = three_parts(delta)
+    small = tl.dot(b, w[1], acc=tl.dot(c, w[0], acc=tl.dot(a, w[2])))
+    return tl.dot(a, w[0], acc=tl.dot(b, w[0], acc=tl.dot(a, w[1], acc=small)))
+
+
+@triton.jit
+def inputs_of_lot(points, owner, code_base, codes, hidden, graph, f, c, i, n, F, B,
+            GRAPH: tl.constexpr):  # fmt: skip
+    """Inputs of one lot before masking; those that are never visible to i are hidden."""
+    inside = (c < B) & (f < F)
+    own = tl.load(owner + f, mask=f < F, other=0)
+    code = tl.load(points + c * n + own, mask=inside, other=-1)
+    base = tl.load(code_base + f, mask=f < F, other=0)
+    seen = inside & (code >= 0)
+    if GRAPH:
+        seen = seen & (tl.load(graph + i * n + own, mask=f < F, other=0) != 0)
+    x = tl.load(codes + base + code, mask=seen, other=0.0)
+    return tl.where(seen, x, tl.where(inside, hidden, 0.0)).to(INPUT)
+
+
+@triton.jit
+def dropped(rank, owner, f, c, i, seed, generation, epoch, drops, n, F):
+    """Structural dropout: ranks in which dropped inputs are never visible."""
+    own = tl.load(owner + f, mask=f < F, other=0)
+    purpose = DROP_T + 256 * epoch
+    word = word_of(seed, c, generation, purpose, i * ((n + 3) // 4 * 4) + own + 0 * c)
+    hide = below(word, drops) & (f < F)
+    return tl.where(hide, NEVER_SEEN, rank.to(tl.int32) & 0xFFFF).to(tl.int16)
+
+
+@triton.jit
+def lots_of(first, L: tl.constexpr, T: tl.constexpr):
+    """The inputs of each lot, on the last axis; `first` is the first input of each warp."""
+    out = ()
+    for k in tl.static_range(L):
+        out = out + (first + k * T + tl.arange(0, T),)
+    return out
+
+
+@triton.jit
+def load_tiles(at, row, lots, f_m, u_m, k_m, width, F, scale, L: tl.constexpr):
+    """The tiles of the first layer: one for every lot, and the folded one."""
+    out = ()
+    for k in tl.static_range(L):
+        inside = (row < width) & (lots[k] < F)
+        out = out + (tl.load(at + row * F + lots[k], mask=inside, other=0.0) * scale,)
+    return out + (tl.load(at + u_m * F + f_m, mask=k_m, other=0.0) * scale,)
+
+
+@triton.jit
+def store_tiles(at, tiles, row, lots, f_m, u_m, k_m, width, F, scale, L: tl.constexpr):
+    """The inverse of `load_tiles`."""
+    for k in tl.static_range(L):
+        inside = (row < width) & (lots[k] < F)
+        tl.store(at + row * F + lots[k], tiles[k] * scale, mask=inside)
+    tl.store(at + u_m * F + f_m, tiles[L] * scale, mask=k_m)
+
+
+@triton.jit
+def load_ranks(rank, candidate, lots, L: tl.constexpr):
+    """Ranks of the inputs of every lot."""
+    out = ()
+    for k in tl.static_range(L):
+        out = out + (tl.load(rank + candidate + lots[k]),)
+    return out
+
+
+@triton.jit
+def repeated(x, L: tl.constexpr):
+    """A tuple of L times the same tensor."""
+    out = ()
+    for _ in tl.static_range(L):
+        out = out + (x,)
+    return out
+
+
+@triton.jit
+def all_masked(ranks, mine, x, hidden, L: tl.constexpr):
+    """`masked` for every lot."""
+    out = ()
+    for k in tl.static_range(L):
+        out = out + (masked(ranks[k], mine, x[k], hidden),)
+    return out
+
+
+@triton.jit
+def by_warps(x, W: tl.constexpr, C: tl.constexpr, T: tl.constexpr, L: tl.constexpr):
+    """Inputs in the arrangement of the products: warps first, and candidates on one axis."""
+    out = ()
+    for k in tl.static_range(L):
+        out = out + (tl.reshape(tl.permute(x[k], (1, 2, 0, 3)), (W, C, T)),)
+    return out
+
+
+@triton.jit
+def all_dropped(ranks, owner, lots, c, i, seed, generation, epoch, drops, n, F, L: tl.constexpr):
+    """`dropped` for every lot."""
+    out = ()
+    for k in tl.static_range(L):
+        rank = dropped(ranks[k], owner, lots[k], c, i, seed, generation, epoch, drops, n, F)
+        out = out + (rank,)
+    return out
+
+
+@triton.jit
+def first_layer_sums(
+    w, x, part, FOLD: tl.constexpr, L: tl.constexpr, W: tl.constexpr, C: tl.constexpr
+):
+    """The contribution of each warp's inputs to the units: (W, 32, C)."""
+    z = tl.zeros((W, 16, C), tl.float32)
+    zero = z
+    y = z
+    high_m, low_m = two_parts(w[L])
+    turned = ()  # all of them first: each uses shared memory, and this way they synchronise once
+    for k in tl.static_range(L):
+        turned = turned + (tl.trans(to_half(x[k]), (0, 2, 1)),)
+    for k in tl.static_range(L):
+        high, low = two_parts(w[k])
+        z = forward_product(high, low, turned[k], z)
+        y = tl.where(part == k, forward_product(high_m, low_m, turned[k], zero), y)
+    return stacked(z, sum_of_parts(y, FOLD, W, C), W, 16, C)
+
+
+@triton.jit
+def first_layer_step(w, m, v, delta, x, part, beta1, beta2, rate, eps, FULL: tl.constexpr,
+                     L: tl.constexpr, W: tl.constexpr, C: tl.constexpr,
+                     T: tl.constexpr):  # fmt: skip
+    """Adam on the first layer's weights; `delta` (C, 32)."""
+    if W >= 4 and not FULL:  # cut into parts once, not by every warp
+        p1, p2, p3 = three_parts(delta)
+        d_1 = tl.broadcast_to(tl.trans(p1)[None], (W, 32, C))
+        d_2 = tl.broadcast_to(tl.trans(p2)[None], (W, 32, C))
+        d_3 = tl.broadcast_to(tl.trans(p3)[None], (W, 32, C))
+    else:
+        d_1, d_2, d_3 = three_parts(tl.broadcast_to(tl.trans(delta)[None], (W, 32, C)))
+    w_, m_, v_ = (), (), ()
+    g_m = tl.zeros((W, 16, T), tl.float32)
+    for k in tl.static_range(L):
+        g, folded = halves(backward_product(d_1, d_2, d_3, x[k]), W, 16, T)
+        g_m = tl.where(part == k, folded, g_m)
+        a, b, c = adam(w[k], m[k], v[k], g, beta1, beta2, rate, eps, True)
+        w_, m_, v_ = w_ + (a,), m_ + (b,), v_ + (c,)
+    a, b, c = adam(w[L], m[L], v[L], g_m, beta1, beta2, rate, eps, True)
+    return w_ + (a,), m_ + (b,), v_ + (c,)

@@ -1,0 +1,96 @@
+"""Structured arguments of the compiled loops in `kernels.py`.
+
+Numba compiles a function for the types of its arguments, and a named tuple's type includes its
+fields, so that a change here is noticed by the cache of compiled functions on disk.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+Int64 = npt.NDArray[np.int64]
+Float32 = npt.NDArray[np.float32]
+
+
+class Plan(NamedTuple):
+    """A model's coding and networks, and the arrangement of the padded scratch memory."""
+
+    cards: Int64
+    outputs: Int64
+    value_start: Int64
+    feature_start: Int64
+    owner: Int64
+    codes: Float32
+    code_base: Int64
+    hidden_value: Float32
+    floor: Float32
+    graph: npt.NDArray[np.uint8]  # (n, n), or (0, 0): every variable may see all others
+    widths: Int64
+    rates: npt.NDArray[np.float64]
+    theta_start: Int64
+    pads: Int64  # widths, rounded up to whole vectors
+    row_start: Int64  # (L + 1,): the first row of each layer's weights in the scratch; the end
+
+
+class Parameters(NamedTuple):
+    """Parameters of one run, and Adam's moments (empty if they are not kept)."""
+
+    theta: Float32
+    m: Float32
+    v: Float32
+    steps: int  # taken with these moments
+
+
+class Data(NamedTuple):
+    """What one run trains on: `base.Batch`."""
+
+    points: npt.NDArray[np.int32]  # (B, n)
+    features: Float32  # (B, F)
+    old: Float32  # (B, V)
+    advantages: Float32  # (B, n)
+    weights: Float32  # (B, n)
+    keys: npt.NDArray[np.uint32]  # (E or 1, B, F) sort keys; (0, B, F): all others are visible
+
+
+class Schedule(NamedTuple):
+    """Constants of training."""
+
+    epochs: int
+    kl: int
+    beta: float
+    beta1: float
+    beta2: float
+    eps: float
+
+
+class Stream(NamedTuple):
+    """The random stream of a run in one generation: see `rng.py`."""
+
+    key0: int
+    key1: int
+    generation: int
+    threshold: int  # a word below it drops an input
+
+
+class Scratch(NamedTuple):
+    """Memory of one thread.
+
+    Rows have P places for inputs and H for hidden units, in whole vectors; a batch has B places for
+    candidates, in whole fives. The padding of weights, units and slopes stays zero.
+    """
+
+    w: Float32  # (rows, P): the weights of a variable, layer by layer, then one row of biases each
+    m: Float32  # Adam's moments, likewise
+    v: Float32
+    x: Float32  # (1, B, P): the inputs of the first layer
+    h: Float32  # (layers, B, H): the outputs of each layer; the last are the logits
+    delta: Float32  # (layers, B, H): d objective / d pre-activations of each layer
+    ones: Float32  # (1, B, 1): the inputs of the biases
+    row: Float32  # (max(P, H),)
+    terms: Float32  # (3, B): see `kernels.binary_terms`
+    words: npt.NDArray[np.uint32]  # (4 * ceil(n / 4),)
+    active: Int64  # (B,): the candidates that train a variable
+    fans: Int64  # (layers,): the number of outputs of each layer of its network

@@ -1,0 +1,67 @@
+"""What an engine computes: a space's coding, a network, an interaction graph and the settings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from anyorder.strategies.policy.coding import Coding, IntArray, make_coding
+from anyorder.strategies.policy.config import Config
+from anyorder.strategies.policy.networks import Network, make_network
+
+N = TypeVar("N", bound=Network, covariant=True)
+
+
+@dataclass(frozen=True, eq=False)
+class Model(Generic[N]):
+    """The model of one space under one configuration.
+
+    Attributes
+    ----------
+    graph
+        `(n, n)` bool, True where variable i may depend on j; None: on all of them.
+    """
+
+    config: Config
+    coding: Coding
+    network: N
+    graph: npt.NDArray[np.bool_] | None = None
+
+    @property
+    def n(self) -> int:
+        """Number of variables."""
+        return self.coding.n
+
+    @property
+    def cards(self) -> IntArray:
+        """Number of values of each variable."""
+        return self.coding.cards
+
+    @property
+    def values(self) -> int:
+        """Length of a row of probabilities."""
+        return self.coding.values
+
+    @property
+    def value_start(self) -> IntArray:
+        """Where the distribution of each variable starts in a row of probabilities."""
+        return self.coding.value_start
+
+    @property
+    def parameters(self) -> int:
+        """Number of parameters."""
+        return self.network.parameters
+
+
+def make_model(
+    cards: npt.ArrayLike,
+    ordered: npt.ArrayLike,
+    config: Config,
+    graph: npt.NDArray[np.bool_] | None = None,
+) -> Model[Network]:
+    """The model of a space whose variable i has `cards[i]` values."""
+    coding = make_coding(cards, ordered, config)
+    return Model(config, coding, make_network(coding, config), graph)

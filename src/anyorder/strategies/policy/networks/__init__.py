@@ -1,0 +1,24 @@
+"""Networks: which parameters a policy has, and how they are stored.
+
+    base.py      the protocol
+    separate.py  one network per variable ("separate"; "univariate" is the same without inputs)
+
+A network describes parameters and does no arithmetic: engines compute, and an engine is written
+for one kind of network (`engines/__init__.py`).
+"""
+
+from __future__ import annotations
+
+from anyorder.strategies.policy.coding import Coding
+from anyorder.strategies.policy.config import Config
+from anyorder.strategies.policy.networks.base import Network
+from anyorder.strategies.policy.networks.separate import SeparateNetworks, make_separate
+
+__all__ = ["Network", "SeparateNetworks", "make_network"]
+
+_MAKERS = {"separate": make_separate, "univariate": make_separate}
+
+
+def make_network(coding: Coding, config: Config) -> Network:
+    """The network that a configuration asks for."""
+    return _MAKERS[config.network](coding, config)

@@ -1,0 +1,25 @@
+"""The protocol of a network."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Protocol
+
+
+class Network(Protocol):
+    """The parameters of a policy.
+
+    Attributes
+    ----------
+    kind
+        Which engines compute it: a key of `engines.ENGINE_CLASSES`.
+    """
+
+    kind: ClassVar[str]
+
+    @property
+    def parameters(self) -> int:
+        """Number of parameters."""
+
+    @property
+    def multiply_adds(self) -> int:
+        """Work of one forward pass of one candidate, all variables together."""
