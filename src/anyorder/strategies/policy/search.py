@@ -98,7 +98,7 @@ class PolicySearch:
         self._diversity = 1.0
         self._open: dict[int, _Candidate] = {}
         self._answered: list[_Candidate] = []
-        self._last_probs: npt.NDArray[np.floating] | None = None
+        self._last_probs = np.empty((0, self._model.values), self._engine.dtype)
 
     @property
     def engine(self) -> str:
@@ -127,7 +127,7 @@ class PolicySearch:
         It is normalised: 1 where all values are equally likely, 0 where one point is certain.
         """
         most = float(np.log(self.space.cardinalities).sum())
-        if self._last_probs is None or most == 0:
+        if not len(self._last_probs) or most == 0:
             return 1.0
         p = self._last_probs.astype(np.float64)
         return float(-(p * np.log(np.maximum(p, 1e-300))).sum() / (len(p) * most))
@@ -311,7 +311,9 @@ class PolicySearch:
         kept = [*self._open.values(), *self._answered]
         stamps = [(c.ticket, c.generation, c.index, c.known) for c in kept]
         return {
-            "header": np.array(json.dumps({**header, "open": len(self._open)})),
+            "header": np.array(
+                json.dumps({**header, "seed": self.seed, "open": len(self._open)})
+            ),
             **self._engine.export(self._policy),
             "diversity": np.array(self._diversity),
             "codes": np.array([c.codes for c in kept], np.int32).reshape(-1, len(self.space)),
@@ -320,6 +322,7 @@ class PolicySearch:
             ),
             "stamps": np.array(stamps, np.int64).reshape(-1, 4),
             "values": np.array([c.value for c in kept], np.float64),
+            "last_probs": self._last_probs.copy(),
         }
 
     def restore(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
@@ -327,12 +330,14 @@ class PolicySearch:
         try:
             header = json.loads(str(state["header"]))
             counters = {name: integer(name, header[name], 0) for name in _COUNTERS}
+            seed = integer("seed", header["seed"], 0, 2**64 - 1)
             arrays = {name: np.asarray(state[name]) for name in _KINDS}
             still_open = integer("open", header["open"], 0, len(arrays["stamps"]))
         except (KeyError, TypeError, ValueError, RecursionError) as error:
             raise ValueError(f"the state of the policy is damaged: {error!r}") from error
         self._check(arrays)
-        self._policy = self._engine.load(arrays)
+        self.seed, self._policy = seed, self._engine.load(arrays)
+        self._last_probs = arrays["last_probs"].astype(self._engine.dtype)
         for name, count in counters.items():
             setattr(self, name, count)
         self.converged = self._collapsed >= self.config.restart_patience
@@ -357,6 +362,7 @@ class PolicySearch:
             "probs": (kept, self._model.values),
             "stamps": (kept, 4),
             "values": (kept,),
+            "last_probs": (*arrays["last_probs"].shape[:1], self._model.values),
         }
         for name, shape in expected.items():
             if arrays[name].dtype.kind != _KINDS[name] or arrays[name].shape != shape:
@@ -373,6 +379,7 @@ class PolicySearch:
             "adam_steps": (arrays["adam_steps"] >= 0).all(),
             "probs": ((probs > 0) & (probs <= 1)).all(),
             "stamps": (arrays["stamps"] >= 0).all(),
+            "last_probs": ((arrays["last_probs"] > 0) & (arrays["last_probs"] <= 1)).all(),
             "codes": ((codes >= 0) & (codes < self.space.cardinalities)).all(),
         }
         for name, good in sound.items():
@@ -383,5 +390,5 @@ class PolicySearch:
 _COUNTERS = ("generation", "restarts", "_age", "_drawn", "_next_ticket", "_collapsed")
 _KINDS = {  # the arrays of a state, and the kind of number in each
     "theta": "f", "adam_m": "f", "adam_v": "f", "adam_steps": "i", "diversity": "f",
-    "codes": "i", "probs": "f", "stamps": "i", "values": "f",
+    "codes": "i", "probs": "f", "stamps": "i", "values": "f", "last_probs": "f",
 }  # fmt: skip
