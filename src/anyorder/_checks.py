@@ -64,7 +64,7 @@ def real(
         bounds.append(f"above {low:g}" if above else f"of at least {low:g}")
     if high < math.inf:
         bounds.append(f"of at most {high:g}")
-    expected = " and ".join(["a finite number", *bounds])
+    expected = " ".join(["a finite number", " and ".join(bounds)]).strip()
     if isinstance(value, bool) or not isinstance(value, _numbers.Real):
         raise TypeError(f"{what} is {short(value)}, expected {expected}")
     try:

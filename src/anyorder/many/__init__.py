@@ -1,11 +1,11 @@
-"""solve_many: many independent runs, in step.
+"""solve_many: many independent runs of the policy, in lockstep.
 
-    objective.py  the ways to evaluate a batch: functions, vectorised ones, problems
-    base.py       the task and the log of a driver; the bookkeeping of runs in step
+    objective.py  ways to evaluate a batch: functions, vectorised functions, problems
+    base.py       the task and the log of a driver; the bookkeeping of runs in lockstep
     host.py       the driver for any engine and any objective
     device.py     the driver for objectives on the GPU
 
-This file checks the arguments and picks the parts.
+This file checks the arguments and chooses a driver.
 """
 
 from __future__ import annotations
@@ -55,13 +55,13 @@ def solve_many(
     grid: int | Sequence[int] = 100,
     progress: bool | None = None,
 ) -> Runs:
-    """Many independent runs in one batch, each what `maximize` or `minimize` gives with its seed.
+    """Many independent runs of the policy in one batch.
 
-    (With `cache=False`: points that come again are evaluated, and paid for.) The runs share nothing
-    but the arithmetic: on one engine a run is the same bit for bit alone and in a batch of any size
-    and order. They stop independently. A run whose function raises, or returns no number, is
-    `"failed"` with its error kept, and the others go on. Where memory asks for it, they go one part
-    after the other.
+    Each run is what `maximize` or `minimize` gives with its seed and `cache=False`: points that are
+    proposed again are evaluated again. On one engine a run is the same, bit for bit, alone and in a
+    batch of any size and order. Runs stop independently. A run whose function raises, or returns no
+    number, is `"failed"` and keeps its error; the others continue. If memory does not hold all runs
+    at once, they are done in several batches.
 
     Parameters
     ----------
@@ -148,7 +148,7 @@ def solve_many(
 
 
 def _run(engine: Engine, objective: Objective, task: Task, bar: Any) -> Log:
-    """All runs, as many at a time as the memory holds, the GPU's or the machine's."""
+    """All runs, as many at a time as fit into memory, the GPU's or the machine's."""
     driver, total = run_host, len(task.seeds)
     size = engine.runs_that_fit(total, task.budget)
     if engine.name == "cuda":  # only then is PyTorch there for certain
@@ -168,7 +168,7 @@ def _run(engine: Engine, objective: Objective, task: Task, bar: Any) -> Log:
 
 
 def _check_memory(runs: int, budget: int) -> None:
-    """Every value is kept, whatever fits of the rest."""
+    """Every value is kept, even if runs are done in several batches."""
     need, have = 8 * runs * budget, memory_here()
     if need > 0.9 * have:
         fit = int(0.9 * have / (8 * budget)) or "not even one"

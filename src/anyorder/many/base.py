@@ -1,8 +1,8 @@
 """What the drivers of `solve_many` share: the task, the log, and the ledger that fills it.
 
-A driver is a function of an engine, an objective, a task and a progress bar that gives a log. It is
-free to do without the ledger if its log comes out the same. `host.py` is the driver for engines
-whose arrays are NumPy's.
+A driver is a function of an engine, an objective, a task and a progress bar that returns a log.
+`host.py` is the driver for engines with NumPy arrays, and uses the ledger; `device.py` does its
+bookkeeping in kernels.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from anyorder.many.objective import Answer, Codes, Ints, Values
+from anyorder.many.objective import Codes, Evaluated, Ints, Values
 from anyorder.space import Space
 from anyorder.strategies.policy.advantage import advantages
 from anyorder.strategies.policy.collapse import agreement, generations_in_a_row
@@ -55,7 +55,7 @@ class Log:
     evaluations
         `(R,)`: how many were finished.
     restarts
-        After how many evaluations each run's policy was started afresh.
+        After how many evaluations each run's policy was restarted.
     stop_reasons
         "budget", "target", "failed" or "interrupted"; the last until another is known.
     errors
@@ -86,7 +86,7 @@ class Log:
 
     @classmethod
     def joined(cls, logs: Sequence[Log]) -> Log:
-        """The logs of runs that did not go in one batch, as one."""
+        """The logs of several batches of runs, as one."""
         return cls(
             values=np.concatenate([log.values for log in logs]),
             best_codes=np.concatenate([log.best_codes for log in logs]),
@@ -99,15 +99,15 @@ class Log:
 
 
 class Ledger:
-    """The bookkeeping of runs that go in step: `Optimizer`'s, for many runs at once.
+    """The bookkeeping of runs in lockstep: that of `PolicySearch`, for many runs at once.
 
     All active runs are in the same generation; ages, restarts and ends are each run's own.
 
     Attributes
     ----------
     active
-        The numbers of the runs that go on, in increasing order; the rows of every array that a
-        driver works on are theirs.
+        The numbers of the active runs, in increasing order; the rows of every array that a driver
+        works on belong to them.
     told
         Evaluations of each of them so far.
     """
@@ -118,9 +118,9 @@ class Ledger:
         runs = len(task.seeds)
         self.active: Ints = np.arange(runs)
         self.told = 0
-        self._age = np.zeros(runs, np.int64)  # trainings since a policy was started afresh
+        self._age = np.zeros(runs, np.int64)  # trainings since a policy was restarted
         self._collapsed = np.zeros(runs, np.int64)  # generations in a row of nearly one point
-        self._afresh = np.zeros(runs, np.bool_)  # to be started afresh after this generation
+        self._restarting = np.zeros(runs, np.bool_)  # to be restarted after this generation
         self._best = np.full(runs, -np.inf)  # signed
         self._free = task.space.cardinalities > 1
 
@@ -145,21 +145,21 @@ class Ledger:
             count=min(config.population, self.task.budget - self.told),
         )
 
-    def take(self, points: Codes, answer: Answer) -> Ints:
-        """Write down a batch and who stops; gives the rows that go on, to be trained.
+    def take(self, points: Codes, evaluated: Evaluated) -> Ints:
+        """Record a batch and which runs stop; returns the rows that remain, to be trained on.
 
-        `active` is then the runs of those rows.
+        `active` then holds the runs of those rows.
         """
         log, task, active = self.log, self.task, self.active
         count = points.shape[1]
-        finished = (~np.isnan(answer.values)).sum(axis=1)
+        finished = (~np.isnan(evaluated.values)).sum(axis=1)
         whole = finished == count
-        log.values[active, self.told : self.told + count] = answer.values
-        self._note_best(points, answer.values, finished)
-        self._note_collapse(points, answer.values, whole)
+        log.values[active, self.told : self.told + count] = evaluated.values
+        self._record_best(points, evaluated.values, finished)
+        self._record_collapse(points, evaluated.values, whole)
         log.evaluations[active] += finished
         for row in np.flatnonzero(~whole):
-            error, place = answer.errors[row], self.told + finished[row] + 1
+            error, place = evaluated.errors[row], self.told + finished[row] + 1
             if error is not None:  # else it was interrupted
                 log.stop_reasons[active[row]] = "failed"
                 log.errors[active[row]] = f"{error} (at evaluation {place})"
@@ -175,7 +175,7 @@ class Ledger:
         return rows
 
     def batch(self, points: Codes, old: npt.NDArray[np.floating], values: Values) -> Batch:
-        """What the active runs train on: the generation that `take` has just written down."""
+        """What the active runs train on: the generation that `take` has just recorded."""
         task, shape = self.task, points.shape
         config, generation = task.config, self.generation - 1
         advantage = advantages(task.sign * values, config.utility, config.ties)
@@ -193,9 +193,9 @@ class Ledger:
         )
 
     def trained(self) -> Ints:
-        """Note that the active runs have trained; gives the rows to be started afresh."""
+        """Record that the active runs have trained; returns the rows to be restarted."""
         self._age[self.active] += 1
-        rows = np.flatnonzero(self._afresh[self.active])
+        rows = np.flatnonzero(self._restarting[self.active])
         self._age[self.active[rows]] = 0
         return rows
 
@@ -203,7 +203,7 @@ class Ledger:
         decay = self.task.config.drop_decay
         return [probability * decay ** int(age) for age in self._age[self.active]]
 
-    def _note_best(self, points: Codes, values: Values, finished: Ints) -> None:
+    def _record_best(self, points: Codes, values: Values, finished: Ints) -> None:
         signed = np.where(np.isnan(values), -np.inf, self.task.sign * values)
         place = signed.argmax(axis=1)  # the first of equals
         best = signed[np.arange(len(signed)), place]
@@ -214,11 +214,11 @@ class Ledger:
         self.log.best_values[runs] = self.task.sign * best[better]
         self.log.best_codes[runs] = points[better, place[better]]
 
-    def _note_collapse(self, points: Codes, values: Values, whole: npt.NDArray[np.bool_]) -> None:
+    def _record_collapse(self, points: Codes, values: Values, whole: npt.NDArray[np.bool_]) -> None:
         """Which runs are restarted after this generation's training."""
         config, rows = self.task.config, np.flatnonzero(whole)
         limit = config.restart_agreement
-        self._afresh[:] = False
+        self._restarting[:] = False
         if limit is None or points.shape[1] < config.population:
             return
         runs = self.active[rows]
@@ -226,5 +226,5 @@ class Ledger:
         self._collapsed[runs] = generations_in_a_row(self._collapsed[runs], share, limit)
         for r in runs[self._collapsed[runs] >= config.restart_patience]:
             self.log.restarts[r].append(self.told + points.shape[1])
-            self._afresh[r] = True
+            self._restarting[r] = True
             self._collapsed[r] = 0

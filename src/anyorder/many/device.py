@@ -1,9 +1,9 @@
-"""The driver for objectives on the GPU: everything stays there until the runs have ended.
+"""The driver for objectives on the GPU: everything stays there until all runs have ended.
 
 A generation is seven kernels and the objective's own. They follow one another without the host
 looking at a number: what each run needs (its generation, age, status) is an array on the device
 that the kernels read and write. For problems, the launches of a generation are recorded once, as a
-CUDA graph, and replayed. A function of yours is called every time.
+CUDA graph, and replayed. A user's function is called every time.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from anyorder.strategies.policy.engines.cuda.kernels import common, generation
 from anyorder.strategies.policy.rng import drop_threshold
 
 _REASONS = {0: "budget", 1: "failed", 2: "target"}  # of a status less ENDED
-_IN_FLIGHT = 16  # generations between two looks at the clock and the keyboard
+_IN_FLIGHT = 16  # generations between two checks whether any run is still active
 
 
 def runs_here(engine: Any, objective: Objective) -> bool:
@@ -43,11 +43,11 @@ def run_device(engine: Any, objective: Objective, task: Task, bar: Any) -> Log:
 
 
 class _Batch:
-    """Runs that go in step on the device."""
+    """Runs in lockstep on the device."""
 
     def __init__(self, engine: CudaEngine, objective: Objective, task: Task) -> None:
         self.engine, self.task = engine, task
-        config, layout = task.config, engine.model
+        config, model = task.config, engine.model
         self.size, self.count = len(task.seeds), config.population
         self.generations = task.budget // self.count
         ages = np.arange(self.generations + 1)
@@ -65,23 +65,23 @@ class _Batch:
         self.best = torch.full((self.size,), -np.inf, dtype=torch.float64, device=device)
         target = math.inf if task.target is None else task.sign * task.target
         self.target = torch.full((1,), target, dtype=torch.float64, device=device)
-        self.best_points = torch.full((self.size, layout.n), -1, dtype=torch.int32, device=device)
+        self.best_points = torch.full((self.size, model.n), -1, dtype=torch.int32, device=device)
         self.collapsed = torch.zeros(self.size, dtype=torch.int32, device=device)
         self.log = torch.full((self.size, task.budget), np.nan, dtype=torch.float64, device=device)
         shape = (self.size, max(1, self.generations))
         self.restarted = torch.zeros(shape, dtype=torch.int8, device=device)
         self.ends = torch.zeros(self.size, dtype=torch.int64, device=device)
         self.advantages = torch.zeros((self.size, self.count), device=device)
-        self.free = put((layout.cards > 1).astype(np.int8))
+        self.free = put((model.cards > 1).astype(np.int8))
         self.utility = put(self._utilities())
-        self.weights = torch.ones((1, 1, 1), device=device).expand(self.size, self.count, layout.n)
+        self.weights = torch.ones((1, 1, 1), device=device).expand(self.size, self.count, model.n)
         self.patience, self.agreeing = config.restart_patience, self._agreeing()
-        # A run that has ended draws nothing, and its last candidates stay: one batch for whole
+        # A run that has ended draws nothing and keeps its last candidates: one batch for whole
         # populations, one for what the budget leaves at the end.
         self.batches = {
             count: (
-                torch.zeros((self.size, count, layout.n), dtype=torch.int32, device=device),
-                torch.ones((self.size, count, layout.values), device=device),
+                torch.zeros((self.size, count, model.n), dtype=torch.int32, device=device),
+                torch.ones((self.size, count, model.values), device=device),
             )
             for count in (self.count, task.budget % self.count)
             if count
@@ -116,9 +116,9 @@ class _Batch:
                     replay = self._record()
             bar.update(self.size * self.count)
             if g % _IN_FLIGHT == _IN_FLIGHT - 1:
-                going = int((self.runs[:, common.STATUS.value] < common.ENDED.value).sum())
-                bar.set_postfix_str(f"{going} runs going on", refresh=False)
-                if not going:
+                active = int((self.runs[:, common.STATUS.value] < common.ENDED.value).sum())
+                bar.set_postfix_str(f"{active} runs active", refresh=False)
+                if not active:
                     return
 
     def _record(self) -> Callable[[], None]:
@@ -132,7 +132,7 @@ class _Batch:
 
     def _generation(self, count: int, trains: bool) -> None:
         engine, task, config = self.engine, self.task, self.task.config
-        layout = engine.model
+        model = engine.model
         points, old = self.batches[count]
         if trains:
             self._fork()
@@ -142,16 +142,16 @@ class _Batch:
         generation.record[(self.size,)](
             self.runs, self.best, self.best_points, self.collapsed, self.log, self.restarted,
             self.ends, self.advantages, values, points, self.utility, self.free, self.told,
-            layout.n, count, task.budget, self.agreeing, self.patience,
+            model.n, count, task.budget, self.agreeing, self.patience,
             self.target, task.sign, WHOLE=whole,
-            RESTART=config.restart_agreement is not None and bool((layout.cards > 1).any()),
+            RESTART=config.restart_agreement is not None and bool((model.cards > 1).any()),
             TARGET=task.target is not None, TIES=config.ties,
             CP=max(2, 1 << (count - 1).bit_length()), BLOCK=64,
         )  # fmt: skip
         if not trains:
             return
         self._join()
-        shape = (self.size, count, layout.n)
+        shape = (self.size, count, model.n)
         engine.learn(
             self.policy, self.runs, points, old, self.advantages[:, :, None].expand(shape),
             self.weights, self.orders, config.drop_training > 0,
@@ -159,9 +159,9 @@ class _Batch:
         )  # fmt: skip
         if config.restart_agreement is not None:
             if config.adam == "kept":
-                afresh = self.runs[:, common.STATUS.value] == common.RESTARTING.value
-                self.policy.m.masked_fill_(afresh[:, None], 0.0)
-                self.policy.v.masked_fill_(afresh[:, None], 0.0)
+                restarting = self.runs[:, common.STATUS.value] == common.RESTARTING.value
+                self.policy.m.masked_fill_(restarting[:, None], 0.0)
+                self.policy.v.masked_fill_(restarting[:, None], 0.0)
             engine.initialize(self.policy.theta, self.runs, only_restarting=True)
         generation.advance[(-(-self.size // 128),)](
             self.runs, self.told, self.thresholds, self.generations, self.size, count,
@@ -169,7 +169,7 @@ class _Batch:
         )  # fmt: skip
 
     def _fork(self) -> None:
-        """The training orders, beside sampling and evaluation, which leave the device room."""
+        """Draw the training orders concurrently with sampling and evaluation."""
         if self.side is not None:
             self.side.wait_stream(torch.cuda.current_stream())
         with nullcontext() if self.side is None else torch.cuda.stream(self.side):
@@ -207,7 +207,7 @@ class _Batch:
         return int(np.searchsorted(shares, limit, "left"))
 
     def _log(self) -> Log:
-        """What is on the device."""
+        """Copy the log from the device."""
         log, ended = Log.start(self.task), common.ENDED.value
         status = self.runs[:, common.STATUS.value].cpu().numpy()
         restarted, ends = self.restarted.cpu().numpy(), self.ends.cpu().numpy()
@@ -234,18 +234,18 @@ def _evaluator(engine: CudaEngine, objective: Objective) -> Callable[[Any], Any]
     if isinstance(objective, Problems):
         return together(objective.problems)
     assert isinstance(objective, Torch)
-    function, layout = objective.function, engine.model
-    # what every code of every variable stands for, as the function sees it
-    codes = np.zeros((int(layout.cards.max()), layout.n), np.int32)
+    function, model = objective.function, engine.model
+    # the value of every code of every variable, as the function sees it
+    codes = np.zeros((int(model.cards.max()), model.n), np.int32)
     for code in range(len(codes)):
-        codes[code] = np.minimum(code, layout.cards - 1)
-    meaning = torch.from_numpy(np.ascontiguousarray(objective.space.decode(codes))).to(
+        codes[code] = np.minimum(code, model.cards - 1)
+    decoded = torch.from_numpy(np.ascontiguousarray(objective.space.decode(codes))).to(
         engine.device
     )
-    columns = torch.arange(layout.n, device=engine.device)
+    columns = torch.arange(model.n, device=engine.device)
 
     def evaluate(points: Any) -> Any:
-        result = function(meaning[points.long(), columns])
+        result = function(decoded[points.long(), columns])
         if not isinstance(result, torch.Tensor):
             result = torch.from_numpy(matrix(result, tuple(points.shape[:2])))
         if tuple(result.shape) != tuple(points.shape[:2]):

@@ -1,4 +1,4 @@
-"""The driver for engines whose arrays are NumPy's."""
+"""The driver for engines with NumPy arrays."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from anyorder.strategies.policy.engines import Engine, Policy
 
 
 def run_host(engine: Engine, objective: Objective, task: Task, bar: Any) -> Log:
-    """All runs, a generation of each at a time; Ctrl-C gives what there is."""
+    """All runs, one generation of each at a time; Ctrl-C returns what there is."""
     ledger = Ledger(task)
     try:
         policy = engine.fresh(ledger.seeds, [0] * len(ledger.seeds))
         while len(ledger.active):
             points, old = engine.sample(policy, ledger.draw())
-            answer = objective.values(points, ledger.active)
-            rows = ledger.take(points, answer)
-            _show(bar, ledger, int((~np.isnan(answer.values)).sum()))
-            if answer.interrupted or not len(rows):
+            evaluated = objective.values(points, ledger.active)
+            rows = ledger.take(points, evaluated)
+            _show(bar, ledger, int((~np.isnan(evaluated.values)).sum()))
+            if evaluated.interrupted or not len(rows):
                 break
-            values = answer.values
+            values = evaluated.values
             if len(rows) < len(points):
                 policy = _rows(policy, rows)
                 points, old, values = points[rows], old[rows], values[rows]
             engine.train(policy, ledger.batch(points, old, values))
-            afresh = ledger.trained()
-            if len(afresh):
-                _start_afresh(engine, policy, ledger, afresh)
+            restarting = ledger.trained()
+            if len(restarting):
+                _restart(engine, policy, ledger, restarting)
     except KeyboardInterrupt:
         pass  # the log says which runs have not finished
     return ledger.log
@@ -40,7 +40,7 @@ def _rows(policy: Policy, rows: Ints) -> Policy:
     return Policy(policy.theta[rows], policy.m[rows], policy.v[rows], policy.steps[rows])
 
 
-def _start_afresh(engine: Engine, policy: Policy, ledger: Ledger, rows: Ints) -> None:
+def _restart(engine: Engine, policy: Policy, ledger: Ledger, rows: Ints) -> None:
     runs = ledger.active[rows]
     seeds = [ledger.task.seeds[r] for r in runs]
     fresh = engine.fresh(seeds, [len(ledger.log.restarts[r]) for r in runs])
@@ -55,5 +55,5 @@ def _show(bar: Any, ledger: Ledger, finished: int) -> None:
     mean = f"mean best {best.mean():.6g}, " if np.isfinite(best).all() and len(best) else ""
     restarts = sum(map(len, log.restarts))
     bar.set_postfix_str(
-        f"{mean}{len(ledger.active)} runs going on, restarts {restarts}", refresh=False
+        f"{mean}{len(ledger.active)} runs active, restarts {restarts}", refresh=False
     )

@@ -27,7 +27,7 @@ Values = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Answer:
+class Evaluated:
     """Values of a batch.
 
     Attributes
@@ -53,10 +53,10 @@ class Objective(ABC):
         self.space = space
 
     @abstractmethod
-    def values(self, points: Codes, active: Ints) -> Answer:
+    def values(self, points: Codes, active: Ints) -> Evaluated:
         """Values of codes `(A, count, n)`, whose rows belong to the runs numbered `active`.
 
-        A failure is part of the answer if it can be laid to one run, else it is raised.
+        A failure of one run is part of the result; one that cannot be attributed is raised.
         """
 
     def part(self, runs: range) -> Objective:
@@ -68,15 +68,15 @@ class Objective(ABC):
         matrix = np.asarray(self.space.decode(points.reshape(-1, points.shape[-1])))
         return matrix.reshape(points.shape)
 
-    def _checked(self, values: Values, points: Codes) -> Answer:
-        """An answer in which runs with NaN have failed from there on."""
-        answer = Answer(values, [None] * len(values))
+    def _checked(self, values: Values, points: Codes) -> Evaluated:
+        """The values, with runs that have a NaN failed from there on."""
+        evaluated = Evaluated(values, [None] * len(values))
         failed = np.isnan(values)
         for row in np.flatnonzero(failed.any(axis=1)):
             first = int(failed[row].argmax())
             values[row, first:] = np.nan
-            answer.errors[row] = f"ValueError: {no_number(self.space, points[row, first])}"
-        return answer
+            evaluated.errors[row] = f"ValueError: {no_number(self.space, points[row, first])}"
+        return evaluated
 
 
 class Pointwise(Objective):
@@ -86,7 +86,7 @@ class Pointwise(Objective):
         super().__init__(space)
         self.function = function
 
-    def values(self, points: Codes, active: Ints) -> Answer:
+    def values(self, points: Codes, active: Ints) -> Evaluated:
         """One point after the other, one run after the other."""
         return one_by_one([self.function] * len(points), self.space, points)
 
@@ -98,7 +98,7 @@ class Vectorized(Objective):
         super().__init__(space)
         self.function = function
 
-    def values(self, points: Codes, active: Ints) -> Answer:
+    def values(self, points: Codes, active: Ints) -> Evaluated:
         """All at once; what the function raises is raised."""
         result = self.function(self._argument(points))
         return self._checked(matrix(result, points.shape[:2]), points)
@@ -129,7 +129,7 @@ class Problems(Objective):
         """Those of some of the runs."""
         return Problems(self.problems[runs.start : runs.stop], self.space)
 
-    def values(self, points: Codes, active: Ints) -> Answer:
+    def values(self, points: Codes, active: Ints) -> Evaluated:
         """All at once; if that fails, one by one, so that it fails the right run only."""
         mine = [self.problems[r] for r in active]
         try:
@@ -141,7 +141,7 @@ class Problems(Objective):
         return self._checked(values, points)
 
 
-def one_by_one(functions: Sequence[Callable[..., Any]], space: Space, points: Codes) -> Answer:
+def one_by_one(functions: Sequence[Callable[..., Any]], space: Space, points: Codes) -> Evaluated:
     """Evaluate every point by itself, with a function for each run."""
     values = np.full(points.shape[:2], np.nan)
     errors: list[str | None] = [None] * len(points)
@@ -156,8 +156,8 @@ def one_by_one(functions: Sequence[Callable[..., Any]], space: Space, points: Co
             except Exception as error:
                 errors[row] = f"{type(error).__name__}: {error}"
     except KeyboardInterrupt:
-        return Answer(values, errors, interrupted=True)
-    return Answer(values, errors)
+        return Evaluated(values, errors, interrupted=True)
+    return Evaluated(values, errors)
 
 
 def matrix(result: Any, shape: tuple[int, ...]) -> Values:

@@ -311,9 +311,7 @@ class PolicySearch:
         kept = [*self._open.values(), *self._answered]
         stamps = [(c.ticket, c.generation, c.index, c.known) for c in kept]
         return {
-            "header": np.array(
-                json.dumps({**header, "seed": self.seed, "open": len(self._open)})
-            ),
+            "header": np.array(json.dumps({**header, "seed": self.seed, "open": len(self._open)})),
             **self._engine.export(self._policy),
             "diversity": np.array(self._diversity),
             "codes": np.array([c.codes for c in kept], np.int32).reshape(-1, len(self.space)),
