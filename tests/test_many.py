@@ -805,6 +805,6 @@ def test_a_bar_counts_all_evaluations(capsys: pytest.CaptureFixture[str]) -> Non
     many(progress=True)
     shown = capsys.readouterr().err
     assert "120/120" in shown
-    assert "runs going on" in shown
+    assert "runs active" in shown
     many(progress=False)
     assert capsys.readouterr().err == ""
