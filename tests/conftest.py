@@ -1,4 +1,4 @@
-"""What the engine tests share: cases to run engines on, and the rule for comparing floats."""
+"""Shared by the tests of engines: cases to run them on, and the rule for comparing floats."""
 
 from __future__ import annotations
 
@@ -7,14 +7,18 @@ import functools
 import os
 import re
 import signal
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import settings
 
+import anyorder
+from anyorder.strategies.policy import engines
 from anyorder.strategies.policy.config import PRESETS, Config
 from anyorder.strategies.policy.engines import create, reference, why_not
 from anyorder.strategies.policy.engines.base import Batch, Draw, Engine, Policy
@@ -22,17 +26,17 @@ from anyorder.strategies.policy.engines.cpu import CpuEngine
 from anyorder.strategies.policy.engines.reference import ReferenceEngine
 from anyorder.strategies.policy.model import Model, make_model
 
-# Machines are slow at times, and a landing must not hang on a lucky draw.
+# No deadline, as machines are slow at times; in CI the same examples every time.
 settings.register_profile("anyorder", deadline=None, derandomize="CI" in os.environ)
 settings.load_profile("anyorder")
 
-SEED = 0  # of everything; it was never chosen
+SEED = 0
 CARDS, ORDERED = (2, 3, 7, 2, 1, 5, 4, 6), (0, 0, 1, 0, 0, 0, 1, 0)
 
 
 @pytest.fixture(scope="module")
 def remembered_orders() -> Iterator[None]:
-    """The reference draws every order again for each variable; remembered, it is 4x faster."""
+    """Cache the orders, which the reference draws again for each variable: 4 times faster."""
     plain = reference.order_keys
 
     @functools.lru_cache(1 << 14)
@@ -46,13 +50,25 @@ def remembered_orders() -> Iterator[None]:
     reference.order_keys = plain
 
 
-@pytest.fixture(params=["cpu", "cuda"])
+def _fast_engines() -> list[Any]:
+    """The engines that can run here; PyTorch is imported only where there may be a GPU."""
+    device = os.environ.get("TRITON_INTERPRET") == "1" or engines._may_have_a_gpu()
+    if device and why_not("cuda") is None:
+        return ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
+    return ["cpu"]
+
+
+@pytest.fixture(params=_fast_engines())
 def fast(request: pytest.FixtureRequest) -> str:
-    """The engines that are compared with the reference, where they can run."""
-    missing = why_not(request.param)
-    if missing is not None:
-        pytest.skip(missing)
+    """The engines that are compared with the reference, of those that can run here."""
     return str(request.param)
+
+
+def subprocess_environment(**settings: str) -> dict[str, str]:
+    """The environment of a process that imports this package and these tests."""
+    here = [str(Path(__file__).parent), str(Path(anyorder.__file__).parents[1])]
+    path = os.pathsep.join([*here, *filter(None, sys.path)])
+    return {**os.environ, "PYTHONPATH": path, **settings}
 
 
 def stored(engine: Engine, policy: Policy) -> Policy:

@@ -1,7 +1,7 @@
-"""What is particular to the engine `cuda`; `test_engines.py` compares it with the reference.
+"""The engine `cuda`, besides what `test_engines.py` compares with the reference.
 
-Without a GPU all of this is skipped here, and the smaller part runs under Triton's interpreter:
-`test_interpreter.py`.
+Without a GPU this file is skipped, and `test_interpreter.py` runs a part of it with Triton's
+interpreter.
 """
 
 import dataclasses
@@ -25,9 +25,10 @@ from anyorder.strategies.policy.engines import choose, why_not
 # duplicates are paid for, as in solve_many and in the paper
 paid = partial(ao.maximize, cache=False)
 
-missing = why_not("cuda")
-pytestmark = pytest.mark.skipif(missing is not None, reason=str(missing))
+if (missing := why_not("cuda")) is not None:
+    pytest.skip(missing, allow_module_level=True)
 torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.gpu
 
 SMALL = ao.PRESETS["default"].replace(epochs=2)
 

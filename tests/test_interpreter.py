@@ -4,12 +4,12 @@ They cannot be imported both ways in one process, so this starts another one.
 """
 
 import importlib.util
-import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from conftest import subprocess_environment
 
 TESTS = Path(__file__).parent
 # of `test_engines.py`; each is half a second to three
@@ -28,16 +28,17 @@ CHOSEN = (
 
 
 def interpreted(*arguments: str) -> None:
-    environment = {**os.environ, "TRITON_INTERPRET": "1"}
+    environment = subprocess_environment(TRITON_INTERPRET="1")
     command = [sys.executable, "-m", "pytest", *arguments]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=1800)
     assert done.returncode == 0, done.stdout[-4000:]
     assert "passed" in done.stdout
 
 
-pytestmark = pytest.mark.skipif(
-    importlib.util.find_spec("triton") is None, reason="Triton is not installed"
-)
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="no Triton"),
+]
 
 
 def test_steps():

@@ -15,6 +15,7 @@ import torch
 
 from anyorder.strategies.policy.engines.base import Batch, Codes, Draw, Floats, Policy
 from anyorder.strategies.policy.engines.cuda.kernels import (
+    arguments,
     common,
     general,
     initial,
@@ -86,22 +87,23 @@ class CudaEngine:
         self.model = model
         self.device = torch.device("cpu" if common.INTERPRETED.value else "cuda")
         self._depth = len(network.widths) - 1
-        self._tables = {
+        self._tables = arguments.Tables(
             # (a constant has no network, but one is read ahead for it nevertheless: any will do)
-            "begins": self._put(np.where(coding.outputs > 0, network.theta_start[:-1], 0)),
-            "value_start": self._put(coding.value_start[:-1].astype(np.int32)),
-            "feature_start": self._put(coding.feature_start[:-1].astype(np.int32)),
-            "outputs": self._put(coding.outputs.astype(np.int32)),
-            "floors": self._put(coding.floor.astype(np.float32)),
-            "owner": self._put(_not_empty(coding.owner).astype(np.int32)),
-            "code_base": self._put(_not_empty(coding.code_base).astype(np.int32)),
-            "codes": self._put(coding.codes),
-            "hidden_value": self._put(_not_empty(coding.hidden_value)),
-            "widths": self._put(network.widths.astype(np.int32)),
-            "graph": self._put(
+            begins=self._put(np.where(coding.outputs > 0, network.theta_start[:-1], 0)),
+            value_start=self._put(coding.value_start[:-1].astype(np.int32)),
+            feature_start=self._put(coding.feature_start[:-1].astype(np.int32)),
+            outputs=self._put(coding.outputs.astype(np.int32)),
+            floors=self._put(coding.floor.astype(np.float32)),
+            owner=self._put(_not_empty(coding.owner).astype(np.int32)),
+            code_base=self._put(_not_empty(coding.code_base).astype(np.int32)),
+            codes=self._put(coding.codes),
+            hidden_value=self._put(_not_empty(coding.hidden_value)),
+            widths=self._put(network.widths.astype(np.int32)),
+            graph=self._put(
                 np.zeros(1, np.int8) if model.graph is None else model.graph.astype(np.int8)
             ),
-        }
+        )
+        self._sizes = arguments.Sizes(coding.n, coding.features, coding.values, network.parameters)
         many = coding.outputs > MAX_VALUES
         logits = np.where(many, power_of_two(coding.outputs), coding.outputs)
         self._groups = [
@@ -149,7 +151,7 @@ class CudaEngine:
 
     def conditionals(self, policy: Policy, points: Codes, keys: UIntArray | None = None) -> Floats:
         """The distribution of every variable given those before it, or all others."""
-        model, tables = self.model, self._tables
+        model = self.model
         runs, count, n = points.shape
         probs = torch.ones((runs, count, model.values), device=self.device)
         ranks = np.zeros((runs, count, self._inputs), np.int32)
@@ -168,11 +170,8 @@ class CudaEngine:
                 programs * (self._depth + 1) * 16 * shape["HP"], device=self.device
             )
             general.conditionals[(len(group.variables), runs, blocks)](
-                policy.theta, probs, at, stored, scratch, group.variables, tables["begins"],
-                tables["value_start"], tables["feature_start"], tables["outputs"],
-                tables["floors"], tables["owner"], tables["code_base"], tables["codes"],
-                tables["hidden_value"], tables["widths"], tables["graph"], n, model.coding.features,
-                model.values, count, model.parameters, count, DEPTH=self._depth, SEEN=seen.value,
+                policy.theta, probs, at, stored, scratch, self._tables, self._sizes,
+                group.variables, count, DEPTH=self._depth, SEEN=seen.value,
                 GRAPH=model.graph is not None, FP=self._inputs, OP=group.places, **shape,
             )  # fmt: skip
         return _host(probs)
@@ -208,19 +207,18 @@ class CudaEngine:
 
     def initialize(self, theta: Tensor, runs: Tensor, only_restarting: bool = False) -> None:
         """Initial parameters of all runs, or of those whose status is RESTARTING."""
-        model, tables = self.model, self._tables
+        model = self.model
         if model.parameters == 0:
             return
         blocks = -(-int(np.diff(model.network.theta_start).max()) // _PARAMETERS_AT_ONCE)
         initial.initialize[(model.n, blocks, len(theta))](
-            theta, runs, tables["begins"], tables["outputs"], tables["widths"], model.n,
-            model.parameters, ONLY_RESTARTING=only_restarting, DEPTH=self._depth,
-            BLOCK=_PARAMETERS_AT_ONCE,
+            theta, runs, self._tables, self._sizes, ONLY_RESTARTING=only_restarting,
+            DEPTH=self._depth, BLOCK=_PARAMETERS_AT_ONCE,
         )  # fmt: skip
 
     def draw(self, theta: Tensor, runs: Tensor, points: Tensor, probs: Tensor, drop: bool) -> None:
         """`sample`, into candidates (R, count, n) and distributions (R, count, V)."""
-        model, config, tables = self.model, self.model.config, self._tables
+        model, config = self.model, self.model.config
         size, count, n = points.shape
         places = max((group.places for group in self._groups), default=1)
         wide, padded = (
@@ -237,15 +235,12 @@ class CudaEngine:
         if whole:
             copy = torch.empty(size * n * model.coding.features * width, device=self.device)
             initial.transpose_first_layer[(n, size)](
-                copy, theta, runs, tables["begins"], n, model.parameters, F=model.coding.features,
+                copy, theta, runs, self._tables, self._sizes, F=model.coding.features,
                 WIDTH=width, HP=wide, BLOCK=64,
             )  # fmt: skip
         sample.sample[(count, size)](
-            points, probs, scratch, theta, copy, runs, tables["begins"], tables["value_start"],
-            tables["outputs"], tables["floors"], tables["owner"], tables["code_base"],
-            tables["codes"], tables["hidden_value"], tables["widths"], tables["graph"], n,
-            model.values, model.parameters, F=model.coding.features,
-            WIDTH=width, ONE_EACH=self._one_each,
+            points, probs, scratch, theta, copy, runs, self._tables, self._sizes,
+            F=model.coding.features, WIDTH=width, ONE_EACH=self._one_each,
             FIXED=config.generation_order == "fixed",
             PER_CANDIDATE=config.order_per == "candidate", GRAPH=model.graph is not None,
             DROP=drop, DEPTH=self._depth, FP=self._inputs, HP=wide, NP=padded, OP=places,
@@ -276,7 +271,7 @@ class CudaEngine:
             )
         order_kernels.training_ranks[(epochs, count, size)](
             into.ranks, into.keys, runs, runs if stamps is None else stamps,
-            self._tables["owner"], model.n, model.coding.features, count, KIND=kind.value,
+            self._tables, self._sizes, count, KIND=kind.value,
             PER_CANDIDATE=config.order_per == "candidate",
             ALL=bool((np.diff(model.coding.feature_start) > 0).all()), FP=self._inputs, NP=padded,
             BLOCK=max(4, min(_KEYS_AT_ONCE, 4096 // self._inputs)),
@@ -288,50 +283,53 @@ class CudaEngine:
         weights: Tensor, orders: Orders, drop: bool, most_steps: int = 0,
     ) -> None:  # fmt: skip
         """`train`; advantages and weights may be expanded views."""
-        model, config, tables = self.model, self.model.config, self._tables
-        size, count, n = points.shape
+        model, config = self.model, self.model.config
+        size, count, _ = points.shape
         kept = config.adam == "kept"
-        shared = (orders.ranks, self._coefficients(most_steps if kept else 0))
-        rank_run, rank_step = orders.run_stride, orders.epoch_stride
-        strides = (*advantages.stride(), *weights.stride())
-        beta1, beta2 = config.adam_beta1, config.adam_beta2
-        betas = (beta1, beta2, 1.0 - beta1, 1.0 - beta2)
-        m, v = policy.m, policy.v
+        data = arguments.Data(
+            points, old, advantages, weights, count, *advantages.stride(), *weights.stride()
+        )
+        ranks = arguments.Ranks(orders.ranks, orders.run_stride, orders.epoch_stride)
+        training = self._training(most_steps if kept else 0)
+        parameters = arguments.Parameters(policy.theta, policy.m, policy.v)
+        kind = {
+            "GRAPH": model.graph is not None, "DROP": drop, "KEPT": kept,
+            "BERNOULLI": config.kl == "bernoulli",
+        }  # fmt: skip
         for group in self._groups:
             grid = (len(group.variables), size)
-            shape = register_shape(self.model, count, group)
+            shape = register_shape(model, count, group)
             if shape is not None:
                 registers.train[grid](
-                    policy.theta, m, v, runs, points, old, advantages, weights, *shared,
-                    group.variables, tables["begins"], tables["value_start"],
-                    tables["feature_start"], tables["floors"], tables["owner"],
-                    tables["code_base"], tables["codes"], tables["graph"], n, model.coding.features,
-                    model.values, count, config.epochs, model.parameters, model.coding.features,
-                    rank_run, rank_step, *strides, float(model.coding.hidden_value[0]), config.beta,
-                    *betas, HIDDEN=int(model.network.widths[1]), D=group.logits,
-                    ORDERED=not self._unordered, GRAPH=model.graph is not None, DROP=drop,
-                    BERNOULLI=config.kl == "bernoulli", KEPT=kept, **shape,
+                    parameters, runs, data, ranks, training, self._tables, self._sizes,
+                    group.variables, float(model.coding.hidden_value[0]), model.coding.features,
+                    HIDDEN=int(model.network.widths[1]), D=group.logits,
+                    ORDERED=not self._unordered, **kind, **shape,
                 )  # fmt: skip
                 continue
-            shape = general_shape(self.model, max(16, power_of_two(count)), group)
-            if not kept and m.shape[1] == 0:
-                m, v = torch.empty_like(policy.theta), torch.empty_like(policy.theta)
+            shape = general_shape(model, max(16, power_of_two(count)), group)
+            if not kept and parameters.m.shape[1] == 0:  # moments are in memory there
+                moments = torch.empty_like(policy.theta), torch.empty_like(policy.theta)
+                parameters = arguments.Parameters(policy.theta, *moments)
             scratch = torch.empty(
                 grid[0] * size * (2 * self._depth + 2) * shape["C"] * shape["HP"],
                 device=self.device,
             )
             general.train[grid](
-                policy.theta, m, v, runs, points, old, advantages, weights, *shared,
-                scratch, group.variables, tables["begins"], tables["value_start"],
-                tables["feature_start"], tables["outputs"], tables["floors"], tables["owner"],
-                tables["code_base"], tables["codes"], tables["hidden_value"],
-                tables["widths"], tables["graph"], n, model.coding.features, model.values, count,
-                config.epochs, model.parameters, rank_run, rank_step, *strides, config.beta,
-                *betas, DEPTH=self._depth,
+                parameters, runs, data, ranks, training, self._tables, self._sizes,
+                group.variables, scratch, DEPTH=self._depth,
                 SEEN=(general.OTHERS if self._unordered else general.EARLIER).value,
-                GRAPH=model.graph is not None, DROP=drop, BERNOULLI=config.kl == "bernoulli",
-                KEPT=kept, FP=self._inputs, OP=group.places, **shape,
+                FP=self._inputs, OP=group.places, **kind, **shape,
             )  # fmt: skip
+
+    def _training(self, most_steps: int) -> arguments.Training:
+        """Constants of training, for moments that have taken so many steps at most."""
+        config = self.model.config
+        beta1, beta2 = config.adam_beta1, config.adam_beta2
+        return arguments.Training(
+            self._coefficients(most_steps), config.epochs, config.beta,
+            beta1, beta2, 1.0 - beta1, 1.0 - beta2,
+        )  # fmt: skip
 
     def memory_of(self, runs: int, budget: int) -> int:
         """About how many bytes that many runs take on the device."""

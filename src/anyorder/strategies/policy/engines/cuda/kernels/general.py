@@ -37,13 +37,16 @@ OTHERS = tl.constexpr(1)
 
 
 @triton.jit
-def _inputs(points, rank, mine, owner, code_base, codes, hidden_value, graph, f, c, i, seed,
-            generation, epoch, drops, n, F, B, SEEN: tl.constexpr, GRAPH: tl.constexpr,
-            DROP: tl.constexpr, FP: tl.constexpr):  # fmt: skip
-    """The inputs (C, T) of variable i: columns f of candidates c, `mine` their ranks of i."""
+def _inputs(points, rank, mine, tables, sizes, f, c, i, stream, epoch, B, SEEN: tl.constexpr,
+            GRAPH: tl.constexpr, DROP: tl.constexpr, FP: tl.constexpr):  # fmt: skip
+    """The inputs (C, T) of variable i: columns f of candidates c, `mine` their ranks of i.
+
+    `stream` is the seed, the generation and the threshold of dropout.
+    """
+    n, F = sizes.n, sizes.features
     there = c[:, None] < B
     inside = there & (f < F)[None, :]
-    own = tl.load(owner + f, mask=f < F, other=0)
+    own = tl.load(tables.owner + f, mask=f < F, other=0)
     code = tl.load(points + c[:, None] * n + own[None, :], mask=inside, other=-1)
     seen = inside & (code >= 0)
     if SEEN == OTHERS:
@@ -52,17 +55,18 @@ def _inputs(points, rank, mine, owner, code_base, codes, hidden_value, graph, f,
         other = tl.load(rank + c[:, None] * FP + f[None, :], mask=inside, other=0)
         seen = seen & ((other & 0x7FFF) < mine[:, None])
     if GRAPH:
-        seen = seen & (tl.load(graph + i * n + own, mask=f < F, other=0) != 0)[None, :]
+        seen = seen & (tl.load(tables.graph + i * n + own, mask=f < F, other=0) != 0)[None, :]
     if DROP:
-        if drops > 0:
+        if stream[2] > 0:
             column = i * ((n + 3) // 4 * 4) + own
             word = word_of(
-                seed, c[:, None], generation, DROP_T + 256 * epoch, column[None, :] + 0 * c[:, None]
-            )
-            seen = seen & (below(word, drops) == 0)
-    base = tl.load(code_base + f, mask=f < F, other=0)
-    x = tl.load(codes + base[None, :] + code, mask=seen, other=0.0)
-    hidden = tl.load(hidden_value + f, mask=f < F, other=0.0)
+                stream[0], c[:, None], stream[1], DROP_T + 256 * epoch,
+                column[None, :] + 0 * c[:, None],
+            )  # fmt: skip
+            seen = seen & (below(word, stream[2]) == 0)
+    base = tl.load(tables.code_base + f, mask=f < F, other=0)
+    x = tl.load(tables.codes + base[None, :] + code, mask=seen, other=0.0)
+    hidden = tl.load(tables.hidden_value + f, mask=f < F, other=0.0)
     return tl.where(seen, x, tl.where(inside, hidden[None, :], 0.0))
 
 
@@ -72,17 +76,16 @@ def _product(a, b):
 
 
 @triton.jit
-def _forward(theta, at, acts, widths, count, points, rank, mine, owner, code_base, codes,
-             hidden_value, graph, c, i, seed, generation, epoch, drops, n, F, B,
+def _forward(theta, at, acts, count, points, rank, mine, tables, sizes, c, i, stream, epoch, B,
              DEPTH: tl.constexpr, SEEN: tl.constexpr, GRAPH: tl.constexpr, DROP: tl.constexpr,
              FP: tl.constexpr, C: tl.constexpr, T: tl.constexpr, U: tl.constexpr,
              HP: tl.constexpr):  # fmt: skip
     """Activations of every layer into `acts`, (DEPTH + 1, C, HP); the last are the logits."""
-    inputs = F
+    inputs = sizes.features
     for layer in tl.static_range(DEPTH + 1):
         outputs = count
         if layer < DEPTH:
-            outputs = tl.load(widths + layer + 1)
+            outputs = tl.load(tables.widths + layer + 1)
         for first in range(0, outputs, U):
             u = first + tl.arange(0, U)
             z = tl.zeros((C, U), tl.float32)
@@ -90,8 +93,8 @@ def _forward(theta, at, acts, widths, count, points, rank, mine, owner, code_bas
                 f = start + tl.arange(0, T)
                 if layer == 0:
                     x = _inputs(
-                        points, rank, mine, owner, code_base, codes, hidden_value, graph, f, c, i,
-                        seed, generation, epoch, drops, n, F, B, SEEN, GRAPH, DROP, FP,
+                        points, rank, mine, tables, sizes, f, c, i, stream, epoch, B, SEEN, GRAPH,
+                        DROP, FP,
                     )  # fmt: skip
                 else:
                     before = acts + (layer - 1) * C * HP + c[:, None] * HP + f[None, :]
@@ -110,11 +113,7 @@ def _forward(theta, at, acts, widths, count, points, rank, mine, owner, code_bas
 
 
 @triton.jit
-def train(theta, m_of, v_of, runs, points_of, old_of, advantages, weights, ranks, coefficients,
-          scratch, variables, begins, value_start, feature_start, outputs_of, floors, owner,
-          code_base, codes, hidden_value, widths, graph, n, F, V, B, E, P, rank_run, rank_step,
-          a_run, a_candidate, a_variable, w_run, w_candidate, w_variable, beta, beta1, beta2,
-          rest1, rest2,
+def train(parameters, runs, data, orders, training, tables, sizes, variables, scratch,
           DEPTH: tl.constexpr, SEEN: tl.constexpr, GRAPH: tl.constexpr, DROP: tl.constexpr,
           BERNOULLI: tl.constexpr, KEPT: tl.constexpr, FP: tl.constexpr, C: tl.constexpr,
           T: tl.constexpr, U: tl.constexpr, HP: tl.constexpr, OP: tl.constexpr):  # fmt: skip
@@ -123,42 +122,41 @@ def train(theta, m_of, v_of, runs, points_of, old_of, advantages, weights, ranks
     r = tl.program_id(1)
     if field(runs, r, STATUS) != RUNNING:
         return
+    theta, F, B = parameters.theta, sizes.features, data.candidates
     c = tl.arange(0, C)
     there = c < B
-    weight = tl.load(
-        weights + r * w_run + c * w_candidate + i * w_variable, mask=there, other=0.0
-    ).to(tl.float32)
+    at_weight = data.weights + r * data.weight_run + c * data.weight_candidate
+    at_weight = at_weight + i * data.weight_variable
+    weight = tl.load(at_weight, mask=there, other=0.0).to(tl.float32)
     if tl.max(tl.abs(weight), 0) == 0.0:
         return
     weight = weight / B
     program = (r * tl.num_programs(0) + tl.program_id(0)).to(tl.int64)
     acts = scratch + program * (2 * DEPTH + 2) * C * HP
     deltas = acts + (DEPTH + 1) * C * HP
-    points = points_of + r.to(tl.int64) * B * n
-    value = tl.load(points + c * n + i, mask=there, other=0)
-    old = old_of + (r * B + c).to(tl.int64) * V + tl.load(value_start + i)
-    advantage = tl.load(
-        advantages + r * a_run + c * a_candidate + i * a_variable, mask=there, other=0.0
-    ).to(tl.float32)
+    points = data.points + r.to(tl.int64) * B * sizes.n
+    value = tl.load(points + c * sizes.n + i, mask=there, other=0)
+    old = data.old + (r * B + c).to(tl.int64) * sizes.row_length + tl.load(tables.value_start + i)
+    at_gain = data.advantages + r * data.advantage_run + c * data.advantage_candidate
+    at_gain = at_gain + i * data.advantage_variable
+    advantage = tl.load(at_gain, mask=there, other=0.0).to(tl.float32)
     advantage = advantage / tl.load(old + value, mask=there, other=1.0)
-    floor = tl.load(floors + i)
-    count = tl.load(outputs_of + i)
+    floor = tl.load(tables.floors + i)
+    count = tl.load(tables.outputs + i)
     o = tl.arange(0, OP)
-    seed, generation = field(runs, r, SEED), field(runs, r, GENERATION)
-    drops = field(runs, r, DROPS_T)
-    begin = r.to(tl.int64) * P + tl.load(begins + i)
-    rank = ranks + r.to(tl.int64) * rank_run
-    coefficient = coefficients + field(runs, r, STEPS) * (2 * DEPTH + 3)
+    stream = (field(runs, r, SEED), field(runs, r, GENERATION), field(runs, r, DROPS_T))
+    begin = r.to(tl.int64) * sizes.parameters + tl.load(tables.begins + i)
+    rank = orders.ranks + r.to(tl.int64) * orders.run_stride
+    coefficient = training.coefficients + field(runs, r, STEPS) * (2 * DEPTH + 3)
     mine = tl.zeros((C,), tl.int32)
-    for epoch in range(E):
+    for epoch in range(training.epochs):
         eps = tl.load(coefficient + 2 * DEPTH + 2)
         if SEEN == EARLIER:
-            at_mine = c * FP + tl.load(feature_start + i)
+            at_mine = c * FP + tl.load(tables.feature_start + i)
             mine = tl.load(rank + at_mine, mask=there, other=0).to(tl.int32) & 0x7FFF
         _forward(
-            theta, begin, acts, widths, count, points, rank, mine, owner, code_base, codes,
-            hidden_value, graph, c, i, seed, generation, epoch, drops, n, F, B, DEPTH, SEEN, GRAPH,
-            DROP, FP, C, T, U, HP,
+            theta, begin, acts, count, points, rank, mine, tables, sizes, c, i, stream, epoch, B,
+            DEPTH, SEEN, GRAPH, DROP, FP, C, T, U, HP,
         )  # fmt: skip
 
         # at the outputs
@@ -168,13 +166,13 @@ def train(theta, m_of, v_of, runs, points_of, old_of, advantages, weights, ranks
         if OP == 1:
             old0 = tl.load(old, mask=there, other=0.5)
             old1 = tl.load(old + 1, mask=there, other=0.5)
-            terms = binary_terms(value, old0, old1, advantage, weight, beta)
+            terms = binary_terms(value, old0, old1, advantage, weight, training.beta)
             slopes = binary_slope(tl.sum(logits, 1), terms, floor)[:, None]
         else:
             olds = tl.load(old[:, None] + o[None, :], mask=valid & there[:, None], other=0.5)
             slopes = categorical_slope(
                 logits, valid, value[:, None] == o[None, :], olds, advantage[:, None],
-                weight[:, None], floor, beta, BERNOULLI,
+                weight[:, None], floor, training.beta, BERNOULLI,
             )  # fmt: skip
         at_slopes = deltas + DEPTH * C * HP + c[:, None] * HP + o[None, :]
         tl.store(at_slopes, slopes, mask=valid)
@@ -185,15 +183,15 @@ def train(theta, m_of, v_of, runs, points_of, old_of, advantages, weights, ranks
         for layer in tl.static_range(DEPTH):
             below_width = F
             if layer > 0:
-                below_width = tl.load(widths + layer)
-            at += tl.load(widths + layer + 1) * (below_width + 1)
+                below_width = tl.load(tables.widths + layer)
+            at += tl.load(tables.widths + layer + 1) * (below_width + 1)
         for layer in tl.static_range(DEPTH, -1, -1):
             outputs = count
             if layer < DEPTH:
-                outputs = tl.load(widths + layer + 1)
+                outputs = tl.load(tables.widths + layer + 1)
             inputs = F
             if layer > 0:
-                inputs = tl.load(widths + layer)
+                inputs = tl.load(tables.widths + layer)
             from_above = deltas + layer * C * HP + c[:, None] * HP
             if layer > 0:
                 for first in range(0, inputs, T):
@@ -222,57 +220,52 @@ def train(theta, m_of, v_of, runs, points_of, old_of, advantages, weights, ranks
                         f = first + tl.arange(0, T)
                         if layer == 0:
                             x = _inputs(
-                                points, rank, mine, owner, code_base, codes, hidden_value, graph, f,
-                                c, i, seed, generation, epoch, drops, n, F, B, SEEN, GRAPH, DROP,
-                                FP,
+                                points, rank, mine, tables, sizes, f, c, i, stream, epoch, B, SEEN,
+                                GRAPH, DROP, FP,
                             )  # fmt: skip
                         else:
                             entered = acts + (layer - 1) * C * HP + c[:, None] * HP + f[None, :]
                             x = tl.load(entered, mask=(f < inputs)[None, :], other=0.0)
                         inside = (u < outputs)[:, None] & (f < inputs)[None, :]
                         _step(
-                            theta, m_of, v_of, at + u[:, None] * inputs + f[None, :], inside,
-                            _product(tl.trans(delta), x), epoch, rate_w, eps, beta1, beta2, rest1,
-                            rest2, KEPT,
+                            parameters, at + u[:, None] * inputs + f[None, :], inside,
+                            _product(tl.trans(delta), x), epoch, rate_w, eps, training, KEPT,
                         )  # fmt: skip
                     _step(
-                        theta, m_of, v_of, at + outputs * inputs + u,
-                        u < outputs, tl.sum(delta, 0), epoch, rate_b, eps, beta1, beta2,
-                        rest1, rest2, KEPT,
+                        parameters, at + outputs * inputs + u, u < outputs, tl.sum(delta, 0),
+                        epoch, rate_b, eps, training, KEPT,
                     )  # fmt: skip
             if layer > 0:
                 at_inputs = F
                 if layer > 1:
-                    at_inputs = tl.load(widths + layer - 1)
+                    at_inputs = tl.load(tables.widths + layer - 1)
                 at -= inputs * (at_inputs + 1)
         coefficient += 2 * DEPTH + 3
-        rank += rank_step
+        rank += orders.epoch_stride
         tl.debug_barrier()
 
 
 @triton.jit
-def _step(theta, m_of, v_of, at, inside, g, epoch, rate, eps, beta1, beta2, rest1, rest2,
-          KEPT: tl.constexpr):  # fmt: skip
+def _step(parameters, at, inside, g, epoch, rate, eps, training, KEPT: tl.constexpr):
     """Adam on parameters in memory; without KEPT the moments are zero before epoch 0."""
     if rate > 0:  # else the layer is frozen
-        m = tl.load(m_of + at, mask=inside, other=0.0) / rest1
-        v = tl.load(v_of + at, mask=inside, other=0.0) / rest2
+        m = tl.load(parameters.m + at, mask=inside, other=0.0) / training.rest1
+        v = tl.load(parameters.v + at, mask=inside, other=0.0) / training.rest2
         if not KEPT:
             m = tl.where(epoch > 0, m, 0.0)
             v = tl.where(epoch > 0, v, 0.0)
-        w = tl.load(theta + at, mask=inside, other=0.0)
-        w, m, v = adam(w, m, v, g, beta1, beta2, rate, eps)
-        tl.store(theta + at, w, mask=inside)
-        tl.store(m_of + at, m * rest1, mask=inside)
-        tl.store(v_of + at, v * rest2, mask=inside)
+        w = tl.load(parameters.theta + at, mask=inside, other=0.0)
+        w, m, v = adam(w, m, v, g, training.beta1, training.beta2, rate, eps)
+        tl.store(parameters.theta + at, w, mask=inside)
+        tl.store(parameters.m + at, m * training.rest1, mask=inside)
+        tl.store(parameters.v + at, v * training.rest2, mask=inside)
 
 
 @triton.jit
-def conditionals(theta, probs, points_of, ranks, scratch, variables, begins, value_start,
-                 feature_start, outputs_of, floors, owner, code_base, codes, hidden_value, widths,
-                 graph, n, F, V, B, P, total, DEPTH: tl.constexpr, SEEN: tl.constexpr,
-                 GRAPH: tl.constexpr, FP: tl.constexpr, C: tl.constexpr, T: tl.constexpr,
-                 U: tl.constexpr, HP: tl.constexpr, OP: tl.constexpr):  # fmt: skip
+def conditionals(theta, probs, points_of, ranks, scratch, tables, sizes, variables, total,
+                 DEPTH: tl.constexpr, SEEN: tl.constexpr, GRAPH: tl.constexpr, FP: tl.constexpr,
+                 C: tl.constexpr, T: tl.constexpr, U: tl.constexpr, HP: tl.constexpr,
+                 OP: tl.constexpr):  # fmt: skip
     """The distribution of one variable for C of `total` candidates of one run."""
     i = tl.load(variables + tl.program_id(0))
     r = tl.program_id(1)
@@ -282,23 +275,24 @@ def conditionals(theta, probs, points_of, ranks, scratch, variables, begins, val
     there = c < B
     program = (tl.program_id(2) * tl.num_programs(1) + r) * tl.num_programs(0) + tl.program_id(0)
     acts = scratch + program.to(tl.int64) * (DEPTH + 1) * C * HP
-    points = points_of + (r.to(tl.int64) * total + first) * n
+    points = points_of + (r.to(tl.int64) * total + first) * sizes.n
     rank = ranks + (r.to(tl.int64) * total + first) * FP
-    count = tl.load(outputs_of + i)
+    count = tl.load(tables.outputs + i)
     mine = tl.zeros((C,), tl.int32)
     if SEEN == EARLIER:
-        at_mine = c * FP + tl.load(feature_start + i)
+        at_mine = c * FP + tl.load(tables.feature_start + i)
         mine = tl.load(rank + at_mine, mask=there, other=0).to(tl.int32) & 0x7FFF
+    begin = r.to(tl.int64) * sizes.parameters + tl.load(tables.begins + i)
     _forward(
-        theta, r.to(tl.int64) * P + tl.load(begins + i), acts, widths, count, points, rank, mine,
-        owner, code_base, codes, hidden_value, graph, c, i, 0, 0, 0, 0, n, F, B, DEPTH, SEEN, GRAPH,
-        False, FP, C, T, U, HP,
+        theta, begin, acts, count, points, rank, mine, tables, sizes, c, i, (0, 0, 0), 0, B, DEPTH,
+        SEEN, GRAPH, False, FP, C, T, U, HP,
     )  # fmt: skip
     o = tl.arange(0, OP)
     valid = (o < count)[None, :] & (c < C)[:, None]
     logits = tl.load(acts + DEPTH * C * HP + c[:, None] * HP + o[None, :], mask=valid, other=0.0)
-    floor = tl.load(floors + i)
-    to = probs + (r.to(tl.int64) * total + first + c) * V + tl.load(value_start + i)
+    floor = tl.load(tables.floors + i)
+    row = r.to(tl.int64) * total + first + c
+    to = probs + row * sizes.row_length + tl.load(tables.value_start + i)
     if OP == 1:
         one = tl.minimum(tl.maximum(sigmoid(tl.sum(logits, 1)), floor), 1.0 - floor)
         tl.store(to, 1.0 - one, mask=there)

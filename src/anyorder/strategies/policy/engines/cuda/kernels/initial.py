@@ -17,35 +17,35 @@ from anyorder.strategies.policy.engines.cuda.kernels.common import (
 
 
 @triton.jit
-def initialize(theta, runs, begins, outputs_of, widths, n, P, ONLY_RESTARTING: tl.constexpr,
-               DEPTH: tl.constexpr, BLOCK: tl.constexpr):  # fmt: skip
+def initialize(theta, runs, tables, sizes, ONLY_RESTARTING: tl.constexpr, DEPTH: tl.constexpr,
+               BLOCK: tl.constexpr):  # fmt: skip
     """Initial parameters, uniform in +-1/sqrt(fan in), of all runs or of those that restart."""
     i, r = tl.program_id(0), tl.program_id(2)
     if ONLY_RESTARTING:
         if field(runs, r, STATUS) != RESTARTING:
             return
-    count = tl.load(outputs_of + i)
+    count = tl.load(tables.outputs + i)
     if count == 0:
         return
     w = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     bound = tl.zeros((BLOCK,), tl.float32)
     first = 0
     for layer in tl.static_range(DEPTH + 1):
-        inputs = tl.load(widths + layer)
+        inputs = tl.load(tables.widths + layer)
         outputs = count
         if layer < DEPTH:
-            outputs = tl.load(widths + layer + 1)
+            outputs = tl.load(tables.widths + layer + 1)
         fan = 1.0 / tl.sqrt(tl.maximum(inputs, 1).to(tl.float64))
         fan = tl.where(inputs > 0, fan, 0.0).to(tl.float32)
         bound = tl.where(w >= first, fan, bound)
         first += outputs * (inputs + 1)
     word = word_of(field(runs, r, SEED), i, field(runs, r, RESTARTS), INIT, w)
-    at = theta + r.to(tl.int64) * P + tl.load(begins + i)
+    at = theta + r.to(tl.int64) * sizes.parameters + tl.load(tables.begins + i)
     tl.store(at + w, (2.0 * uniform(word) - 1.0) * bound, mask=w < first)
 
 
 @triton.jit
-def transpose_first_layer(copy, theta, runs, begins, n, P, F: tl.constexpr,
+def transpose_first_layer(copy, theta, runs, tables, sizes, F: tl.constexpr,
                           WIDTH: tl.constexpr, HP: tl.constexpr, BLOCK: tl.constexpr):  # fmt: skip
     """The first layer's weights as inputs x units, (R, n, F, WIDTH).
 
@@ -54,8 +54,8 @@ def transpose_first_layer(copy, theta, runs, begins, n, P, F: tl.constexpr,
     i, r = tl.program_id(0), tl.program_id(1)
     if field(runs, r, STATUS) >= ENDED:
         return
-    at = theta + r.to(tl.int64) * P + tl.load(begins + i)
-    to = copy + (r.to(tl.int64) * n + i) * F * WIDTH
+    at = theta + r.to(tl.int64) * sizes.parameters + tl.load(tables.begins + i)
+    to = copy + (r.to(tl.int64) * sizes.n + i) * F * WIDTH
     u = tl.arange(0, HP)
     for first in range(0, F, BLOCK):
         f = first + tl.arange(0, BLOCK)

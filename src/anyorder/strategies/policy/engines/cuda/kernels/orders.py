@@ -27,7 +27,7 @@ ALWAYS_SEEN = tl.constexpr(0x7FFF)
 
 
 @triton.jit
-def training_ranks(ranks, keys, runs, stamps, owner, n, F, B, KIND: tl.constexpr,
+def training_ranks(ranks, keys, runs, stamps, tables, sizes, B, KIND: tl.constexpr,
                    PER_CANDIDATE: tl.constexpr, ALL: tl.constexpr,
                    FP: tl.constexpr, NP: tl.constexpr, BLOCK: tl.constexpr):  # fmt: skip
     """The rank of every input's variable in each candidate's order, one order per epoch.
@@ -38,8 +38,9 @@ def training_ranks(ranks, keys, runs, stamps, owner, n, F, B, KIND: tl.constexpr
     epoch, c, r = tl.program_id(0), tl.program_id(1), tl.program_id(2)
     if field(runs, r, STATUS) >= ENDED:
         return
+    n, F = sizes.n, sizes.features
     f = tl.arange(0, FP)
-    own = tl.load(owner + f, mask=f < F, other=0)
+    own = tl.load(tables.owner + f, mask=f < F, other=0)
     rank = own
     if KIND != FIXED:
         seed = field(runs, r, SEED)
@@ -58,7 +59,7 @@ def training_ranks(ranks, keys, runs, stamps, owner, n, F, B, KIND: tl.constexpr
         mine = tl.load(own_keys + own, mask=f < F, other=0)
         rank = count_smaller(mine, own, own_keys, n, False, FP, BLOCK)
         # equal keys are rare: without them the ranks of n variables add up to n (n - 1) / 2
-        first = (f < F) & (own != tl.load(owner + f - 1, mask=(f > 0) & (f < F), other=-1))
+        first = (f < F) & (own != tl.load(tables.owner + f - 1, mask=(f > 0) & (f < F), other=-1))
         if not ALL or tl.sum(tl.where(first, rank, 0), 0) != n * (n - 1) // 2:
             rank = count_smaller(mine, own, own_keys, n, True, FP, BLOCK)
     stored = tl.where(f < F, rank + TOP, ALWAYS_SEEN)

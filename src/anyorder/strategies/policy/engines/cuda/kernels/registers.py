@@ -81,10 +81,7 @@ from anyorder.strategies.policy.engines.cuda.kernels.tiles import (
 
 
 @triton.jit
-def train(theta, m_of, v_of, runs, points_of, old_of, advantages, weights, ranks, coefficients,
-          variables, begins, value_start, feature_start, floors, owner, code_base, codes, graph,
-          n, F, V, B, E, P, again, rank_run, rank_step, a_run, a_candidate, a_variable, w_run,
-          w_candidate, w_variable, hidden, beta, beta1, beta2, rest1, rest2,
+def train(parameters, runs, data, orders, training, tables, sizes, variables, hidden, again,
           HIDDEN: tl.constexpr, FROZEN: tl.constexpr, W: tl.constexpr, L: tl.constexpr,
           T: tl.constexpr, FOLD: tl.constexpr, C: tl.constexpr, D: tl.constexpr, FP: tl.constexpr,
           ORDERED: tl.constexpr, GRAPH: tl.constexpr, DROP: tl.constexpr,
@@ -102,10 +99,13 @@ def train(theta, m_of, v_of, runs, points_of, old_of, advantages, weights, ranks
     r = tl.program_id(1)
     if field(runs, r, STATUS) != RUNNING:
         return
+    theta, m_of, v_of = parameters.theta, parameters.m, parameters.v
+    owner, n, F, B, E = tables.owner, sizes.n, sizes.features, data.candidates, training.epochs
+    beta1, beta2, rest1, rest2 = training.beta1, training.beta2, training.rest1, training.rest2
     c = tl.arange(0, C)
-    weight = tl.load(
-        weights + r * w_run + c * w_candidate + i * w_variable, mask=c < B, other=0.0
-    ).to(tl.float32)
+    at_weight = data.weights + r * data.weight_run + c * data.weight_candidate
+    at_weight = at_weight + i * data.weight_variable
+    weight = tl.load(at_weight, mask=c < B, other=0.0).to(tl.float32)
     if tl.max(tl.abs(weight), 0) == 0.0:
         return
 
@@ -126,7 +126,7 @@ def train(theta, m_of, v_of, runs, points_of, old_of, advantages, weights, ranks
     lots = lots_of(warp * (L * T), L, T)
     f_m = warp * (L * T) + part * T + tl.arange(0, T)[None, None, :]
     k_m = (u_m < HIDDEN) & (part < L) & (f_m < F)
-    at = r.to(tl.int64) * P + tl.load(begins + i)
+    at = r.to(tl.int64) * sizes.parameters + tl.load(tables.begins + i)
     w = load_tiles(theta + at, row, lots, f_m, u_m, k_m, HIDDEN, F, SCALE, L)
     place = tl.arange(0, 32)
     unit = tl.where(place < 16, place, 16 + place % PART)
@@ -164,38 +164,36 @@ def train(theta, m_of, v_of, runs, points_of, old_of, advantages, weights, ranks
     c4 = c4 + AT_ONCE * tl.arange(0, TIMES)[None, None, :, None]
     lots = lots_of(tl.arange(0, W)[None, :, None, None] * (L * T), L, T)
     there = c < B
-    points = points_of + r.to(tl.int64) * B * n
+    points = data.points + r.to(tl.int64) * B * n
     full = ()
     for k in tl.static_range(L):
         f = lots[k]
-        lot = inputs_of_lot(
-            points, owner, code_base, codes, hidden, graph, f, c4, i, n, F, B, GRAPH
-        )
+        lot = inputs_of_lot(points, tables, hidden, f, c4, i, n, F, B, GRAPH)
         if not ORDERED:  # all but itself
             lot = tl.where(tl.load(owner + f, mask=f < F, other=-1) == i, hidden, lot).to(INPUT)
         full = full + (lot,)
     blank = (tl.zeros((AT_ONCE, W, TIMES, T), tl.float32) + hidden).to(INPUT)
     value = tl.load(points + c * n + i, mask=there, other=0)
-    advantage = tl.load(
-        advantages + r * a_run + c * a_candidate + i * a_variable, mask=there, other=0.0
-    ).to(tl.float32)
-    old = old_of + (r * B + c).to(tl.int64) * V + tl.load(value_start + i)
+    at_gain = data.advantages + r * data.advantage_run + c * data.advantage_candidate
+    at_gain = at_gain + i * data.advantage_variable
+    advantage = tl.load(at_gain, mask=there, other=0.0).to(tl.float32)
+    old = data.old + (r * B + c).to(tl.int64) * sizes.row_length + tl.load(tables.value_start + i)
     chosen_old = tl.load(old + value, mask=there, other=1.0)
     advantage = advantage / chosen_old
     weight = weight / B
-    floor = tl.load(floors + i)
+    floor = tl.load(tables.floors + i)
     olds = ()
     for k in tl.static_range(2 if D == 1 else D):
         olds = olds + (tl.load(old + k, mask=there, other=0.5),)
     if D == 1:
-        terms = binary_terms(value, olds[0], olds[1], advantage, weight, beta)
+        terms = binary_terms(value, olds[0], olds[1], advantage, weight, training.beta)
 
     seed, generation = field(runs, r, SEED), field(runs, r, GENERATION)
     drops = field(runs, r, DROPS_T)
-    rank = ranks + r.to(tl.int64) * rank_run
-    at_mine = tl.minimum(c4, B - 1) * FP + tl.load(feature_start + i)
+    rank = orders.ranks + r.to(tl.int64) * orders.run_stride
+    at_mine = tl.minimum(c4, B - 1) * FP + tl.load(tables.feature_start + i)
     RATES: tl.constexpr = 6 if FROZEN else 4
-    coefficient = coefficients + field(runs, r, STEPS) * (RATES + 1)
+    coefficient = training.coefficients + field(runs, r, STEPS) * (RATES + 1)
     rate_1, rate_b, rate_2, rate_c = 0.0, 0.0, 0.0, 0.0
     candidate = tl.minimum(c4, B - 1) * FP
     if ORDERED:  # ranks are fetched an epoch ahead
@@ -217,7 +215,7 @@ def train(theta, m_of, v_of, runs, points_of, old_of, advantages, weights, ranks
                         theirs, owner, lots, c4, i, seed, generation, epoch, drops, n, F, L
                     )
             x = all_masked(theirs, own, full, blank, L)
-            rank += tl.where(epoch + 1 < E, rank_step, 0)
+            rank += tl.where(epoch + 1 < E, orders.epoch_stride, 0)
             mine = tl.load(rank + at_mine) & 0x7FFF
             theirs = load_ranks(rank, candidate, lots, L)
         elif DROP:
@@ -242,7 +240,9 @@ def train(theta, m_of, v_of, runs, points_of, old_of, advantages, weights, ranks
         if D == 1:
             slopes = (binary_slope(logits[0], terms, floor),)
         else:
-            slopes = tuple_slopes(logits, value, olds, advantage, weight, floor, beta, BERNOULLI, D)
+            slopes = tuple_slopes(
+                logits, value, olds, advantage, weight, floor, training.beta, BERNOULLI, D
+            )
         delta = slopes_below(slopes, columns, D, SPARE) * (1.0 - h * h)
         if FROZEN:
             delta = frozen_backward(delta, down) * (1.0 - a * a)

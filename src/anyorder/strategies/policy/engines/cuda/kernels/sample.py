@@ -59,15 +59,15 @@ def _layer(at, x, inputs, outputs, u, FP: tl.constexpr):
 
 
 @triton.jit
-def _fetch(order, k, read, parameters, copy, begins, outputs, F: tl.constexpr,
+def _fetch(order, k, read, parameters, copy, tables, F: tl.constexpr,
            WIDTH: tl.constexpr, OP: tl.constexpr, HP: tl.constexpr, FP: tl.constexpr):  # fmt: skip
     """The network of the k-th variable of the order: one hidden layer, in one piece.
 
     Of the first layer's weights only those of inputs where `read` is not 0.
     """
     i = tl.load(order + k)
-    count = tl.load(outputs + i)
-    at = parameters + tl.load(begins + i)
+    count = tl.load(tables.outputs + i)
+    at = parameters + tl.load(tables.begins + i)
     f, u, o = tl.arange(0, FP), tl.arange(0, HP), tl.arange(0, OP)
     out = o
     if OP > 1:
@@ -86,8 +86,7 @@ def _fetch(order, k, read, parameters, copy, begins, outputs, F: tl.constexpr,
 
 
 @triton.jit
-def sample(points, probs, scratch, theta, copy, runs, begins, value_start, outputs, floors, owners,
-           code_base, codes, hidden_value, widths, graph, n, V, P,
+def sample(points, probs, scratch, theta, copy, runs, tables, sizes,
            F: tl.constexpr, WIDTH: tl.constexpr, ONE_EACH: tl.constexpr, FIXED: tl.constexpr,
            PER_CANDIDATE: tl.constexpr, GRAPH: tl.constexpr,
            DROP: tl.constexpr, DEPTH: tl.constexpr, FP: tl.constexpr, HP: tl.constexpr,
@@ -108,6 +107,7 @@ def sample(points, probs, scratch, theta, copy, runs, begins, value_start, outpu
         return
     seed, generation = field(runs, r, SEED), field(runs, r, GENERATION)
     drops, row = field(runs, r, DROPS_G), field(runs, r, FIRST) + c
+    n = sizes.n
     candidate = (r * B + c).to(tl.int64)
     own = scratch + candidate * (2 * NP + 2 * HP)
     order = own.to(tl.pointer_type(tl.int32))
@@ -132,39 +132,52 @@ def sample(points, probs, scratch, theta, copy, runs, begins, value_start, outpu
     tl.debug_barrier()
 
     f = tl.arange(0, FP)
-    owner = tl.load(owners + f, mask=f < F, other=-1)
-    base = tl.load(code_base + f, mask=f < F, other=0)
-    hidden = tl.load(hidden_value + f, mask=f < F, other=0.0)
+    owner = tl.load(tables.owner + f, mask=f < F, other=-1)
+    base = tl.load(tables.code_base + f, mask=f < F, other=0)
+    hidden = tl.load(tables.hidden_value + f, mask=f < F, other=0.0)
     x = hidden
     o = tl.arange(0, OP)
-    parameters = theta + r.to(tl.int64) * P
+    parameters = theta + r.to(tl.int64) * sizes.parameters
     first_layers = copy + r.to(tl.int64) * n * F * WIDTH
     if AHEAD:
         w_1, b_1, w_2, b_2 = _fetch(
-            order, 0, f < F, parameters, first_layers, begins, outputs, F, WIDTH, OP, HP, FP
+            order, 0, f < F, parameters, first_layers, tables, F, WIDTH, OP, HP, FP
         )
     for k in range(n):
         i = tl.load(order + k)
-        count = tl.load(outputs + i)
+        count = tl.load(tables.outputs + i)
         if AHEAD:
             w_n, c_n, v_n, d_n = _fetch(
-                order, tl.minimum(k + 1, n - 1), f < F, parameters, first_layers, begins, outputs,
-                F, WIDTH, OP, HP, FP,
+                order, tl.minimum(k + 1, n - 1), f < F, parameters, first_layers, tables, F, WIDTH,
+                OP, HP, FP,
             )  # fmt: skip
         elif WHOLE:
             w_1, b_1, w_2, b_2 = _fetch(
-                order, k, x if ZERO else f < F, parameters, first_layers, begins, outputs, F,
-                WIDTH, OP, HP, FP,
+                order, k, x if ZERO else f < F, parameters, first_layers, tables, F, WIDTH, OP, HP,
+                FP,
             )  # fmt: skip
         value = tl.zeros((), tl.int32)
-        at_values = probs + candidate * V + tl.load(value_start + i)
+        at_values = probs + candidate * sizes.row_length + tl.load(tables.value_start + i)
         if count == 0:
             tl.store(at_values, 1.0)
         else:
             seen = _visible(
-                x, hidden, graph, owner, i, seed, row, generation, drops, n, F, GRAPH, DROP, FP
+                x,
+                hidden,
+                tables.graph,
+                owner,
+                i,
+                seed,
+                row,
+                generation,
+                drops,
+                n,
+                F,
+                GRAPH,
+                DROP,
+                FP,
             )
-            at = parameters + tl.load(begins + i)
+            at = parameters + tl.load(tables.begins + i)
             # a single logit is that of the value 1; the logit of the value 0 is 0
             shift = 0
             if OP > 1:
@@ -189,7 +202,7 @@ def sample(points, probs, scratch, theta, copy, runs, begins, value_start, outpu
             else:
                 inputs = F
                 for layer in tl.static_range(DEPTH):
-                    units = tl.load(widths + layer + 1)
+                    units = tl.load(tables.widths + layer + 1)
                     to = acts + (layer % 2) * HP
                     for first in range(0, units, UNITS):
                         u = first + tl.arange(0, UNITS)
@@ -207,7 +220,7 @@ def sample(points, probs, scratch, theta, copy, runs, begins, value_start, outpu
                 a = tl.load(acts + ((DEPTH - 1) % 2) * HP + h, mask=h < inputs, other=0.0)
                 logits = tl.where(valid, _layer(at, a, inputs, count, out, HP), 0.0)
                 tl.debug_barrier()  # before the next variable's activations overwrite them
-            floor = tl.load(floors + i)
+            floor = tl.load(tables.floors + i)
             u = tl.load(draws + i)
             if OP == 1:
                 one = tl.minimum(tl.maximum(sigmoid(tl.sum(logits, 0)), floor), 1.0 - floor)
@@ -233,7 +246,7 @@ def sample(points, probs, scratch, theta, copy, runs, begins, value_start, outpu
             if ONE_EACH:
                 x = tl.where(f == i, 2.0 * value - 1.0, x)
             else:
-                code = tl.load(codes + base + value, mask=owner == i, other=0.0)
+                code = tl.load(tables.codes + base + value, mask=owner == i, other=0.0)
                 x = tl.where(owner == i, code, x)
         tl.store(points + candidate * n + i, value)
         if AHEAD:

@@ -160,17 +160,16 @@ def frozen_backward(delta, w):
 
 
 @triton.jit
-def inputs_of_lot(points, owner, code_base, codes, hidden, graph, f, c, i, n, F, B,
-            GRAPH: tl.constexpr):  # fmt: skip
+def inputs_of_lot(points, tables, hidden, f, c, i, n, F, B, GRAPH: tl.constexpr):
     """Inputs of one lot before masking; those that are never visible to i are hidden."""
     inside = (c < B) & (f < F)
-    own = tl.load(owner + f, mask=f < F, other=0)
+    own = tl.load(tables.owner + f, mask=f < F, other=0)
     code = tl.load(points + c * n + own, mask=inside, other=-1)
-    base = tl.load(code_base + f, mask=f < F, other=0)
+    base = tl.load(tables.code_base + f, mask=f < F, other=0)
     seen = inside & (code >= 0)
     if GRAPH:
-        seen = seen & (tl.load(graph + i * n + own, mask=f < F, other=0) != 0)
-    x = tl.load(codes + base + code, mask=seen, other=0.0)
+        seen = seen & (tl.load(tables.graph + i * n + own, mask=f < F, other=0) != 0)
+    x = tl.load(tables.codes + base + code, mask=seen, other=0.0)
     return tl.where(seen, x, tl.where(inside, hidden, 0.0)).to(INPUT)
 
 
