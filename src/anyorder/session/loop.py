@@ -401,6 +401,7 @@ class Session:
         elif self._batch and all(candidate.status is not None for candidate in self._batch):
             batch, self._batch = self._batch, []
             self._tell(batch)
+        self._keep_state()  # not earlier: what is answered and not learned would be missing
 
     def _tell(self, candidates: list[Candidate]) -> None:
         strategy, archive = self._strategy, self._archive
@@ -418,7 +419,6 @@ class Session:
         progressed = strategy.generation != generation
         if progressed:
             self._learning = time.monotonic() - start
-        self._keep_state()
         if self._callback is not None and self._replay is None:
             wanted = progressed or not self._evaluation.asynchronous
             if wanted and self._callback(self.optimizer):

@@ -55,7 +55,6 @@ class Replay:
                 self._open[row.number] = _filled(candidate, row)
         if not session._evaluation.asynchronous:
             session._batch = list(self._open.values())
-            self._reopen(session, session._batch)
 
     def step(self, session: Session) -> None:
         """Propose and learn what comes next in the study; at its end, let the session go on."""
@@ -77,8 +76,8 @@ class Replay:
             for candidate, row in zip(session._batch, rows, strict=True):
                 _filled(candidate, row)
         if not self._later:
-            session._replay = None
             self._reopen(session, session._batch)
+            session._replay = None
         session._learn([])
         if self._later and session._batch:
             raise damaged(self._study.path, "answers are missing")
@@ -86,10 +85,9 @@ class Replay:
     def _reopen(self, session: Session, batch: list[Candidate]) -> None:
         """What of a batch is not answered has to be evaluated."""
         for candidate in batch:
-            if candidate.status is None:
-                self._evaluate(session, candidate)
-            else:
+            if candidate.status is not None:
                 session._look_for_target(candidate)
+        self._settle(session, [candidate for candidate in batch if candidate.status is None])
 
     def _all_answers(self, session: Session) -> None:
         """In asynchronous mode: propose and learn in the order in which it happened."""
@@ -103,17 +101,20 @@ class Replay:
             session._tell([_filled(self._open.pop(answer.number), answer)])
         if self._later:
             raise damaged(self._study.path, "answers are missing")
+        settled = self._settle(session, [self._open[number] for number in sorted(self._open)])
         session._replay = None
-        for number in sorted(self._open):
-            self._evaluate(session, self._open[number])
+        session._learn(settled)
 
-    def _evaluate(self, session: Session, candidate: Candidate) -> None:
-        candidate.place = None
-        if session._settle(candidate):  # a candidate with the same point was answered meanwhile
+    def _settle(self, session: Session, candidates: list[Candidate]) -> list[Candidate]:
+        """Get candidates ready that were not answered; returns those that need no evaluation.
+
+        Those are of points that were answered meanwhile.
+        """
+        settled = [candidate for candidate in candidates if session._settle(candidate)]
+        if settled:
             with self._study.writing():
-                self._study.answer([candidate])
-            if session._evaluation.asynchronous:
-                session._learn([candidate])
+                self._study.answer(settled)
+        return settled
 
     def _again(self, session: Session, rows: list[Row]) -> list[Candidate]:
         """Propose candidates again; they should be those that the study has."""
