@@ -101,8 +101,9 @@ def call(f: Callable[[Any], Any], points: Any) -> Outcome:
 
 
 def _text(error: BaseException) -> str:
+    """The message; names of files may hold bytes that are no text, which are escaped."""
     try:
-        return str(error)
+        return str(error).encode("utf-8", "backslashreplace").decode()
     except Exception:  # raised by the exception's own __str__
         return "(its message cannot be shown)"
 

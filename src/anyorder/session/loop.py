@@ -22,8 +22,9 @@ from typing import Any
 
 import numpy as np
 
+from anyorder.candidate import Candidate
 from anyorder.errors import FAILED, INFEASIBLE, OK, REJECTED, STATUSES
-from anyorder.optimizer import Candidate, Optimizer
+from anyorder.optimizer import Optimizer
 from anyorder.session.evaluators import Done, Evaluator, Inline, Measured, OnExecutor, Outcome
 from anyorder.session.interrupts import Interrupts
 from anyorder.session.jobs import Jobs

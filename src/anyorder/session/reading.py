@@ -21,8 +21,9 @@ import numpy as np
 import numpy.typing as npt
 
 from anyorder._version import __version__
-from anyorder.archive import Archive, History
+from anyorder.archive import Archive
 from anyorder.errors import STATUSES, StudyError, StudyMismatch
+from anyorder.history import History
 from anyorder.space import Space
 
 VERSION = 2

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from anyorder.candidate import Candidate
 from anyorder.errors import OK
-from anyorder.optimizer import Candidate
 from anyorder.session.reading import Row, damaged, translated
 from anyorder.session.study import Study
 

@@ -43,8 +43,8 @@ import numpy.typing as npt
 
 from anyorder._version import __version__
 from anyorder.archive import Archive
+from anyorder.candidate import Candidate
 from anyorder.errors import StudyError, StudyMismatch
-from anyorder.optimizer import Candidate
 from anyorder.session.reading import (
     APPLICATION,
     VERSION,
@@ -307,14 +307,12 @@ def translated_sqlite(path: Path) -> Iterator[None]:
 
 def _row(candidate: Candidate) -> Row:
     value = None if math.isnan(candidate.value) else candidate.value + 0.0  # SQLite has no -0.0
-    error = candidate.error
-    if error is not None:  # file names may hold bytes that are no text
-        error = error.encode("utf-8", "backslashreplace").decode()
     answered = candidate.status is not None
     return Row(
         candidate.number, candidate.after, candidate.generation, candidate.key, candidate.place,
         candidate.status, value, int(not candidate.known) if answered else None,
-        candidate.tries if answered else None, candidate.seconds if answered else None, error,
+        candidate.tries if answered else None, candidate.seconds if answered else None,
+        candidate.error,
     )  # fmt: skip
 
 
