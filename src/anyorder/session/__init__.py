@@ -8,6 +8,7 @@
     interrupts.py   Ctrl-C
     study.py        the file of a run, writing; it describes the format
     reading.py      the file of a run, reading
+    ownership.py    the lock of the process that writes it
     replay.py       continuing a run from its file
     rescue.py       a study as CSV, also of a damaged one
 

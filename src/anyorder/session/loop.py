@@ -413,7 +413,7 @@ class Session:
         self.optimizer._take(candidates, skip=self._evaluation.on_failure == "skip")
         self._told += len(candidates)
         if self.study is not None and len(archive.restarts) > restarts:
-            self.study.add_restart(archive.restarts[-1])
+            self.study.add_restarts(archive.restarts[restarts:], restarts)
         target = self._stopping.target
         if target is not None and not self._reached and archive.improved:
             self._reached = archive.sign * archive.best_value >= archive.sign * target
@@ -436,7 +436,8 @@ class Session:
             waiting += [c for candidates in self._running.values() for c in candidates]
             waiting += [c for others in self._same.values() for c in others]
             tickets = {candidate.number: candidate.ticket for candidate in waiting}
-            counters = {"idle": self._idle, "tickets": list(tickets.items())}
+            restarts = len(self._archive.restarts)
+            counters = {"idle": self._idle, "restarts": restarts, "tickets": list(tickets.items())}
             state = self.optimizer._search_state()
             self.study.keep_state(state, self._drawn, self._told, counters)
             self._kept = time.monotonic()

@@ -7,14 +7,13 @@ twice: the answers are taken from the study, in the order in which they were lea
 from __future__ import annotations
 
 import logging
-import math
 from collections import deque
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from anyorder._checks import integer
 from anyorder.candidate import Candidate
-from anyorder.errors import OK
 from anyorder.session.reading import Row, damaged, translated
 from anyorder.session.study import Study
 
@@ -33,23 +32,28 @@ class Replay:
     def __init__(self, session: Session, study: Study) -> None:
         self._study = study
         kept = study.state()
-        session._drawn = session._told = 0
+        archive = session.optimizer.archive
         tickets: dict[int, int] = {}
         if kept is not None:
             with translated(study.path):
                 session.optimizer._restore_search(kept.arrays)
                 session._drawn, session._told = kept.drawn, kept.told
-                session._idle = int(kept.counters["idle"])
-                tickets = {int(number): ticket for number, ticket in kept.counters["tickets"]}
-        study.fill(session.optimizer.archive, session._told)
-        rows = study.rows(session._drawn, session._told)
+                session._idle = integer("idle", kept.counters["idle"], 0)
+                for number, ticket in kept.counters["tickets"]:
+                    tickets[number] = integer("ticket", ticket, 0)
+        study.fill(archive, session._told)
+        if kept is not None and kept.counters["restarts"] != len(archive.restarts):
+            raise damaged(study.path, "restarts are missing")
+        rows = study.rows(archive.space, session._drawn, session._told)
         self._later = deque(row for row in rows if row.number >= session._drawn)
         self._open: dict[int, Candidate] = {}  # proposed before that state, or again since
         self._places = {row.place: row for row in rows if row.place is not None}
         with translated(study.path):
             older = [row for row in rows if row.number < session._drawn]
-            points = session.optimizer.archive.packing.unpack(row.point for row in older)
+            points = archive.packing.unpack(row.point for row in older)
             for row, codes in zip(older, points, strict=True):
+                if row.number not in tickets:
+                    raise ValueError(f"its state lacks candidate {row.number}")
                 ticket = tickets[row.number]
                 candidate = Candidate(ticket, codes, row.point, row.generation, row.number)
                 self._open[row.number] = _filled(candidate, row)
@@ -129,10 +133,7 @@ class Replay:
             )  # fmt: skip
             tickets = [candidate.ticket for candidate in candidates]
             optimizer.strategy.give_up([ticket for ticket in tickets if ticket is not None])
-            with translated(self._study.path):
-                points = optimizer.archive.packing.unpack(row.point for row in rows)
-                if (points >= optimizer.space.cardinalities).any():
-                    raise ValueError("it has points outside its space")
+            points = optimizer.archive.packing.unpack(row.point for row in rows)
             optimizer._suggested[:0] = list(points)
             candidates = optimizer._draw(len(rows))
         session._number(candidates)
@@ -150,6 +151,4 @@ def _filled(candidate: Candidate, row: Row) -> Candidate:
         candidate.known = not row.paid
         candidate.tries, candidate.seconds = row.tries or 0, row.seconds or 0.0
         candidate.error = row.error
-        if math.isnan(candidate.value) != (candidate.status != OK):
-            raise ValueError(f"candidate {row.number} has status and value that do not agree")
     return candidate
