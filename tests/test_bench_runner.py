@@ -496,7 +496,7 @@ def interrupt_twice(here: Scene, who: str, process: subprocess.Popen[bytes]) -> 
     process.send_signal(signal.SIGINT)
     assert process.wait(30) == 130
     assert here.said(who).splitlines()[1:] == [
-        "finishing the runs that are under way; Ctrl-C again leaves at once",
+        "finishing the runs that are under way; press Ctrl-C again to stop at once",
         "interrupted: left at once",
     ]
     assert states(here.path) == {"waiting": here.runs}

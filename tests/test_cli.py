@@ -290,7 +290,7 @@ def test_ctrl_c_that_leaves_at_once_exits_with_130(
             process.kill()
     assert process.returncode == 130, said.read_text()
     assert out == b""
-    waits = ["finishing what is being evaluated; Ctrl-C again leaves at once"]
+    waits = ["finishing what is being evaluated; press Ctrl-C again to stop at once"]
     assert said.read_text().splitlines() == [*waits[: presses - 1], "interrupted: left at once"]
 
 

@@ -39,7 +39,7 @@ def test_the_first_is_counted_and_the_second_raises(caplog: pytest.LogCaptureFix
         assert interrupts.count == 0
         press()
         assert interrupts.count == 1
-        assert caplog.messages == ["finishing it; Ctrl-C again leaves at once"]
+        assert caplog.messages == ["finishing it; press Ctrl-C again to stop at once"]
         with pytest.raises(KeyboardInterrupt):
             press()
     assert interrupts.count == 2

@@ -26,9 +26,10 @@ from test_workers import FAST, PROC, SPACE, Child, assert_same, failing, lines, 
 
 import anyorder as ao
 from anyorder.errors import StudyError
-from anyorder.session import loop as driver
+from anyorder.session import loop
 from anyorder.session.reading import VERSION, load, opened
 from anyorder.space.packing import Packing
+from anyorder.strategies.policy.search import PolicySearch
 
 QUICK: dict[str, Any] = {"seed": 0, "config": FAST}
 
@@ -42,12 +43,12 @@ def study(tmp_path: Path) -> Path:
 def kept(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """How often states are kept: it must not matter."""
     if request.param != "now and then":
-        monkeypatch.setattr(driver, "_KEEP_EVERY", 0.0 if request.param == "always" else math.inf)
-        monkeypatch.setattr(driver, "_KEEP_SHARE", math.inf)
+        monkeypatch.setattr(loop, "_KEEP_EVERY", 0.0 if request.param == "always" else math.inf)
+        monkeypatch.setattr(loop, "_KEEP_SHARE", math.inf)
     if request.param == "never":
-        keep = driver.Driver._keep_state
+        keep = loop.Session._keep_state
         monkeypatch.setattr(
-            driver.Driver, "_keep_state", lambda self, at_once=False: keep(self, False)
+            loop.Session, "_keep_state", lambda self, at_once=False: keep(self, False)
         )
     return str(request.param)
 
@@ -147,7 +148,8 @@ def test_with_restarts_of_the_policy(study: Path, kept: str, stop: bool) -> None
 def test_an_interrupted_search_in_a_small_space_ends_where_it_would_have(
     study: Path, kept: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(driver, "_IDLE_GENERATIONS", 20)
+    monkeypatch.setattr(loop, "_IDLE_CANDIDATES", 200)
+    monkeypatch.setattr(loop, "_IDLE_BATCHES", 20)
     options: dict[str, Any] = {"constraint": lambda x: x[0] == 0, **QUICK}
     whole = ao.maximize(value, ao.Space.binary(4), 100, **options)
     assert (whole.stop_reason, whole.evaluations) == ("exhausted", 8)
@@ -324,13 +326,13 @@ def test_answers_that_come_together_are_all_kept_when_one_fails(
         wait_until(lambda: len(first) == 4, 20)
         return value(x)
 
-    slow = driver.Driver._collect
+    slow = loop.Session._collect
 
-    def late(self: driver.Driver) -> None:
-        wait_until(lambda: self._done.qsize() == 4, 20)
+    def late(self: loop.Session) -> None:
+        wait_until(lambda: self._jobs._done.qsize() == 4, 20)
         slow(self)
 
-    monkeypatch.setattr(driver.Driver, "_collect", late)
+    monkeypatch.setattr(loop.Session, "_collect", late)
     with ThreadPoolExecutor(4) as pool, pytest.raises(ValueError, match="the first of four"):
         ao.maximize(f, SPACE, 40, executor=pool, study=study, **QUICK)
     assert len(load(study)) == 3
@@ -340,16 +342,16 @@ def test_a_raising_sigint_handler_in_the_middle_of_training(
     study: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Then what is told is not trained on: that state must not be kept."""
-    train, calls = ao.Optimizer._train_generation, []
+    train, calls = PolicySearch._train, []
 
-    def interrupted(self: ao.Optimizer) -> None:
+    def interrupted(self: PolicySearch) -> None:
         calls.append(1)
         if len(calls) == 3:
             raise KeyboardInterrupt
         train(self)
 
     with monkeypatch.context() as patch:
-        patch.setattr(ao.Optimizer, "_train_generation", interrupted)
+        patch.setattr(PolicySearch, "_train", interrupted)
         result = ao.maximize(value, SPACE, 60, study=study, **QUICK)
     assert result.stop_reason == "interrupted"
     assert_same(
@@ -494,7 +496,7 @@ def test_another_run_is_refused(study: Path, name: str) -> None:
     before = study.read_bytes()
     options = {"space": SPACE, **QUICK, **OTHERS.get(name, {})}
     run = ao.minimize if name == "direction" else ao.maximize
-    with refused(ValueError, str(study), f"begun with {name} ", "give the same, or another file"):
+    with refused(ValueError, str(study), f"started with {name} ", "pass the same, or another file"):
         run(value, options.pop("space"), 40, study=study, **options)
     assert study.read_bytes() == before
     assert [path.name for path in study.parent.iterdir()] == [study.name]

@@ -11,8 +11,8 @@ What is named here is the public interface; nothing else is.
 
 from anyorder import baselines, problems, strategies
 from anyorder._version import __version__
-from anyorder.archive import History
 from anyorder.errors import STATUSES, Infeasible, StudyError
+from anyorder.history import History
 from anyorder.many import solve_many
 from anyorder.optimize import maximize, minimize, resume
 from anyorder.optimizer import Optimizer

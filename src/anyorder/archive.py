@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from anyorder.errors import OK
+from anyorder.errors import OK, STATUSES
 from anyorder.space import Space
 from anyorder.space.packing import Packing
 
@@ -196,13 +196,17 @@ class Archive:
             counts[point], means[point] = 1, value
         elif not known and not self.deterministic:
             counts[point] = count + 1
-            # not sum / count: the sum of large values overflows
-            value = means.item(point) * (count / (count + 1)) + value / (count + 1)
-            means[point] = value
+            mean = means.item(point)
+            if value != mean:  # equal values have exactly this mean
+                # not sum / count: the sum of large values overflows
+                value = mean * (count / (count + 1)) + value / (count + 1)
+                means[point] = value
             self._stale = self._stale or point == self._best
         score = self.sign * value
         if score > self._record:
             self._record, self.improved = score, self.evaluations
+        if self._stale:
+            return  # the incumbent is looked for when it is wanted
         if self._best < 0 or score > self.sign * means.item(self._best):
             if not count or not self.deterministic:
                 self._best = point
@@ -210,10 +214,15 @@ class Archive:
                 means[point], self._best = value, point
 
     def _refresh(self) -> None:
+        """Find the incumbent again after its mean has changed."""
         if self._stale:
-            have = self._points["count"][: self._known_points] > 0
+            # the mean of infinities of both signs is NaN
             means = self.sign * self._points["mean"][: self._known_points]
-            self._best, self._stale = int(np.where(have, means, -np.inf).argmax()), False
+            have = (self._points["count"][: self._known_points] > 0) & ~np.isnan(means)
+            first = int(np.where(have, means, -np.inf).argmax())
+            self._best, self._stale = first if have[first] else int(have.argmax()), False
+            if not have.any():
+                self._best = -1
 
     # --- the look-up table ----------------------------------------------------------------------
 
@@ -283,22 +292,26 @@ class Archive:
     def restore(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
         """Add the answers that `state` holds; ValueError if they do not fit."""
         try:
-            points = np.asarray(state["points"], np.uint8).reshape(-1, self.packing.width)
-            columns = {
-                name: np.asarray(state[name], dtype)
-                for name, dtype in _ROW.items()
-                if name != "point"
-            }
-            if any(column.shape != (len(points),) for column in columns.values()):
+            points = _typed(state, "points", np.dtype(np.uint8), 2)
+            columns = {name: _typed(state, name, dtype) for name, dtype in _ROW.items()
+                       if name != "point"}  # fmt: skip
+            if any(len(column) != len(points) for column in columns.values()):
                 raise ValueError("columns differ in length")
-            codes = self.packing.unpack(points.tobytes())
-            if (codes >= self.space.cardinalities).any():
+            if points.shape[1] != self.packing.width:
+                raise ValueError("its points are of another space")
+            if (self.packing.unpack(points.tobytes()) >= self.space.cardinalities).any():
                 raise ValueError("there are points outside the space")
-            errors = {
-                int(row): str(text)
-                for row, text in zip(state["error_rows"], state["error_texts"], strict=True)
-            }
-            restarts = [int(told) for told in state["restarts"]]
+            status = columns["status"]
+            if (status >= len(STATUSES)).any():
+                raise ValueError("there are unknown statuses")
+            if ((status == OK) == np.isnan(columns["value"])).any():
+                raise ValueError("statuses and values do not agree")
+            restarts = _typed(state, "restarts", np.dtype(np.int64)).tolist()
+            rows = _typed(state, "error_rows", np.dtype(np.int64)).tolist()
+            if any(not 0 <= told <= len(points) for told in (*restarts, *rows)):
+                raise ValueError("there are restarts or errors of rows that do not exist")
+            texts = np.asarray(state["error_texts"], np.str_).tolist()
+            errors = dict(zip(rows, texts, strict=True))
         except (KeyError, IndexError, TypeError, ValueError, OverflowError) as error:
             raise ValueError(f"the archive of the state is damaged: {error}") from error
         listed = {name: column.tolist() for name, column in columns.items()}
@@ -311,99 +324,16 @@ class Archive:
         self.restarts += restarts
 
 
+def _typed(
+    state: Mapping[str, npt.NDArray[Any]], name: str, dtype: np.dtype[Any], ndim: int = 1
+) -> npt.NDArray[Any]:
+    array = np.asarray(state[name])
+    if array.dtype != dtype or array.ndim != ndim:
+        raise ValueError(f"{name!r} holds {array.dtype} of shape {array.shape}")
+    return array
+
+
 def _grown(column: npt.NDArray[Any]) -> npt.NDArray[Any]:
     grown = np.empty(2 * len(column), column.dtype)
     grown[: len(column)] = column
     return grown
-
-
-class History:
-    """Every candidate of a run that was answered, in the order in which the strategy learned them.
-
-    A view of the archive: it holds no values of its own, and does not change when the archive
-    grows.
-
-    Attributes
-    ----------
-    space, maximized
-        Where the search was, and in which direction.
-    values
-        What the function gave; NaN where it failed.
-    codes
-        The points as indices of their values, `(entries, n)`; `points` gives them as the function
-        saw them.
-    generations
-        The strategy's own count of its progress when each was proposed; for the policy, how often
-        it had trained.
-    restarts
-        The numbers of entries after which the strategy was restarted.
-    statuses
-        How each ended, as an index of `anyorder.STATUSES`; 0 is "ok".
-    cached
-        Where nothing was evaluated: the value was known, or the constraint rejected the point.
-    seconds
-        How long each took; 0 where nothing was evaluated.
-    errors
-        What went wrong, by position.
-    """
-
-    def __init__(self, archive: Archive) -> None:
-        self._archive, self._size = archive, len(archive)
-        self.space = archive.space
-        self.maximized = archive.direction == "maximize"
-        self.restarts = tuple(archive.restarts)
-
-    def __len__(self) -> int:
-        return self._size
-
-    def __repr__(self) -> str:
-        return f"<History: {len(self)} entries>"
-
-    def _column(self, name: str) -> npt.NDArray[Any]:
-        return self._archive.column(name)[: self._size]
-
-    @property
-    def values(self) -> npt.NDArray[np.float64]:
-        """What the function gave."""
-        return self._column("value")
-
-    @property
-    def codes(self) -> Codes:
-        """The points as indices of their values."""
-        return self._archive.codes_of(self._column("point"))
-
-    @property
-    def points(self) -> Any:
-        """All points: a list of dicts, or a matrix."""
-        return self.space.decode(self.codes)
-
-    @property
-    def generations(self) -> npt.NDArray[np.int64]:
-        """The strategy's generation when each was proposed."""
-        return self._column("generation")
-
-    @property
-    def statuses(self) -> npt.NDArray[np.uint8]:
-        """How each ended."""
-        return self._column("status")
-
-    @property
-    def cached(self) -> npt.NDArray[np.bool_]:
-        """Where nothing was evaluated."""
-        return self._column("known")
-
-    @property
-    def seconds(self) -> npt.NDArray[np.float64]:
-        """How long each evaluation took."""
-        return self._column("seconds")
-
-    @property
-    def errors(self) -> dict[int, str]:
-        """What went wrong, by position."""
-        return {row: text for row, text in self._archive.errors.items() if row < self._size}
-
-    @property
-    def best(self) -> npt.NDArray[np.float64]:
-        """The best value so far, after each; NaN before the first that has one."""
-        best = np.fmax if self.maximized else np.fmin
-        return np.asarray(best.accumulate(self.values))

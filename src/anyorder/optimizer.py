@@ -6,16 +6,24 @@ import json
 import math
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from anyorder._checks import choice, integer, numbers
+from anyorder._checks import choice, flag, integer, numbers
 from anyorder._version import __version__
 from anyorder.archive import Archive
+from anyorder.candidate import Candidate
 from anyorder.errors import FAILED, OK
+from anyorder.optimizer_state import (
+    FORMAT,
+    VERSION,
+    prefixed,
+    read_header,
+    refusing_damage,
+    without_prefix,
+)
 from anyorder.space import Space
 from anyorder.strategies.base import Answer, Codes, Strategy
 from anyorder.strategies.create import DEFAULT, Algorithm, create, recreate, settings_of
@@ -24,49 +32,7 @@ from anyorder.strategies.policy.engines import why_not
 from anyorder.strategies.policy.search import PolicySearch
 from anyorder.strategies.registry import REGISTRY
 
-FORMAT, VERSION = "anyorder-optimizer", 2
 ON_FAILURE = ("raise", "worst", "skip")
-
-
-@dataclass(slots=True)
-class Candidate:
-    """A point on its way from the strategy to its evaluation and back.
-
-    Attributes
-    ----------
-    ticket
-        The strategy's; None for a point that it did not propose.
-    codes, key
-        The point, and its key in the archive.
-    generation
-        The strategy's when it was proposed.
-    number
-        Of all candidates of a session.
-    after
-        How many answers the strategy had when it was proposed.
-    place
-        Of its answer among all answers of the session.
-    status
-        How it ended, an index of `anyorder.STATUSES`; None while that is open.
-    known
-        Whether nothing was evaluated: the value was known, or the constraint rejected it.
-    tries, seconds, error
-        Of its evaluation.
-    """
-
-    ticket: int | None
-    codes: Codes
-    key: bytes
-    generation: int
-    number: int = -1
-    after: int = 0
-    place: int | None = None
-    status: int | None = None
-    value: float = math.nan
-    known: bool = False
-    tries: int = 0
-    seconds: float = 0.0
-    error: str | None = None
 
 
 class Optimizer:
@@ -352,19 +318,19 @@ class Optimizer:
             "open_points": self._matrix([c.codes for c in waiting]),
             "open_tickets": np.array(tickets, np.int64).reshape(-1, 2),
             **self._search_state(),
-            **_prefixed("archive", self.archive.state()),
+            **prefixed("archive", self.archive.state()),
         }
 
     def _search_state(self) -> dict[str, npt.NDArray[Any]]:
         """What determines the next proposals, without the archive."""
         return {
             "suggested": self._matrix(self._suggested),
-            **_prefixed("strategy", self.strategy.state()),
+            **prefixed("strategy", self.strategy.state()),
         }
 
     def _restore_search(self, state: Mapping[str, Any]) -> None:
         self._suggested = list(self._points_in(state, "suggested"))
-        self.strategy.restore(_without_prefix("strategy", state))
+        self.strategy.restore(without_prefix("strategy", state))
 
     @classmethod
     def from_state(
@@ -385,11 +351,9 @@ class Optimizer:
         algorithm
             For a strategy that is not one of this library's: a new object of its class.
         """
-        header = _read_header(state)
-        try:
+        header = read_header(state)
+        with refusing_damage("the state's header"):
             space = Space.from_dict(header["space"])
-        except (KeyError, TypeError, ValueError, RecursionError) as error:
-            raise ValueError(f"the state's header is damaged: {error}") from error
         return cls._rebuilt(space, header, state, engine, algorithm)
 
     @classmethod
@@ -401,7 +365,7 @@ class Optimizer:
         engine: str | None,
         algorithm: Strategy | None,
     ) -> Optimizer:
-        try:
+        with refusing_damage("the state's header"):
             seed = integer("seed", header["seed"], 0, 2**64 - 1)
             graph = np.asarray(state["graph"])
             strategy = algorithm or recreate(
@@ -409,32 +373,30 @@ class Optimizer:
                 engine=engine or header["engine"] or "auto", graph=graph if graph.size else None,
             )  # fmt: skip
             direction = choice("direction", header["direction"], ("maximize", "minimize"))
-            self = cls._of(space, seed, strategy, direction, bool(header["deterministic"]))
-        except (KeyError, TypeError, ValueError, RecursionError) as error:
-            raise ValueError(f"the state's header is damaged: {error}") from error
-        self.archive.restore(_without_prefix("archive", state))
-        self._restore_search(state)
-        points = self._points_in(state, "open_points")
-        tickets = np.asarray(state["open_tickets"])
-        if tickets.shape != (len(points), 2) or tickets.dtype.kind != "i":
-            raise ValueError("the state's open candidates are damaged")
-        for row, key, (ticket, generation) in zip(
-            points, self.archive.packing.pack(points), tickets.tolist(), strict=True
-        ):
-            self._open.setdefault(key, []).append(Candidate(ticket, row, key, generation))
+            deterministic = flag("deterministic", header["deterministic"])
+            self = cls._of(space, seed, strategy, direction, deterministic)
+        with refusing_damage("the state"):
+            self.archive.restore(without_prefix("archive", state))
+            self._restore_search(state)
+            points = self._points_in(state, "open_points")
+            tickets = np.asarray(state["open_tickets"])
+            if tickets.shape != (len(points), 2) or tickets.dtype != np.int64:
+                raise ValueError("open candidates are damaged")
+            keys = self.archive.packing.pack(points)
+            for row, key, entry in zip(points, keys, tickets.tolist(), strict=True):
+                ticket, generation = entry
+                self._open.setdefault(key, []).append(Candidate(ticket, row, key, generation))
         return self
 
     def _matrix(self, points: Sequence[Codes]) -> Codes:
         return np.array(points, np.int32).reshape(-1, len(self.space))
 
     def _points_in(self, state: Mapping[str, Any], name: str) -> Codes:
-        if name not in state:
-            raise ValueError(f"the state has no {name!r}: it is truncated")
         points = np.asarray(state[name])
-        if points.dtype.kind != "i" or points.shape[1:] != (len(self.space),):
-            raise ValueError(f"the state's {name!r} is damaged or of another space")
+        if points.dtype.kind != "i" or points.ndim != 2 or points.shape[1] != len(self.space):
+            raise ValueError(f"{name!r} is damaged or of another space")
         if ((points < 0) | (points >= self.space.cardinalities)).any():
-            raise ValueError(f"the state's {name!r} has points outside the space: it is damaged")
+            raise ValueError(f"{name!r} has points outside the space")
         return points.astype(np.int32)
 
 
@@ -445,30 +407,3 @@ def _unpickled(
     if engine is not None and why_not(engine) is not None:
         engine = "auto"
     return Optimizer._rebuilt(space, header, arrays, engine, strategy)
-
-
-def _prefixed(prefix: str, arrays: Mapping[str, npt.NDArray[Any]]) -> dict[str, npt.NDArray[Any]]:
-    return {f"{prefix}.{name}": array for name, array in arrays.items()}
-
-
-def _without_prefix(prefix: str, state: Mapping[str, Any]) -> dict[str, npt.NDArray[Any]]:
-    start = f"{prefix}."
-    return {name[len(start) :]: np.asarray(state[name]) for name in state if name.startswith(start)}
-
-
-def _read_header(state: Mapping[str, Any]) -> dict[str, Any]:
-    try:
-        header = json.loads(str(state["header"]))
-        form, version = header["format"], header["version"]
-    except (KeyError, TypeError, ValueError, RecursionError) as error:
-        raise ValueError(
-            "this is not the state of an anyorder.Optimizer, or it is truncated"
-        ) from error
-    if form != FORMAT:
-        raise ValueError(f"the state is a {form!r}, expected {FORMAT!r}")
-    if version != VERSION:
-        raise ValueError(
-            f"the state has version {version!r} (anyorder {header.get('library')}); "
-            f"this is anyorder {__version__}, which reads version {VERSION}"
-        )
-    return dict(header)

@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from anyorder._checks import require
-from anyorder.archive import History
 from anyorder.errors import STATUSES
+from anyorder.history import History
 from anyorder.optimizer import Optimizer
 from anyorder.plotting.runs import averages, overview
 from anyorder.space import Space

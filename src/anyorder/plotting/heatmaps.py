@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from anyorder.archive import History
+from anyorder.history import History
 from anyorder.space import Space
 from anyorder.strategies.policy.search import PolicySearch
 

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from anyorder.archive import History
+from anyorder.history import History
 from anyorder.plotting import heatmaps
 from anyorder.strategies.policy.search import PolicySearch
 

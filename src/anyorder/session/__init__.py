@@ -1,12 +1,16 @@
-"""Runs of functions that are slow, fail, and are interrupted: what is behind `maximize`.
+"""Running a strategy on a function that may be slow, fail, or be interrupted.
 
-    rules.py      how to evaluate and when to stop, checked
-    driver.py     the loop: draws, evaluates, records, tells, until something stops it
-    workers.py    where evaluations run: here, on an executor; processes.py: in processes of ours
-    study.py      the durable record of a run, as it is written
-    reading.py    the same, as it is read
-    show.py       what a study holds, for the terminal
-    rescue.py     what can still be read of one that is damaged
+    options.py      how to evaluate and when to stop, with the checks of each option
+    loop.py         proposes, evaluates, records and learns, until something stops the run
+    jobs.py         the evaluations that are running, and their time limits
+    evaluators.py   where they run: in this process or on an executor
+    processes.py    or in worker processes
+    interrupts.py   Ctrl-C
+    study.py        the file of a run, writing; it describes the format
+    reading.py      the file of a run, reading
+    ownership.py    the lock of the process that writes it
+    replay.py       continuing a run from its file
+    rescue.py       a study as CSV, also of a damaged one
 
-`loop.py`, outside, is what users call.
+`anyorder.optimize` is what users call.
 """

@@ -1,12 +1,12 @@
 """Where evaluations run: in this process, in worker processes, or on the user's executor.
 
-All three take jobs and deliver outcomes to one queue (`jobs.py`); nothing polls.
+Each takes jobs and puts their outcomes on a queue (`jobs.py`); nothing polls.
 
     Inline       calls the function in this process
     OnExecutor   a concurrent.futures.Executor, a Dask Client, or "ray"
     Processes    `workers=8`, see processes.py
 
-What they call is `Measured`, the user's function as a measurement.
+They call `Measured`, which checks what the user's function returns.
 """
 
 from __future__ import annotations
@@ -26,7 +26,10 @@ from anyorder.errors import DIED, FAILED, INFEASIBLE, OK, TIMEOUT, Infeasible
 
 
 class Outcome(NamedTuple):
-    """What became of a job: a status of `failures`, or None where no evaluation is possible."""
+    """The outcome of a job: an index of `anyorder.STATUSES`, and a value where it is "ok".
+
+    A status of None with a reason: the evaluator cannot evaluate any more.
+    """
 
     status: int | None
     value: Any = None
@@ -36,6 +39,8 @@ class Outcome(NamedTuple):
 
 
 Done = SimpleQueue[tuple[int, Outcome]]
+# Systems limit the length of a wait, some to 2**31 ms; longer ones are split.
+LONGEST_WAIT = 86_400.0
 
 
 class Evaluator(Protocol):
@@ -46,7 +51,7 @@ class Evaluator(Protocol):
     in_process
         Whether `start` evaluates before it returns.
     keeps_time
-        Whether it ends jobs that take longer than their time limit.
+        Whether it enforces time limits itself.
     """
 
     slots: int
@@ -57,14 +62,14 @@ class Evaluator(Protocol):
         """Evaluate a point (for a vectorised function: points); returns without waiting."""
 
     def abandon(self, job: int) -> None:
-        """Give up a job that takes too long; its slot is free once it ends."""
+        """Drop a job that takes too long; its slot is free again when it ends."""
 
     def close(self) -> None:
-        """End everything that still runs."""
+        """Stop all that still runs."""
 
 
 class Measured:
-    """The user's function as a measurement: a number for a point, or an exception."""
+    """The user's function, with what it returns checked: a number for a point, or an exception."""
 
     def __init__(self, f: Callable[..., Any], vectorized: bool = False) -> None:
         self.f, self.vectorized = f, vectorized
@@ -82,7 +87,7 @@ class Measured:
 
 
 def call(f: Callable[[Any], Any], points: Any) -> Outcome:
-    """Evaluate in this process; what goes wrong becomes an outcome."""
+    """Evaluate in this process; exceptions become outcomes."""
     start = time.perf_counter()
     try:
         value = f(points)
@@ -96,19 +101,20 @@ def call(f: Callable[[Any], Any], points: Any) -> Outcome:
 
 
 def _text(error: BaseException) -> str:
+    """The message; names of files may hold bytes that are no text, which are escaped."""
     try:
-        return str(error)
-    except Exception:  # an error in the error
+        return str(error).encode("utf-8", "backslashreplace").decode()
+    except Exception:  # raised by the exception's own __str__
         return "(its message cannot be shown)"
 
 
 def describe(error: BaseException) -> str:
-    """The type and message of an error, even if the message cannot be shown."""
+    """Type and message of an exception, even if its message raises another."""
     return f"{type(error).__name__}: {_text(error)}"
 
 
 def call_remotely(f: Callable[..., Any], points: Any) -> Outcome:
-    """`call`, with an outcome that can be pickled; its error has the worker's traceback."""
+    """`call`, with an outcome that can be pickled; the error's notes hold its traceback."""
     outcome = call(f, points)
     if outcome.error is None:
         return outcome
@@ -128,7 +134,7 @@ class Inline:
 
     slots = 1
     in_process = True
-    keeps_time = True  # it cannot, and is never asked to
+    keeps_time = True  # time limits are never used with it
 
     def __init__(self, f: Callable[..., Any], done: Done) -> None:
         self._f, self._done = f, done
@@ -138,20 +144,20 @@ class Inline:
         self._done.put((job, call(self._f, points)))
 
     def abandon(self, job: int) -> None:
-        """Nothing runs in the background."""
+        """Nothing to drop: `start` has returned only after the evaluation."""
 
     def close(self) -> None:
-        """Nothing to end."""
+        """Nothing to stop."""
 
 
-# --- an executor of the user's ------------------------------------------------------------------
+# --- executors ----------------------------------------------------------------------------------
 
 
 class OnExecutor:
     """Jobs on any `concurrent.futures.Executor`, a Dask `Client`, or "ray".
 
-    An executor cannot be made to stop what it runs: a job past its time is given up, and its slot
-    stays taken until it ends.
+    An executor cannot stop a job that runs: one that exceeds its time limit is dropped, and its
+    slot stays occupied until it ends.
     """
 
     in_process = False
@@ -166,10 +172,10 @@ class OnExecutor:
             )
         self.slots = integer("workers", found if slots is None else slots, 1)
         self._futures: dict[int, Future[Outcome]] = {}
-        self._lock = threading.Lock()  # futures end in threads of their own
+        self._lock = threading.Lock()  # callbacks of futures run in other threads
 
     def start(self, job: int, points: Any) -> None:
-        """Hand it to the executor."""
+        """Submit it to the executor."""
         try:
             future: Future[Outcome] = self._executor.submit(call_remotely, self._f, points)
         except Exception as error:  # broken, or shut down
@@ -181,28 +187,28 @@ class OnExecutor:
 
     def _ended(self, job: int, future: Future[Outcome]) -> None:
         with self._lock:
-            given_up = self._futures.get(job) is not future  # it may be out again by now
-            if given_up:
+            dropped = self._futures.get(job) is not future
+            if dropped:
                 self.slots += 1
             else:
                 del self._futures[job]
-        if given_up:
-            self._done.put((-1, Outcome(None)))  # wake the loop: there is room again
+        if dropped:
+            self._done.put((-1, Outcome(None)))  # wakes the session: a slot is free again
             return
         try:
             outcome = future.result()
         except (BrokenExecutor, CancelledError) as error:
-            # Not this candidate's failure: the executor has gone, and everything on it.
+            # The executor itself failed, not this candidate.
             outcome = Outcome(None, None, describe(error), error)
         except Exception as error:
             status = DIED if type(error).__name__ in _DEATHS else FAILED
             outcome = Outcome(status, None, describe(error), error)
-        except BaseException as error:  # SystemExit, KeyboardInterrupt: a dead worker elsewhere
+        except BaseException as error:  # SystemExit or KeyboardInterrupt in the worker
             outcome = Outcome(DIED, None, describe(error))
         self._done.put((job, outcome))
 
     def abandon(self, job: int) -> None:
-        """Cancel it where it has not begun; else its slot comes back when it ends."""
+        """Cancel it if it has not started; else its slot is free again when it ends."""
         with self._lock:
             future = self._futures.pop(job, None)
             self.slots -= future is not None
@@ -210,7 +216,7 @@ class OnExecutor:
             future.cancel()
 
     def close(self) -> None:
-        """Cancel what has not begun; the executor itself is the user's."""
+        """Cancel what has not started; the executor itself belongs to the user."""
         with self._lock:
             futures, self._futures = list(self._futures.values()), {}
         for future in futures:
@@ -221,14 +227,14 @@ _DEATHS = ("KilledWorker", "WorkerCrashedError", "ActorDiedError", "OutOfMemoryE
 
 
 def _as_executor(executor: Any) -> tuple[Any, int | None]:
-    """Something with `submit`, and how many workers it has, if it tells."""
+    """An object with `submit`, and how many workers it has, if that is known."""
     if isinstance(executor, str):
         if executor != "ray":
             raise ValueError(f"executor is {executor!r}, expected an Executor, a Client or 'ray'")
         ray_executor = _Ray()
         return ray_executor, ray_executor.slots
     if hasattr(executor, "get_executor") and hasattr(executor, "scheduler_info"):
-        # Dask: equal points are different evaluations; a worker that dies is retried by us.
+        # Dask: equal points are separate evaluations, and retries are the session's business.
         slots = sum(executor.nthreads().values())
         return executor.get_executor(pure=False, retries=0), slots or None
     if not callable(getattr(executor, "submit", None)):
@@ -246,7 +252,7 @@ class _Ray(Executor):
             ray.init(log_to_driver=False)
         self.slots = max(1, int(ray.cluster_resources().get("CPU", 1)))
         self._call = ray.remote(max_retries=0)(call_remotely)
-        self._put: dict[int, Any] = {}  # the function travels once
+        self._put: dict[int, Any] = {}  # functions that the cluster has already
 
     def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
         """Evaluate args[1] by the function args[0]."""

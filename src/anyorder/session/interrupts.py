@@ -1,4 +1,4 @@
-"""Ctrl-C: once to stop when what is under way has finished, twice to leave at once."""
+"""Ctrl-C: the first finishes what is running and stops, the second stops at once."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ logger = logging.getLogger("anyorder")
 
 
 class Interrupts:
-    """Within it, the first Ctrl-C is only counted and the second raises KeyboardInterrupt.
+    """A context in which the first Ctrl-C is only counted; the second raises KeyboardInterrupt.
 
-    Only the main thread can handle signals: in another one nothing changes.
+    Only the main thread can handle signals; in other threads this changes nothing.
 
     Parameters
     ----------
     message
-        What the first Ctrl-C logs: which work is being finished.
+        Logged at the first Ctrl-C: which work is being finished.
     waiting
-        What that is, if it can be told: while it is empty, nothing is logged.
+        That work, if it can be given; nothing is logged while it is empty.
     always
-        Also in place of a handler that is not Python's own, which otherwise keeps its place.
+        Whether to replace a signal handler other than Python's default, too.
 
     Attributes
     ----------
@@ -54,5 +54,5 @@ class Interrupts:
         if self.count > 1:
             raise KeyboardInterrupt
         if self._waiting is None or len(self._waiting):
-            with contextlib.suppress(RuntimeError):  # in the middle of another message
-                logger.warning("%s; Ctrl-C again leaves at once", self._message)
+            with contextlib.suppress(RuntimeError):  # the signal interrupted another log message
+                logger.warning("%s; press Ctrl-C again to stop at once", self._message)

@@ -1,4 +1,4 @@
-"""Jobs on an evaluator: starts them, keeps their time limits, waits for what becomes of them."""
+"""Jobs on an evaluator: starts them, enforces their time limits, waits for their outcomes."""
 
 from __future__ import annotations
 
@@ -8,10 +8,7 @@ from queue import Empty, SimpleQueue
 from typing import Any
 
 from anyorder.errors import TIMEOUT
-from anyorder.session.evaluators import Done, Evaluator, Outcome
-
-# Systems limit how long a wait can be (some to 2**31 ms); longer ones are cut into several.
-LONGEST_WAIT = 86_400.0
+from anyorder.session.evaluators import LONGEST_WAIT, Done, Evaluator, Outcome
 
 
 class EvaluatorError(RuntimeError):

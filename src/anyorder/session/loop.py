@@ -22,8 +22,9 @@ from typing import Any
 
 import numpy as np
 
+from anyorder.candidate import Candidate
 from anyorder.errors import FAILED, INFEASIBLE, OK, REJECTED, STATUSES
-from anyorder.optimizer import Candidate, Optimizer
+from anyorder.optimizer import Optimizer
 from anyorder.session.evaluators import Done, Evaluator, Inline, Measured, OnExecutor, Outcome
 from anyorder.session.interrupts import Interrupts
 from anyorder.session.jobs import Jobs
@@ -401,6 +402,7 @@ class Session:
         elif self._batch and all(candidate.status is not None for candidate in self._batch):
             batch, self._batch = self._batch, []
             self._tell(batch)
+        self._keep_state()  # not earlier: what is answered and not learned would be missing
 
     def _tell(self, candidates: list[Candidate]) -> None:
         strategy, archive = self._strategy, self._archive
@@ -411,14 +413,13 @@ class Session:
         self.optimizer._take(candidates, skip=self._evaluation.on_failure == "skip")
         self._told += len(candidates)
         if self.study is not None and len(archive.restarts) > restarts:
-            self.study.add_restart(archive.restarts[-1])
+            self.study.add_restarts(archive.restarts[restarts:], restarts)
         target = self._stopping.target
         if target is not None and not self._reached and archive.improved:
             self._reached = archive.sign * archive.best_value >= archive.sign * target
         progressed = strategy.generation != generation
         if progressed:
             self._learning = time.monotonic() - start
-        self._keep_state()
         if self._callback is not None and self._replay is None:
             wanted = progressed or not self._evaluation.asynchronous
             if wanted and self._callback(self.optimizer):
@@ -435,7 +436,8 @@ class Session:
             waiting += [c for candidates in self._running.values() for c in candidates]
             waiting += [c for others in self._same.values() for c in others]
             tickets = {candidate.number: candidate.ticket for candidate in waiting}
-            counters = {"idle": self._idle, "tickets": list(tickets.items())}
+            restarts = len(self._archive.restarts)
+            counters = {"idle": self._idle, "restarts": restarts, "tickets": list(tickets.items())}
             state = self.optimizer._search_state()
             self.study.keep_state(state, self._drawn, self._told, counters)
             self._kept = time.monotonic()

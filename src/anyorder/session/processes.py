@@ -11,36 +11,55 @@ import signal
 import sys
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from queue import SimpleQueue
-from typing import Any
+from typing import Any, NamedTuple
 
 from anyorder._checks import integer
 from anyorder.errors import DIED, FAILED, TIMEOUT
-from anyorder.session.evaluators import Done, Outcome, call_remotely, describe
+from anyorder.session.evaluators import LONGEST_WAIT, Done, Outcome, call_remotely, describe
 
-# A process that cannot even start will not start the next time either.
-_FALSE_STARTS = 2
-_FAREWELL = 2.0  # seconds that idle workers have to leave
+# A worker that fails while it starts is replaced so many times; then the run ends with an error.
+_FAILED_STARTS = 2
+_EXIT_SECONDS = 2.0  # idle workers get so long to exit before they are killed
 
 
 @dataclass
 class _Worker:
+    """A worker process.
+
+    `ready` once it has read the function; `job`, `started` and `deadline` are those of the job it
+    evaluates, if any.
+    """
+
     process: Any
     pipe: Any
     ready: bool = False
     job: int | None = None
-    deadline: float | None = None
     started: float = 0.0
+    deadline: float | None = None
+
+
+class _Message(NamedTuple):
+    """What a worker sends: an outcome of a job, or (without a job) that it is ready or cannot be.
+
+    A function may fork, and both processes have the pipe then; `pid` tells them apart.
+    """
+
+    pid: int
+    job: int | None
+    outcome: Outcome | None
 
 
 class Processes:
     """Worker processes that each hold the function.
 
-    One thread watches their pipes and exit codes. A worker past its time limit is killed with all
-    it has started, one that dies is replaced, and either costs the job it had and nothing else.
-    Workers do not receive Ctrl-C, and end when this process does, however that happens.
+    One thread waits for their messages and for their exit. A worker that exceeds the time limit is
+    killed with all processes it has started, and one that dies is replaced; either fails the job it
+    had and no other. Workers do not receive Ctrl-C, and exit when this process does, however that
+    happens.
     """
 
     in_process = False
@@ -53,38 +72,41 @@ class Processes:
         self._payload = _pickled(f)
         self._done, self._timeout = done, timeout
         methods = multiprocessing.get_all_start_methods()
-        # A fork of a process with threads (ours has) may hang; a fork of a clean one does not.
+        # Forking a process that has threads, as this one does, may deadlock; the fork server has
+        # none.
         forks = "forkserver" in methods
         self._context: Any = multiprocessing.get_context("forkserver" if forks else "spawn")
-        if forks:  # a worker that takes another's place is there at once
+        if forks:  # so that replacing a worker takes milliseconds
             self._context.set_forkserver_preload(["__main__", __name__])
         self._jobs: SimpleQueue[tuple[int, Any] | None] = SimpleQueue()
         self._wake_out, self._wake = multiprocessing.Pipe(duplex=False)
         self._workers: list[_Worker] = []
-        self._waiting: list[tuple[int, Any]] = []
-        self._false_starts = 0
+        self._waiting: deque[tuple[int, Any]] = deque()
+        self._failed_starts = 0
         for _ in range(self.slots):
-            self._workers.append(self._hire())
+            self._workers.append(self._start_worker())
         self._thread = threading.Thread(target=self._watch, daemon=True, name="anyorder-workers")
         self._thread.start()
 
     def start(self, job: int, points: Any) -> None:
-        """Give it to a free worker."""
+        """Send it to an idle worker."""
         self._jobs.put((job, points))
         self._wake.send_bytes(b".")
 
     def abandon(self, job: int) -> None:
-        """Time is kept here; the loop has nothing to give up."""
+        """Nothing to do: this class enforces time limits itself."""
 
     def close(self) -> None:
-        """Kill what still works, and wait until all are gone."""
+        """Kill busy workers, and wait until all have exited."""
         self._jobs.put(None)
         self._wake.send_bytes(b".")
         self._thread.join()
         self._wake.close()
         self._wake_out.close()
 
-    def _hire(self) -> _Worker:
+    # --- workers --------------------------------------------------------------------------------
+
+    def _start_worker(self) -> _Worker:
         ours, theirs = self._context.Pipe()
         process = self._context.Process(target=_serve, args=(theirs, self._payload), daemon=True)
         try:
@@ -93,93 +115,100 @@ class Processes:
             theirs.close()
         return _Worker(process, ours)
 
-    def _dismiss(self, worker: _Worker) -> None:
+    def _kill_worker(self, worker: _Worker) -> None:
         _kill(worker.process)
         worker.process.join()
         worker.process.close()
         worker.pipe.close()
 
-    def _see_off(self) -> None:
-        """Let idle workers leave by themselves, so that they clear up behind them."""
+    def _stop_workers(self) -> None:
+        """Let idle workers exit by themselves, so that their exit handlers run; kill the others."""
         idle = [worker for worker in self._workers if worker.ready and worker.job is None]
         for worker in idle:
             worker.pipe.close()
-        leave = time.monotonic() + _FAREWELL
+        end = time.monotonic() + _EXIT_SECONDS
         for worker in idle:
             with contextlib.suppress(ValueError):
-                worker.process.join(max(0.0, leave - time.monotonic()))
+                worker.process.join(max(0.0, end - time.monotonic()))
+        for worker in self._workers:
+            with contextlib.suppress(ValueError):  # killed before, and could not be replaced
+                self._kill_worker(worker)
+        self._workers.clear()
+
+    # --- the thread -----------------------------------------------------------------------------
 
     def _watch(self) -> None:
         try:
-            while self._turn():
+            while self._step():
                 pass
-        except Exception as error:  # without this thread nothing would ever come back
-            self._done.put(
-                (-1, Outcome(None, None, f"the workers' watcher failed: {error!r}", error))
-            )
+        except Exception as error:  # without this thread no outcome would ever arrive
+            reason = f"the thread that watches the workers failed: {error!r}"
+            self._done.put((-1, Outcome(None, None, reason, error)))
         finally:
-            self._see_off()
-            for worker in self._workers:
-                with contextlib.suppress(ValueError):  # it has gone, and could not be replaced
-                    self._dismiss(worker)
-            self._workers.clear()
+            self._stop_workers()
 
-    def _turn(self) -> bool:
-        """Wait for something to happen and see to it; False when it is time to go."""
+    def _step(self) -> bool:
+        """Wait for an event and handle it; False once the evaluator is closed."""
         deadlines = [w.deadline for w in self._workers if w.deadline is not None]
-        left = max(0.0, min(deadlines) - time.monotonic()) if deadlines else None
-        lives: list[Any] = [w.process.sentinel for w in self._workers]
+        left = LONGEST_WAIT
+        if deadlines:
+            left = max(0.0, min(left, min(deadlines) - time.monotonic()))
+        sentinels: list[Any] = [w.process.sentinel for w in self._workers]
         pipes = [w.pipe for w in self._workers]
-        happened = set(connection.wait([self._wake_out, *pipes, *lives], left))
-        if self._wake_out in happened:
+        events = set(connection.wait([self._wake_out, *pipes, *sentinels], left))
+        if self._wake_out in events:
             self._wake_out.recv_bytes()
             task = self._jobs.get()
             if task is None:
                 return False
             self._waiting.append(task)
         for k, worker in enumerate(self._workers):
-            # What a dying worker still said counts: the pipe first, then its life.
-            if worker.pipe in happened and self._heard(worker):
+            # First the pipe: what a worker sent before it died is valid.
+            if worker.pipe in events and self._receive(worker):
                 continue
-            dead = worker.pipe in happened or worker.process.sentinel in happened
+            dead = worker.pipe in events or worker.process.sentinel in events
             late = worker.deadline is not None and time.monotonic() >= worker.deadline
             if dead or late:
-                self._lost(worker, late and not dead)
-                self._dismiss(worker)
-                self._workers[k] = self._hire()
+                self._report_loss(worker, late and not dead)
+                self._kill_worker(worker)
+                self._workers[k] = self._start_worker()
         for worker in self._workers:
             if self._waiting and worker.ready and worker.job is None:
-                self._give(worker)
+                self._assign(worker)
         return True
 
-    def _heard(self, worker: _Worker) -> bool:
-        """Read what a worker has to say; False if its end of the pipe is closed."""
+    def _receive(self, worker: _Worker) -> bool:
+        """Read a message; False if the worker's end of the pipe is closed."""
         try:
             sent = worker.pipe.recv_bytes()
         except (EOFError, OSError):
             return False
         try:
-            message = pickle.loads(sent)
-        except Exception as error:  # an exception of a class that only the worker knows
+            pid, job, outcome = pickle.loads(sent)
+        except Exception as error:  # such as an exception class that only the worker knows
             reason = f"what the worker sent cannot be read here: {describe(error)}"
-            message = Outcome(FAILED, None, reason, RuntimeError(reason))
-        if message is None:
-            worker.ready, self._false_starts = True, 0
-        elif worker.job is None:  # the function could not be read
-            self._done.put((-1, Outcome(None, None, message.reason, message.error)))
-        else:
-            self._done.put((worker.job, message))
+            failure = Outcome(FAILED, None, reason, RuntimeError(reason))
+            pid, job, outcome = worker.process.pid, worker.job, failure
+        if pid != worker.process.pid:
+            return True  # from a process that the function forked
+        if outcome is None:
+            worker.ready, self._failed_starts = True, 0
+        elif job is None:  # the function cannot be read there
+            self._done.put((-1, outcome))
+        elif job == worker.job:
+            self._done.put((job, outcome))
             worker.job = worker.deadline = None
         return True
 
-    def _give(self, worker: _Worker) -> None:
-        job, points = self._waiting.pop(0)
+    def _assign(self, worker: _Worker) -> None:
+        job, points = self._waiting.popleft()
         worker.job, worker.started = job, time.monotonic()
         worker.deadline = None if self._timeout is None else worker.started + self._timeout
-        with contextlib.suppress(OSError):  # it is dead: its sentinel says so next
-            worker.pipe.send(points)
+        with contextlib.suppress(OSError):  # it has died, which the next step notices
+            worker.pipe.send((job, points))
 
-    def _lost(self, worker: _Worker, late: bool) -> None:
+    def _report_loss(self, worker: _Worker, late: bool) -> None:
+        """Report what the death or the time-out of a worker means for its job, or for the run."""
         seconds = time.monotonic() - worker.started
         if worker.job is not None:
             worker.process.join(0 if late else 1)
@@ -188,8 +217,8 @@ class Processes:
             outcome = Outcome(TIMEOUT if late else DIED, None, reason, None, seconds)
             self._done.put((worker.job, outcome))
         elif not worker.ready:
-            self._false_starts += 1
-            if self._false_starts >= _FALSE_STARTS * self.slots:
+            self._failed_starts += 1
+            if self._failed_starts >= _FAILED_STARTS * self.slots:
                 reason = (
                     "the worker processes die while they start; a script that uses workers= "
                     "needs its main part under `if __name__ == '__main__':`"
@@ -198,7 +227,7 @@ class Processes:
 
 
 def _pickled(f: Callable[..., Any]) -> bytes:
-    """The function as bytes; one of an interactive session can only go by value."""
+    """The function as bytes; one defined interactively has to be pickled by value."""
     main, theirs = sys.modules.get("__main__"), getattr(f, "f", f)
     interactive = getattr(theirs, "__module__", "") == "__main__" and not hasattr(main, "__file__")
     try:
@@ -210,44 +239,48 @@ def _pickled(f: Callable[..., Any]) -> bytes:
             import cloudpickle
         except ImportError:
             raise TypeError(
-                f"f is {theirs!r}, which cannot go to the worker processes that workers= and "
-                f"timeout= want ({error}): define it at the top level of a module, install "
-                "cloudpickle, or use an executor of threads"
+                f"f is {theirs!r}, which cannot be sent to the worker processes that workers= and "
+                f"timeout= require ({error}): define it at the top level of a module, install "
+                "cloudpickle, or use a ThreadPoolExecutor"
             ) from error
         return bytes(cloudpickle.dumps(f))
 
 
 def _kill(process: Any) -> None:
-    """Kill a worker and what it has started."""
+    """Kill a worker and the processes it has started."""
     with contextlib.suppress(OSError, AttributeError, ValueError):
-        os.killpg(process.pid, signal.SIGKILL)  # it leads a group, once it runs
+        os.killpg(process.pid, signal.SIGKILL)  # it leads a process group, once it runs
     with contextlib.suppress(OSError, ValueError):
         process.kill()
 
 
 def _serve(pipe: Any, payload: bytes) -> None:
-    """The life of a worker."""
+    """The main function of a worker: evaluate jobs until the pipe is closed."""
+    pid = os.getpid()
     if hasattr(os, "setsid"):
-        os.setsid()  # out of reach of the terminal's Ctrl-C, and killed with its children
+        os.setsid()  # the terminal's Ctrl-C does not reach it, and killpg reaches its children
     else:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_follow_parent, daemon=True).start()
+    threading.Thread(target=_exit_with_parent, daemon=True).start()
     try:
         f = pickle.loads(payload)
     except BaseException as error:
-        reason = f"the function cannot be read in a worker process: {type(error).__name__}: {error}"
-        pipe.send(Outcome(None, None, reason))
+        reason = f"the function cannot be read in a worker process: {describe(error)}"
+        pipe.send(_Message(pid, None, Outcome(None, None, reason)))
         return
-    pipe.send(None)
+    pipe.send(_Message(pid, None, None))
     while True:
         try:
-            points = pipe.recv()
+            job, points = pipe.recv()
         except (EOFError, OSError):
             return
-        pipe.send(call_remotely(f, points))
+        outcome = call_remotely(f, points)
+        if os.getpid() != pid:  # f has forked, and the child has returned as well
+            os._exit(0)
+        pipe.send(_Message(pid, job, outcome))
 
 
-def _follow_parent() -> None:
+def _exit_with_parent() -> None:
     parent = multiprocessing.parent_process()
     if parent is not None:
         connection.wait([parent.sentinel])

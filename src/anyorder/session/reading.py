@@ -14,21 +14,29 @@ import sqlite3
 import stat
 import zlib
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from anyorder._checks import Check, choice, flag, integer, optional
 from anyorder._version import __version__
-from anyorder.archive import Archive, History
-from anyorder.errors import STATUSES, StudyError, StudyMismatch
+from anyorder.archive import Archive
+from anyorder.errors import OK, STATUSES, StudyError, StudyMismatch
+from anyorder.history import History
+from anyorder.session.options import ON_FAILURE
 from anyorder.space import Space
+from anyorder.space.packing import Packing
 
 VERSION = 2
 READABLE = (1, 2)
 APPLICATION = 0x616E796F  # "anyo", in the file's header
 
+# Where a checksum would be in a study of format 1.
+_UNKNOWN = "unknown"
+_CHUNK = 4_096  # rows that are read at a time
 _COLUMNS = "number, after, generation, point, place, status, value, paid, tries, seconds, error"
 
 
@@ -50,7 +58,12 @@ class Row(NamedTuple):
     @property
     def checksum(self) -> int:
         """What is stored beside it, to notice changed bytes."""
-        return zlib.crc32(repr(tuple(self)).encode("utf-8", "surrogatepass"))
+        return checksum_of(*self)
+
+
+def checksum_of(*columns: Any) -> int:
+    """The checksum of values that SQLite gives back as they were."""
+    return zlib.crc32(repr(columns).encode("utf-8", "surrogatepass"))
 
 
 class Kept(NamedTuple):
@@ -150,56 +163,135 @@ def check_version(database: sqlite3.Connection, path: Path) -> int:
 
 
 def read_settings(database: sqlite3.Connection) -> dict[str, Any]:
-    """What the run was started with."""
-    settings: dict[str, Any] = {
-        name: json.loads(value)
-        for name, value in database.execute("SELECT name, value FROM settings")
-    }
+    """What the run was started with, checked."""
+    settings: dict[str, Any] = {}
+    for name, value, checksum in database.execute(
+        f"SELECT name, value, {_checksum(database)} FROM settings"
+    ):
+        if checksum != _UNKNOWN and checksum != checksum_of(name, value):
+            raise ValueError(f"setting {name!r} has been changed since it was written")
+        settings[name] = json.loads(value)
     settings.setdefault("algorithm", "policy")  # format 1 knew no other
+    for name, check in _SETTINGS.items():
+        check(name, settings[name])
     return settings
 
 
-def read_rows(
-    database: sqlite3.Connection, where: str = "1", parameters: tuple[Any, ...] = ()
-) -> Iterator[Row]:
-    """Candidates, with their checksums verified."""
+def _object(what: str, value: Any) -> None:
+    if not isinstance(value, dict):
+        raise TypeError(f"{what} is {value!r}, expected an object")
+
+
+def _text(what: str, value: Any) -> None:
+    if not isinstance(value, str):
+        raise TypeError(f"{what} is {value!r}, expected text")
+
+
+_SETTINGS: dict[str, Check] = {
+    "direction": partial(choice, allowed=("maximize", "minimize")),
+    "space": _object,
+    "algorithm": _text,
+    "config": _object,
+    "graph": lambda what, value: value,  # the policy checks it
+    "engine": optional(_text),
+    "seed": partial(integer, minimum=0, maximum=2**64 - 1),
+    "asynchronous": flag,
+    "on_failure": partial(choice, allowed=ON_FAILURE),
+    "cache": flag,
+    "deterministic": flag,
+    "constraint": flag,
+    "budget": partial(integer, minimum=1),
+}
+
+
+def _checksum(database: sqlite3.Connection) -> str:
+    """The column of checksums, for a query: format 1 has none."""
     (version,) = database.execute("PRAGMA user_version").fetchone()
-    sums = ", checksum" if version > 1 else ", NULL"
-    query = f"SELECT {_COLUMNS}{sums} FROM candidates WHERE {where}"
-    for *columns, checksum in database.execute(query, parameters):
-        row = Row(*columns)
-        if checksum is not None and checksum != row.checksum:
-            raise ValueError(f"candidate {row.number} has been changed since it was written")
+    return "checksum" if version > 1 else f"{_UNKNOWN!r}"
+
+
+def read_rows(
+    database: sqlite3.Connection, space: Space, where: str = "1", parameters: tuple[Any, ...] = ()
+) -> Iterator[Row]:
+    """Candidates, verified: ValueError for one that has been changed, or has impossible values."""
+    for row, problem in checked_rows(database, space, where, parameters):
+        if problem is not None:
+            raise ValueError(problem)
         yield row
+
+
+def checked_rows(
+    database: sqlite3.Connection, space: Space, where: str = "1", parameters: tuple[Any, ...] = ()
+) -> Iterator[tuple[Row, str | None]]:
+    """Candidates, each with what is wrong with it, if anything is."""
+    packing = Packing(space)
+    query = f"SELECT {_COLUMNS}, {_checksum(database)} FROM candidates WHERE {where}"
+    cursor = database.execute(query, parameters)
+    while some := cursor.fetchmany(_CHUNK):
+        rows = [Row(*columns) for *columns, _ in some]
+        problems = [_problem(row, entry[-1]) for row, entry in zip(rows, some, strict=True)]
+        for k, row in enumerate(rows):
+            if problems[k] is None and len(row.point) != packing.width:
+                problems[k] = f"candidate {row.number} has a point of another space"
+        sound = [k for k, problem in enumerate(problems) if problem is None]
+        codes = packing.unpack(rows[k].point for k in sound)
+        for k in np.flatnonzero((codes >= space.cardinalities).any(axis=1)).tolist():
+            problems[sound[k]] = f"candidate {rows[sound[k]].number} is outside the space"
+        yield from zip(rows, problems, strict=True)
+
+
+def _problem(row: Row, checksum: int | str | None) -> str | None:
+    """What is wrong with a candidate, if anything is."""
+    if checksum != _UNKNOWN and checksum != row.checksum:
+        return f"candidate {row.number} has been changed since it was written"
+    for name, value, (kinds, nullable) in zip(row._fields, row, _KINDS, strict=True):
+        if not (isinstance(value, kinds) or (nullable and value is None)):
+            return f"candidate {row.number}: {name} is {value!r}"
+    if row.after < 0 or row.generation < 0:
+        return f"candidate {row.number} was proposed at an impossible moment"
+    if (row.status is None) != (row.place is None) or (row.status is None) != (row.paid is None):
+        return f"candidate {row.number} is half answered"
+    if row.status is not None and not 0 <= row.status < len(STATUSES):
+        return f"candidate {row.number}: status is {row.status!r}"
+    has_value = row.value is not None and not math.isnan(row.value)
+    if has_value != (row.status == OK):
+        return f"candidate {row.number}: its status and its value do not agree"
+    return None
+
+
+_KINDS: tuple[tuple[Any, bool], ...] = (  # the types of a row's columns, and which may be NULL
+    (int, False), (int, False), (int, False), (bytes, False), (int, True), (int, True),
+    (int | float, True), (int, True), (int, True), (int | float, True), (str, True),
+)  # fmt: skip
 
 
 def read_answers(database: sqlite3.Connection, archive: Archive, before: int | None = None) -> None:
     """Fill an archive with the answers of a study, those before a place, in order."""
     limit = "" if before is None else f" AND place < {int(before)}"
-    for row in read_rows(database, f"status IS NOT NULL{limit} ORDER BY place"):
-        add_row(archive, row)
-    query = "SELECT told FROM restarts ORDER BY told"
-    archive.restarts += [
-        told for (told,) in database.execute(query) if before is None or told <= before
-    ]
+    for row in read_rows(database, archive.space, f"status IS NOT NULL{limit} ORDER BY place"):
+        archive.add(
+            row.point, math.nan if row.value is None else float(row.value), row.status or OK,
+            known=not row.paid, generation=row.generation, seconds=row.seconds or 0.0,
+            error=row.error,
+        )  # fmt: skip
+    if before is not None and len(archive) != before:
+        raise ValueError(f"{before - len(archive)} of {before} answers are missing")
+    restarts = read_restarts(database)
+    archive.restarts += [told for told in restarts if before is None or told <= before]
 
 
-def add_row(archive: Archive, row: Row) -> None:
-    """Add an answered candidate to an archive."""
-    status = row.status
-    if not isinstance(status, int) or not 0 <= status < len(STATUSES):
-        raise ValueError(f"candidate {row.number} has status {status!r}")
-    if not isinstance(row.point, bytes):
-        raise ValueError(f"candidate {row.number} has point {row.point!r}")
-    archive.add(
-        row.point,
-        math.nan if row.value is None else float(row.value),
-        status,
-        known=not row.paid,
-        generation=row.generation,
-        seconds=row.seconds or 0.0,
-        error=row.error,
-    )
+def read_restarts(database: sqlite3.Connection) -> list[int]:
+    """After how many answers the strategy was restarted, each time."""
+    (version,) = database.execute("PRAGMA user_version").fetchone()
+    if version < VERSION:
+        rows = list(enumerate(t for (t,) in database.execute("SELECT * FROM restarts")))
+    else:
+        rows = database.execute("SELECT number, told FROM restarts ORDER BY number").fetchall()
+    restarts = [told for _, told in rows]
+    sound = all(isinstance(told, int) and told >= 0 for told in restarts)
+    if not sound or [number for number, _ in rows] != list(range(len(rows))):
+        raise ValueError("its restarts have been changed")
+    return restarts
 
 
 def check_complete(database: sqlite3.Connection) -> None:
@@ -221,14 +313,30 @@ def read_state(database: sqlite3.Connection) -> Kept | None:
     (version,) = database.execute("PRAGMA user_version").fetchone()
     if version < VERSION:
         return None  # replaying gives the same
-    row = database.execute("SELECT arrays, drawn, told, counters FROM state").fetchone()
+    row = database.execute("SELECT drawn, told, arrays, counters, checksum FROM state").fetchone()
     if row is None:
         return None
+    drawn, told, arrays, counters, checksum = row
+    if checksum != state_checksum(drawn, told, arrays, counters):
+        raise ValueError("its state has been changed since it was written")
+    (count,) = database.execute("SELECT count(*) FROM candidates").fetchone()
+    if not 0 <= integer("told", told) <= integer("drawn", drawn) <= count:
+        raise ValueError(f"its state is that after {drawn} candidates, and there are {count}")
     try:
-        with np.load(io.BytesIO(row[0]), allow_pickle=False) as arrays:
-            return Kept(dict(arrays), int(row[1]), int(row[2]), dict(json.loads(row[3])))
+        with np.load(io.BytesIO(arrays), allow_pickle=False) as loaded:
+            return Kept(dict(loaded), drawn, told, dict(json.loads(counters)))
     except Exception as error:  # zipfile, zlib and NumPy each have their own
         raise ValueError(f"its state cannot be read: {error}") from error
+
+
+def state_checksum(drawn: int, told: int, arrays: Any, counters: str) -> int:
+    """What is stored beside a state, to notice changed bytes."""
+    if not isinstance(arrays, bytes | memoryview):
+        raise TypeError(f"the state is {type(arrays).__name__}, expected bytes")
+    return zlib.crc32(arrays, checksum_of(drawn, told, counters))
+
+
+# --- the whole ----------------------------------------------------------------------------------
 
 
 def load(path: str | os.PathLike[str]) -> History:
@@ -241,3 +349,29 @@ def load(path: str | os.PathLike[str]) -> History:
         )  # fmt: skip
         read_answers(database, archive)
         return History(archive)
+
+
+def check(path: str | os.PathLike[str]) -> list[str]:
+    """Everything that is wrong with a study; nothing if it can be continued."""
+    problems: list[str] = []
+
+    @contextlib.contextmanager
+    def noting() -> Iterator[None]:
+        try:
+            with translated(file):
+                yield
+        except StudyError as error:
+            problems.append(str(error.__cause__ or error))
+
+    file = Path(path).absolute()
+    with opened(file) as database:
+        with noting():
+            found = database.execute("PRAGMA integrity_check").fetchall()
+            problems += [text for (text,) in found if text != "ok"]
+        with noting():
+            space = Space.from_dict(read_settings(database)["space"])
+            problems += [text for _, text in checked_rows(database, space) if text is not None]
+        for part in (check_complete, read_restarts, read_state):
+            with noting():
+                part(database)
+    return problems

@@ -7,14 +7,13 @@ twice: the answers are taken from the study, in the order in which they were lea
 from __future__ import annotations
 
 import logging
-import math
 from collections import deque
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from anyorder.errors import OK
-from anyorder.optimizer import Candidate
+from anyorder._checks import integer
+from anyorder.candidate import Candidate
 from anyorder.session.reading import Row, damaged, translated
 from anyorder.session.study import Study
 
@@ -33,29 +32,33 @@ class Replay:
     def __init__(self, session: Session, study: Study) -> None:
         self._study = study
         kept = study.state()
-        session._drawn = session._told = 0
+        archive = session.optimizer.archive
         tickets: dict[int, int] = {}
         if kept is not None:
             with translated(study.path):
                 session.optimizer._restore_search(kept.arrays)
                 session._drawn, session._told = kept.drawn, kept.told
-                session._idle = int(kept.counters["idle"])
-                tickets = {int(number): ticket for number, ticket in kept.counters["tickets"]}
-        study.fill(session.optimizer.archive, session._told)
-        rows = study.rows(session._drawn, session._told)
+                session._idle = integer("idle", kept.counters["idle"], 0)
+                for number, ticket in kept.counters["tickets"]:
+                    tickets[number] = integer("ticket", ticket, 0)
+        study.fill(archive, session._told)
+        if kept is not None and kept.counters["restarts"] != len(archive.restarts):
+            raise damaged(study.path, "restarts are missing")
+        rows = study.rows(archive.space, session._drawn, session._told)
         self._later = deque(row for row in rows if row.number >= session._drawn)
         self._open: dict[int, Candidate] = {}  # proposed before that state, or again since
         self._places = {row.place: row for row in rows if row.place is not None}
         with translated(study.path):
             older = [row for row in rows if row.number < session._drawn]
-            points = session.optimizer.archive.packing.unpack(row.point for row in older)
+            points = archive.packing.unpack(row.point for row in older)
             for row, codes in zip(older, points, strict=True):
+                if row.number not in tickets:
+                    raise ValueError(f"its state lacks candidate {row.number}")
                 ticket = tickets[row.number]
                 candidate = Candidate(ticket, codes, row.point, row.generation, row.number)
                 self._open[row.number] = _filled(candidate, row)
         if not session._evaluation.asynchronous:
             session._batch = list(self._open.values())
-            self._reopen(session, session._batch)
 
     def step(self, session: Session) -> None:
         """Propose and learn what comes next in the study; at its end, let the session go on."""
@@ -77,8 +80,8 @@ class Replay:
             for candidate, row in zip(session._batch, rows, strict=True):
                 _filled(candidate, row)
         if not self._later:
-            session._replay = None
             self._reopen(session, session._batch)
+            session._replay = None
         session._learn([])
         if self._later and session._batch:
             raise damaged(self._study.path, "answers are missing")
@@ -86,10 +89,9 @@ class Replay:
     def _reopen(self, session: Session, batch: list[Candidate]) -> None:
         """What of a batch is not answered has to be evaluated."""
         for candidate in batch:
-            if candidate.status is None:
-                self._evaluate(session, candidate)
-            else:
+            if candidate.status is not None:
                 session._look_for_target(candidate)
+        self._settle(session, [candidate for candidate in batch if candidate.status is None])
 
     def _all_answers(self, session: Session) -> None:
         """In asynchronous mode: propose and learn in the order in which it happened."""
@@ -103,17 +105,20 @@ class Replay:
             session._tell([_filled(self._open.pop(answer.number), answer)])
         if self._later:
             raise damaged(self._study.path, "answers are missing")
+        settled = self._settle(session, [self._open[number] for number in sorted(self._open)])
         session._replay = None
-        for number in sorted(self._open):
-            self._evaluate(session, self._open[number])
+        session._learn(settled)
 
-    def _evaluate(self, session: Session, candidate: Candidate) -> None:
-        candidate.place = None
-        if session._settle(candidate):  # a candidate with the same point was answered meanwhile
+    def _settle(self, session: Session, candidates: list[Candidate]) -> list[Candidate]:
+        """Get candidates ready that were not answered; returns those that need no evaluation.
+
+        Those are of points that were answered meanwhile.
+        """
+        settled = [candidate for candidate in candidates if session._settle(candidate)]
+        if settled:
             with self._study.writing():
-                self._study.answer([candidate])
-            if session._evaluation.asynchronous:
-                session._learn([candidate])
+                self._study.answer(settled)
+        return settled
 
     def _again(self, session: Session, rows: list[Row]) -> list[Candidate]:
         """Propose candidates again; they should be those that the study has."""
@@ -128,10 +133,7 @@ class Replay:
             )  # fmt: skip
             tickets = [candidate.ticket for candidate in candidates]
             optimizer.strategy.give_up([ticket for ticket in tickets if ticket is not None])
-            with translated(self._study.path):
-                points = optimizer.archive.packing.unpack(row.point for row in rows)
-                if (points >= optimizer.space.cardinalities).any():
-                    raise ValueError("it has points outside its space")
+            points = optimizer.archive.packing.unpack(row.point for row in rows)
             optimizer._suggested[:0] = list(points)
             candidates = optimizer._draw(len(rows))
         session._number(candidates)
@@ -149,6 +151,4 @@ def _filled(candidate: Candidate, row: Row) -> Candidate:
         candidate.known = not row.paid
         candidate.tries, candidate.seconds = row.tries or 0, row.seconds or 0.0
         candidate.error = row.error
-        if math.isnan(candidate.value) != (candidate.status != OK):
-            raise ValueError(f"candidate {row.number} has status and value that do not agree")
     return candidate

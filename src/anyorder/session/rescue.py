@@ -1,4 +1,4 @@
-"""A study as a table, and what can still be read of one that is damaged."""
+"""A study as a CSV table; of a damaged study, the candidates that can still be read."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from anyorder.space.packing import Packing
 _SELECT = (
     "SELECT number, place, point, value, generation, status, paid, seconds, error FROM candidates"
 )
-_FAR = 100_000  # numbers to try beyond the last candidate that can be read
+_GAP = 100_000  # consecutive numbers that may be unreadable before the search ends
 
 Row = tuple[Any, ...]
 
 
 class Found(NamedTuple):
-    """What became of a study: candidates written, and those known to be lost, and why."""
+    """How many candidates were written, how many are known to be lost, and why."""
 
     written: int
     lost: int
@@ -35,10 +35,10 @@ class Found(NamedTuple):
 
 
 def write_csv(study: str | os.PathLike[str], path: str | os.PathLike[str]) -> Found:
-    """Write every candidate that was answered, in the order they were told.
+    """Write every candidate that was answered, in the order in which the strategy learned them.
 
-    Of a damaged study, every one that can still be read; its points as hexadecimal codes where it
-    does not even say what its variables are.
+    Of a damaged study, every one that can still be read; points are written as hexadecimal numbers
+    if the space cannot be read.
     """
     error = space = None
     rows: list[Row] = []
@@ -53,15 +53,16 @@ def write_csv(study: str | os.PathLike[str], path: str | os.PathLike[str]) -> Fo
         space, rows = _rescued(Path(study).absolute())
     sound = [row for row in rows if _is_sound(row, space)]
     if len(sound) < len(rows) and error is None:
-        error = "some candidates hold what cannot be"
-    told = sorted((row for row in sound if row[5] is not None), key=lambda row: (row[1], row[0]))
+        error = "some candidates have impossible values"
+    answered = [row for row in sound if row[5] is not None]
+    answered.sort(key=lambda row: (row[1], row[0]))
     with open(path, "w", newline="", encoding="utf-8") as file:
         table = csv.writer(file, lineterminator="\n")
         table.writerow([*(["point"] if space is None else columns(space)), *RECORD])
-        for row, values in zip(told, _values([row[2] for row in told], space), strict=True):
+        for row, values in zip(answered, _values([row[2] for row in answered], space), strict=True):
             table.writerow([*values, *_record(row)])
     expected = 1 + max((row[0] for row in sound), default=-1)
-    return Found(len(told), expected - len(sound), error)
+    return Found(len(answered), expected - len(sound), error)
 
 
 def _values(points: list[bytes], space: Space | None) -> list[Any]:
@@ -78,7 +79,7 @@ def _record(row: Row) -> list[Any]:
 
 
 def _is_sound(row: Row, space: Space | None) -> bool:
-    """Whether a candidate can be what was written; damage may read as anything."""
+    """Whether the columns of a candidate have possible values."""
     number, place, point, value, generation, status, _, seconds, error = row
     if not (isinstance(number, int) and isinstance(generation, int) and isinstance(point, bytes)):
         return False
@@ -107,7 +108,7 @@ def _space(database: sqlite3.Connection) -> Space:
 
 
 def _rescued(file: Path) -> tuple[Space | None, list[Row]]:
-    """Space and candidates as far as they can be read, from a copy: nothing can get worse."""
+    """Space and candidates, as far as they can be read from a copy of the file."""
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / "study"
         shutil.copyfile(file, copy)
@@ -115,7 +116,7 @@ def _rescued(file: Path) -> tuple[Space | None, list[Row]]:
             shutil.copyfile(f"{file}-wal", f"{copy}-wal")
         with closing(sqlite3.connect(copy, isolation_level=None)) as database:
             database.text_factory = lambda text: text.decode(errors="replace")
-            database.execute("PRAGMA writable_schema=ON")  # reads a file that was cut off, too
+            database.execute("PRAGMA writable_schema=ON")  # also reads a truncated file
             try:
                 check_version(database, file)
                 return _readable_space(database), list(_readable(database))
@@ -131,7 +132,7 @@ def _readable_space(database: sqlite3.Connection) -> Space | None:
 
 
 def _readable(database: sqlite3.Connection) -> Iterator[Row]:
-    """Candidates up to the first damage, from the end back to the last, and each one between."""
+    """Candidates up to the first damage, from the end back to the last, then one by one between."""
     first, last = -1, None
     try:
         for row in database.execute(f"{_SELECT} ORDER BY number"):
@@ -139,7 +140,7 @@ def _readable(database: sqlite3.Connection) -> Iterator[Row]:
             yield row
         return
     except sqlite3.Error as error:
-        if "no such" in str(error):  # table or column: there is nothing to look for
+        if "no such" in str(error):  # the table or a column is missing
             raise
     try:
         query = f"{_SELECT} WHERE number > ? ORDER BY number DESC"
@@ -148,13 +149,13 @@ def _readable(database: sqlite3.Connection) -> Iterator[Row]:
             yield row
     except sqlite3.Error:
         pass
-    number, end = first + 1, first + 1 + _FAR if last is None else last
+    number, end = first + 1, first + 1 + _GAP if last is None else last
     while number < end:
         try:
             row = database.execute(f"{_SELECT} WHERE number = ?", (number,)).fetchone()
         except sqlite3.Error:
             row = None
         if row is not None:
-            end = end if last is not None else number + 1 + _FAR
+            end = end if last is not None else number + 1 + _GAP
             yield row
         number += 1

@@ -17,11 +17,12 @@ only to make that short.
                    paid        1 where it was evaluated; 0: known already, or rejected
                    tries, seconds, error
                    checksum    of all that
-    restarts     after how many answers the strategy was restarted
+    restarts     after how many answers the strategy was restarted, each time
     state        the strategy's state after so many candidates and answers, and the session's
                  counters
 
-Nothing in it is code, and nothing in it is run.
+Settings and the state have checksums as well, so that a changed byte is noticed. Nothing in it is
+code, and nothing in it is run.
 """
 
 from __future__ import annotations
@@ -43,8 +44,9 @@ import numpy.typing as npt
 
 from anyorder._version import __version__
 from anyorder.archive import Archive
+from anyorder.candidate import Candidate
 from anyorder.errors import StudyError, StudyMismatch
-from anyorder.optimizer import Candidate
+from anyorder.session.ownership import claim, owner_file
 from anyorder.session.reading import (
     APPLICATION,
     VERSION,
@@ -52,34 +54,43 @@ from anyorder.session.reading import (
     Row,
     check_complete,
     check_version,
+    checksum_of,
     is_study,
     read_answers,
     read_rows,
     read_settings,
     read_state,
+    state_checksum,
     translated,
 )
+from anyorder.space import Space
 
 _SYNC_EVERY = 1.0  # seconds: what a power failure may cost
 _MAY_DIFFER = ("engine", "budget", "library")
 _LARGEST_STATE = 900_000_000  # bytes: SQLite's limit is 1e9
 
 _TABLES = """
-CREATE TABLE settings (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE settings (name TEXT PRIMARY KEY, value TEXT NOT NULL, checksum INTEGER)
+    WITHOUT ROWID;
 CREATE TABLE candidates (
     number INTEGER PRIMARY KEY, after INTEGER NOT NULL, generation INTEGER NOT NULL,
     point BLOB NOT NULL, place INTEGER, status INTEGER, value REAL, paid INTEGER,
     tries INTEGER, seconds REAL, error TEXT, checksum INTEGER);
-CREATE TABLE restarts (told INTEGER PRIMARY KEY);
+"""
+_LATER_TABLES = """
+CREATE TABLE restarts (number INTEGER PRIMARY KEY, told INTEGER NOT NULL);
 CREATE TABLE state (
     id INTEGER PRIMARY KEY, drawn INTEGER NOT NULL, told INTEGER NOT NULL, arrays BLOB NOT NULL,
-    counters TEXT NOT NULL);
+    counters TEXT NOT NULL, checksum INTEGER NOT NULL);
 """
-# Format 1 had no checksums, and an index that is no longer used.
+# Format 1 had no checksums, an index that is no longer used, and another kind of state; replaying
+# the run finds its restarts again.
 _FROM_1 = """
+ALTER TABLE settings ADD COLUMN checksum INTEGER;
 ALTER TABLE candidates ADD COLUMN checksum INTEGER;
 DROP INDEX IF EXISTS known;
-DELETE FROM state;
+DROP TABLE restarts;
+DROP TABLE state;
 """
 
 logger = logging.getLogger("anyorder")
@@ -119,7 +130,7 @@ class Study:
         if not self._file.parent.is_dir():
             raise StudyError(f"study {self.path}: there is no such folder")
         is_study(self._file)  # refuse before anything is written beside it
-        self._owner: sqlite3.Connection | None = _claim(self._file)
+        self._owner: sqlite3.Connection | None = claim(self._file)
         try:
             with translated(self.path):
                 self._database = _connect(self._file)
@@ -136,20 +147,33 @@ class Study:
         settings = json.loads(json.dumps(dict(settings)))  # as they will be read
         database.execute("BEGIN IMMEDIATE")
         if not self.resumed:
-            _execute_all(database, _TABLES)
+            _execute_all(database, _TABLES + _LATER_TABLES)
             database.execute(f"PRAGMA application_id={APPLICATION}")
             self.settings: dict[str, Any] = dict(settings)
         else:
-            if check_version(database, self.path) == 1:
-                _execute_all(database, _FROM_1)
             self.settings = read_settings(database)
             self._compare(settings, seed_given)
             check_complete(database)
+            if check_version(database, self.path) == 1:
+                self._upgrade()
         database.execute(f"PRAGMA user_version={VERSION}")
         self.settings["library"] = __version__
         rows = [(name, json.dumps(value)) for name, value in self.settings.items()]
-        database.executemany("INSERT OR REPLACE INTO settings VALUES (?, ?)", rows)
+        database.executemany(
+            "INSERT OR REPLACE INTO settings VALUES (?, ?, ?)",
+            [(*row, checksum_of(*row)) for row in rows],
+        )
         database.execute("COMMIT")
+
+    def _upgrade(self) -> None:
+        """Make a study of format 1 one of this format."""
+        database = self._database
+        rows = list(read_rows(database, Space.from_dict(self.settings["space"])))
+        _execute_all(database, _FROM_1 + _LATER_TABLES)
+        database.executemany(
+            "UPDATE candidates SET checksum=? WHERE number=?",
+            [(row.checksum, row.number) for row in rows],
+        )
 
     def _compare(self, settings: Mapping[str, Any], seed_given: bool) -> None:
         for name, value in settings.items():
@@ -225,10 +249,12 @@ class Study:
             [(*row[4:], row.checksum, row.number) for row in rows],
         )
 
-    def add_restart(self, told: int) -> None:
-        """Record that the strategy was restarted; recording it again does no harm."""
+    def add_restarts(self, restarts: Sequence[int], first: int) -> None:
+        """Record restarts, of which there were `first` before; doing it again does no harm."""
         with self.writing():
-            self._database.execute("INSERT OR IGNORE INTO restarts VALUES (?)", (told,))
+            self._database.executemany(
+                "INSERT OR REPLACE INTO restarts VALUES (?, ?)", enumerate(restarts, first)
+            )
 
     def keep_state(
         self,
@@ -243,10 +269,12 @@ class Study:
         if buffer.tell() > _LARGEST_STATE:
             logger.warning("the state is too large to be kept in the study: resuming will replay")
             return
+        arrays, text = buffer.getvalue(), json.dumps(dict(counters))
+        self._put_back()
         with self.writing():
             self._database.execute(
-                "INSERT OR REPLACE INTO state VALUES (0, ?, ?, ?, ?)",
-                (drawn, told, buffer.getbuffer(), json.dumps(dict(counters))),
+                "INSERT OR REPLACE INTO state VALUES (0, ?, ?, ?, ?, ?)",
+                (drawn, told, arrays, text, state_checksum(drawn, told, arrays, text)),
             )
 
     # --- reading --------------------------------------------------------------------------------
@@ -263,11 +291,11 @@ class Study:
         with self.writing():
             self._database.execute("DELETE FROM restarts WHERE told > ?", (told,))
 
-    def rows(self, drawn: int, told: int) -> list[Row]:
+    def rows(self, space: Space, drawn: int, told: int) -> list[Row]:
         """The candidates from number `drawn` on, and those answered from place `told` on."""
         with translated(self.path):
             where = "number >= ? OR place >= ? OR place IS NULL ORDER BY number"
-            return list(read_rows(self._database, where, (drawn, told)))
+            return list(read_rows(self._database, space, where, (drawn, told)))
 
     def evaluations(self) -> tuple[int, int]:
         """How many candidates were evaluated, and how many of those failed."""
@@ -284,7 +312,7 @@ class Study:
         with contextlib.suppress(sqlite3.Error, AttributeError):
             self._database.close()
         if self._owner is not None:
-            _owner_file(self._file).unlink(missing_ok=True)  # while it is ours
+            owner_file(self._file).unlink(missing_ok=True)  # while it is ours
             self._owner.close()
             self._owner = None
 
@@ -307,14 +335,12 @@ def translated_sqlite(path: Path) -> Iterator[None]:
 
 def _row(candidate: Candidate) -> Row:
     value = None if math.isnan(candidate.value) else candidate.value + 0.0  # SQLite has no -0.0
-    error = candidate.error
-    if error is not None:  # file names may hold bytes that are no text
-        error = error.encode("utf-8", "backslashreplace").decode()
     answered = candidate.status is not None
     return Row(
         candidate.number, candidate.after, candidate.generation, candidate.key, candidate.place,
         candidate.status, value, int(not candidate.known) if answered else None,
-        candidate.tries if answered else None, candidate.seconds if answered else None, error,
+        candidate.tries if answered else None, candidate.seconds if answered else None,
+        candidate.error,
     )  # fmt: skip
 
 
@@ -348,31 +374,3 @@ def _is_empty(database: sqlite3.Connection) -> bool:
     (application,) = database.execute("PRAGMA application_id").fetchone()
     (tables,) = database.execute("SELECT count(*) FROM sqlite_master").fetchone()
     return not application and not tables
-
-
-def _owner_file(path: Path) -> Path:
-    return path.with_name(path.name + "-owner")
-
-
-def _claim(path: Path) -> sqlite3.Connection:
-    """Become the only writer: a lock that the system releases when this process ends."""
-    file = _owner_file(path)
-    while True:
-        try:
-            file.touch()
-            before = file.stat().st_ino
-            owner = sqlite3.connect(file, isolation_level=None, timeout=0.0)
-        except (OSError, sqlite3.Error) as error:
-            raise StudyError(f"study {path}: its folder cannot be written: {error}") from error
-        try:
-            owner.execute("BEGIN EXCLUSIVE")
-        except sqlite3.Error as error:
-            owner.close()
-            if "locked" in str(error):
-                raise StudyError(f"study {path} is being written by another process") from None
-            raise StudyError(f"study {path}: {error}") from error
-        # Its last owner may have removed the file between the two.
-        with contextlib.suppress(FileNotFoundError):
-            if file.stat().st_ino == before:
-                return owner
-        owner.close()

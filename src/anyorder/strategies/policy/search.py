@@ -327,7 +327,7 @@ class PolicySearch:
         """Continue from a state; ValueError if it is damaged or of another space."""
         try:
             header = json.loads(str(state["header"]))
-            counters = {name: integer(name, header[name], 0) for name in _COUNTERS}
+            counters = {name: integer(name, header[name], 0, 2**62) for name in _COUNTERS}
             seed = integer("seed", header["seed"], 0, 2**64 - 1)
             arrays = {name: np.asarray(state[name]) for name in _KINDS}
             still_open = integer("open", header["open"], 0, len(arrays["stamps"]))
@@ -378,6 +378,7 @@ class PolicySearch:
             "probs": ((probs > 0) & (probs <= 1)).all(),
             "stamps": (arrays["stamps"] >= 0).all(),
             "last_probs": ((arrays["last_probs"] > 0) & (arrays["last_probs"] <= 1)).all(),
+            "diversity": 0 <= arrays["diversity"] <= 1,
             "codes": ((codes >= 0) & (codes < self.space.cardinalities)).all(),
         }
         for name, good in sound.items():

@@ -21,7 +21,7 @@ from test_workers import FAST, SPACE, assert_same, failing, value
 
 import anyorder as ao
 from anyorder import errors as failures
-from anyorder.session import loop as driver
+from anyorder.session import loop
 from anyorder.session.evaluators import Outcome, call
 from anyorder.session.reading import opened
 from anyorder.strategies.policy.engines.cpu import CpuEngine
@@ -196,9 +196,9 @@ def test_a_space_that_is_known_ends_the_run(caplog: pytest.LogCaptureFixture) ->
 def test_a_converged_policy_ends_the_run(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(driver, "_IDLE_GENERATIONS", 50)
-    # "paper" never starts afresh; a large rate gets there sooner
-    config = ao.PRESETS["paper"].replace(epochs=20, learning_rate=0.1, hidden=(4,))
+    monkeypatch.setattr(loop, "_IDLE_GENERATIONS", 50)
+    # "text" never starts afresh; a large rate gets there sooner
+    config = ao.config.PRESETS["text"].replace(epochs=20, learning_rate=0.1, hidden=(4,))
     result = ao.maximize(value, ao.Space.binary(12), 4_096, seed=0, config=config)
     assert result.stop_reason == "exhausted"
     assert result.evaluations < 4_096
@@ -207,7 +207,8 @@ def test_a_converged_policy_ends_the_run(
 
 
 def test_a_constraint_that_refuses_everything_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(driver, "_IDLE_GENERATIONS", 5)
+    monkeypatch.setattr(loop, "_IDLE_CANDIDATES", 50)
+    monkeypatch.setattr(loop, "_IDLE_BATCHES", 5)
     result = ao.maximize(value, SPACE, 10, constraint=lambda x: False, **QUICK)
     assert (result.stop_reason, result.evaluations, result.best) == ("exhausted", 0, None)
     with ThreadPoolExecutor(2) as pool:
@@ -346,7 +347,7 @@ class _Fake:
     def __init__(self, f: Any, slots: int) -> None:
         self.f, self.slots = f, slots
         self.out: dict[int, Any] = {}
-        self.loop: Any = None
+        self.session: Any = None
 
     def start(self, job: int, points: Any) -> None:
         self.out[job] = points
@@ -391,28 +392,27 @@ class _AsRecorded(_Fake):
         self.places = {place: number for number, _, place, paid in rows if paid}
 
     def get(self, timeout: float | None = None) -> tuple[int, Outcome]:
-        return self.deliver(self.places[self.loop._told])
+        return self.deliver(self.places[self.session._told])
 
     def get_nowait(self) -> tuple[int, Outcome]:
-        told, due = self.loop._told, self.after.get(self.loop._drawn, math.inf)
+        told, due = self.session._told, self.after.get(self.session._drawn, math.inf)
         if due <= told or self.places.get(told) not in self.out:
             raise Empty
         return self.deliver(self.places[told])
 
 
 def _asynchronously(fake: _Fake, study: Path, budget: int, options: dict[str, Any]) -> Any:
-    make = driver.Driver.__init__
+    make = loop.Session.__init__
 
     def with_fake(self: Any, *args: Any, **kwargs: Any) -> None:
         make(self, *args, **kwargs)
-        self._evaluator.close()
-        self._evaluator = self._done = fake
-        fake.loop = self
+        self._jobs._evaluator = self._jobs._done = fake
+        fake.session = self
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(driver.Driver, "__init__", with_fake)
+        patch.setattr(loop.Session, "__init__", with_fake)
         # how many are sent ahead depends on the clock
-        patch.setattr(driver.Driver, "_places", lambda self: self._evaluator.slots)
+        patch.setattr(loop.Session, "_places", lambda self: self._jobs.slots)
         with ThreadPoolExecutor(1) as unused:
             return ao.maximize(
                 fake.f, ao.Space.binary(5), budget, asynchronous=True, executor=unused,
@@ -440,9 +440,10 @@ def test_any_order_of_answers_and_crashes_is_a_run_without_crashes(
     # Without a cache only what failed is known, and that depends on when a life ended.
     budget, f = (24, failing) if options.get("cache", True) else (60, value)
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(driver, "_KEEP_EVERY", keep)
-        patch.setattr(driver, "_KEEP_SHARE", math.inf)
-        patch.setattr(driver, "_IDLE_GENERATIONS", 40)
+        patch.setattr(loop, "_KEEP_EVERY", keep)
+        patch.setattr(loop, "_KEEP_SHARE", math.inf)
+        patch.setattr(loop, "_IDLE_CANDIDATES", 160)
+        patch.setattr(loop, "_IDLE_BATCHES", 40)
         study, rng = Path(folder) / "study.db", random.Random(seed)
         for _ in range(300):
             try:

@@ -1,0 +1,52 @@
+"""A point between its proposal and its answer."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+Codes = npt.NDArray[np.int32]
+
+
+@dataclass(slots=True)
+class Candidate:
+    """A point on its way from the strategy to its evaluation and back.
+
+    Attributes
+    ----------
+    ticket
+        The strategy's; None for a point that it did not propose.
+    codes, key
+        The point, and its key in the archive.
+    generation
+        The strategy's when it was proposed.
+    number
+        Of all candidates of a session.
+    after
+        How many answers the strategy had when it was proposed.
+    place
+        Of its answer among all answers of the session.
+    status
+        How it ended, an index of `anyorder.STATUSES`; None while that is open.
+    known
+        Whether nothing was evaluated: the value was known, or the constraint rejected it.
+    tries, seconds, error
+        Of its evaluation.
+    """
+
+    ticket: int | None
+    codes: Codes
+    key: bytes
+    generation: int
+    number: int = -1
+    after: int = 0
+    place: int | None = None
+    status: int | None = None
+    value: float = math.nan
+    known: bool = False
+    tries: int = 0
+    seconds: float = 0.0
+    error: str | None = None
