@@ -46,7 +46,7 @@ def remembered_orders() -> Iterator[None]:
     reference.order_keys = plain
 
 
-@pytest.fixture(params=["cpu", "cuda"])
+@pytest.fixture(params=["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
 def fast(request: pytest.FixtureRequest) -> str:
     """The engines that are compared with the reference, where they can run."""
     missing = why_not(request.param)

@@ -26,7 +26,10 @@ from anyorder.strategies.policy.engines import choose, why_not
 paid = partial(ao.maximize, cache=False)
 
 missing = why_not("cuda")
-pytestmark = pytest.mark.skipif(missing is not None, reason=str(missing))
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(missing is not None, reason=str(missing)),
+]
 torch = pytest.importorskip("torch")
 
 SMALL = ao.PRESETS["default"].replace(epochs=2)

@@ -35,9 +35,13 @@ def interpreted(*arguments: str) -> None:
     assert "passed" in done.stdout
 
 
-pytestmark = pytest.mark.skipif(
-    importlib.util.find_spec("triton") is None, reason="Triton is not installed"
-)
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(
+        not all(importlib.util.find_spec(module) for module in ("torch", "triton")),
+        reason="PyTorch and Triton are not both installed",
+    ),
+]
 
 
 def test_steps():
