@@ -34,6 +34,8 @@ test-slow: $(VENV)/.dev $(VENV)-gpu/.gpu
 
 # Not editable and outside the tree: what is imported is what was installed.
 test-minimal: $(VENV)-minimal/.venv
+	rm -rf build  # of an earlier tree
+	rm -rf build # modules of an earlier tree would be installed as well
 	$(VENV)-minimal/bin/$(INSTALL) .
 	cd $(VENV)-minimal && bin/python ../tests/test_packaging_minimal.py
 
@@ -42,8 +44,8 @@ test-oldest: $(VENV)-oldest/.oldest
 
 # The wheel is built from the sdist, and both are installed: the wheel without extras.
 dist-check: $(VENV)-dist/.dist
-	rm -rf dist
-	$(VENV)-dist/bin/python -m build --outdir dist .
+	rm -rf build dist
+	$(VENV)-dist/bin/python -m build --quiet --outdir dist .
 	$(VENV)-dist/bin/twine check --strict dist/*
 	$(VENV)-dist/bin/python .ci/check_dist.py dist
 

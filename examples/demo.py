@@ -61,9 +61,15 @@ def main() -> None:
         row = "".join(f"{best[mark - 1]:>10.4f}" for mark in marks)
         print(f"{name:<24}{row}{seconds[name]:>8.1f} s")
 
+    print("\nOne run of each says little; benchmarks/ has the comparisons.")
     options.out.parent.mkdir(parents=True, exist_ok=True)
-    convergence(runs, options.out, f"NK landscape, n = {options.n}, K = 4: one run of each")
-    print(f"\nOne run of each says little; benchmarks/ has the comparisons. Figure: {options.out}")
+    title = f"NK landscape, n = {options.n}, K = 4: one run of each"
+    try:
+        convergence(runs, options.out, title)
+    except ImportError as error:
+        print(f"No figure: {error}")
+    else:
+        print(f"Figure: {options.out}")
 
 
 if __name__ == "__main__":
