@@ -1,18 +1,52 @@
-# Everything starts from a bare clone: each target sets up what it needs.
+# Everything starts from a bare clone: each target makes the environment it needs.
+#
+#   make demo          a first look, under a minute
+#   make test          the tests that need no PyTorch           .venv
+#   make test-gpu      the Triton kernels, interpreted if there is no GPU   .venv-gpu
+#   make test-slow     the longer checks of both
+#   make test-minimal  `pip install .` and no extra             .venv-minimal
+#   make test-oldest   the oldest versions allowed, oldest.txt  .venv-oldest
+#   make dist-check    build, check and install what is released .venv-dist
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# Byte code is written at the first import: half of an installation would be spent on files that
+# nobody reads. -qq leaves errors.
+INSTALL := pip install -qq --no-compile
+OLDEST_TESTS := tests/test_space.py tests/test_optimizer.py tests/test_engines.py \
+  tests/test_cli.py tests/test_plots.py tests/test_pbo.py tests/test_features.py \
+  tests/test_tabular.py tests/test_bench_algorithms.py
 
-.PHONY: demo test test-slow lint format bench clean
+.PHONY: demo test test-gpu test-slow test-minimal test-oldest dist-check lint format bench clean
 
 demo: $(VENV)/.base
 	$(BIN)/python examples/demo.py
 
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest -m "not slow"
+	$(BIN)/python -m pytest -m "not slow and not gpu"
 
-test-slow: $(VENV)/.dev
-	$(BIN)/python -m pytest
+test-gpu: $(VENV)-gpu/.gpu
+	$(VENV)-gpu/bin/python -m pytest -m "gpu and not slow"
+
+test-slow: $(VENV)/.dev $(VENV)-gpu/.gpu
+	$(BIN)/python -m pytest -m "not gpu"
+	$(VENV)-gpu/bin/python -m pytest -m gpu
+
+# Not editable and outside the tree: what is imported is what was installed.
+test-minimal: $(VENV)-minimal/.venv
+	rm -rf build # modules of an earlier tree would be installed as well
+	$(VENV)-minimal/bin/$(INSTALL) .
+	cd $(VENV)-minimal && bin/python ../tests/test_packaging_minimal.py
+
+test-oldest: $(VENV)-oldest/.oldest
+	$(VENV)-oldest/bin/python -m pytest -m "not slow and not gpu" $(OLDEST_TESTS)
+
+# The wheel is built from the sdist, and both are installed: the wheel without extras.
+dist-check: $(VENV)-dist/.dist
+	rm -rf build dist
+	$(VENV)-dist/bin/python -m build --quiet --outdir dist .
+	$(VENV)-dist/bin/twine check --strict dist/*
+	$(VENV)-dist/bin/python .ci/check_dist.py dist
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
@@ -41,20 +75,32 @@ bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/loop.py million
 
 clean:
-	rm -rf $(VENV) out
+	rm -rf $(VENV) $(VENV)-* out build dist
 
-$(VENV)/.venv:
-	$(PYTHON) -m venv $(VENV)
+%/.venv:
+	$(PYTHON) -m venv $*
 	touch $@
 
 $(VENV)/.base: $(VENV)/.venv pyproject.toml
-	$(BIN)/pip install -q -e '.[plot]'
+	$(BIN)/$(INSTALL) -e '.[plot]'
 	touch $@
 
 $(VENV)/.dev: $(VENV)/.venv pyproject.toml
-	$(BIN)/pip install -q -e '.[dev]'
+	$(BIN)/$(INSTALL) -e '.[dev]'
 	touch $@ $(VENV)/.base
 
 $(VENV)/.bench: $(VENV)/.venv pyproject.toml
-	$(BIN)/pip install -q -e '.[dev,bench]'
+	$(BIN)/$(INSTALL) -e '.[dev,bench]'
 	touch $@ $(VENV)/.base $(VENV)/.dev
+
+$(VENV)-gpu/.gpu: $(VENV)-gpu/.venv pyproject.toml
+	$(VENV)-gpu/bin/$(INSTALL) -e '.[gpu-test]'
+	touch $@
+
+$(VENV)-oldest/.oldest: $(VENV)-oldest/.venv pyproject.toml oldest.txt
+	$(VENV)-oldest/bin/$(INSTALL) -c oldest.txt -e '.[test,peers,hpobench]'
+	touch $@
+
+$(VENV)-dist/.dist: $(VENV)-dist/.venv
+	$(VENV)-dist/bin/$(INSTALL) build twine
+	touch $@

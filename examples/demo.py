@@ -51,11 +51,15 @@ def main() -> None:
         # the policy is drawn in detail, the others as lines
         runs[name] = result if name == "policy" else result.history.values
 
+    print("\nOne run of each proves little: benchmarks/ has comparisons.")
     options.out.parent.mkdir(parents=True, exist_ok=True)
-    convergence(runs, options.out, f"NK landscape, n = {options.n}, K = 4: one run of each")
-    print(
-        f"\nOne run of each proves little: benchmarks/ has comparisons. Figure: {options.out}"
-    )
+    title = f"NK landscape, n = {options.n}, K = 4: one run of each"
+    try:
+        convergence(runs, options.out, title)
+    except ImportError as error:
+        print(f"No figure: {error}")
+    else:
+        print(f"Figure: {options.out}")
 
 
 if __name__ == "__main__":

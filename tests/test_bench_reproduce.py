@@ -259,7 +259,7 @@ def distances_by_hand(points: np.ndarray, values: np.ndarray) -> tuple[np.ndarra
     return means.T, spreads.T
 
 
-@pytest.mark.parametrize("kind", ["numpy", "torch"])
+@pytest.mark.parametrize("kind", ["numpy", pytest.param("torch", marks=pytest.mark.gpu)])
 def test_distances_to_the_best_so_far(kind: str) -> None:
     rng = np.random.default_rng(0)
     points = rng.integers(0, 3, (6, 4, 5, 7))

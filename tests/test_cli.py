@@ -63,6 +63,7 @@ def test_solve_repeats_itself_on_both_engines() -> None:
     assert [answer["engine"] for answer in answers] == ["cpu", "reference", "cpu"]
 
 
+@pytest.mark.gpu
 def test_solve_on_a_gpu() -> None:
     if (missing := why_not("cuda")) is not None:
         pytest.skip(missing)

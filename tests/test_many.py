@@ -458,14 +458,14 @@ def test_ctrl_c_in_a_batch(problem: bool) -> None:
 # --- vectorised functions ------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("vectorized", [True, "torch"])
+@pytest.mark.parametrize("vectorized", [True, pytest.param("torch", marks=pytest.mark.gpu)])
 def test_vectorized_functions_get_all_runs(vectorized: bool | str) -> None:
     shapes = []
+    torch = pytest.importorskip("torch") if vectorized == "torch" else None
 
     def f(points: Any) -> Any:
         shapes.append(tuple(points.shape))
         if vectorized == "torch":
-            torch = pytest.importorskip("torch")
             assert points.dtype == torch.int64
             assert points.device.type == "cpu"
             place = torch.arange(1, 6, dtype=torch.float64)
@@ -483,6 +483,7 @@ def test_vectorized_functions_get_all_runs(vectorized: bool | str) -> None:
         np.testing.assert_array_equal(run.best, plain.best)
 
 
+@pytest.mark.gpu
 @pytest.mark.parametrize("kind", ["float32", "bfloat16", "int64", "grad", "array", "list"])
 def test_torch_functions_may_return_any_numbers(kind: str) -> None:
     torch = pytest.importorskip("torch")
@@ -714,6 +715,7 @@ def test_a_problem_of_named_variables_is_refused() -> None:
         many(Named(), None)
 
 
+@pytest.mark.gpu
 def test_complex_tensors_are_no_numbers() -> None:
     pytest.importorskip("torch")
     with refused(TypeError, "f returned torch.complex64", "expected numbers"):

@@ -210,12 +210,15 @@ def torch_device(name: str) -> Any:
     return torch.empty(0, device=name).device
 
 
-@pytest.fixture(params=["cpu", "cuda"])
+TORCH = [pytest.param(name, marks=pytest.mark.gpu) for name in ("cpu", "cuda")]
+
+
+@pytest.fixture(params=TORCH)
 def device(request: pytest.FixtureRequest) -> Any:
     return torch_device(request.param)
 
 
-@pytest.fixture(params=["numpy", "cpu", "cuda"])
+@pytest.fixture(params=["numpy", *TORCH])
 def place(request: pytest.FixtureRequest) -> Any:
     """A device of torch, or None for NumPy."""
     return None if request.param == "numpy" else torch_device(request.param)
@@ -360,7 +363,7 @@ def test_together_bad_input(problem: Problem) -> None:
         evaluate(x[:2, :, 1:])
 
 
-@pytest.mark.parametrize("kind", ["numpy", "cpu"])
+@pytest.mark.parametrize("kind", ["numpy", TORCH[0]])
 def test_together_names_the_problem_of_a_bad_point(kind: str) -> None:
     evaluate = problems.together([problems.nk(14), problems.nk(14, seed=1)])
     x = np.zeros((2, 5, 14), dtype=np.int64)
@@ -410,6 +413,7 @@ def test_pickle_after_torch(problem: Problem, device: Any) -> None:
     assert_values(again.evaluate(put(x, device)), values.cpu().numpy(), device)
 
 
+@pytest.mark.gpu
 @pytest.mark.parametrize("name", ["nk", "nkd", "qubo", "onemax"])
 def test_cuda_graph(name: str) -> None:
     device = torch_device("cuda")

@@ -22,6 +22,7 @@ def test_matrix(n):
     )
 
 
+@pytest.mark.gpu
 def test_matrix_on_torch():
     torch = pytest.importorskip("torch")
     rng = np.random.default_rng(0)

@@ -60,21 +60,20 @@ def without_last() -> dict[Any, float]:
     return {cell: value for cell, value in TABLE.items() if value < 11}
 
 
+@pytest.mark.parametrize("kind", ["numpy", pytest.param("torch", marks=pytest.mark.gpu)])
 @pytest.mark.parametrize("most", [1 << 22, 1], ids=["dense", "sparse"])
-def test_missing(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    torch = pytest.importorskip("torch")
+def test_missing(most: int, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    put: Any = np.asarray if kind == "numpy" else pytest.importorskip("torch").from_numpy
     monkeypatch.setattr("anyorder.problems.tabular._MOST_DENSE", most)
     problem = Tabular(SPACE, without_last())
     assert problem.optimum == 10
     assert not problem.on_device
     assert problem.evaluate(points(problem)[:-1]).tolist() == list(range(11))
-    for asked in (points(problem), torch.from_numpy(points(problem))):
-        with refused(ValueError, "no entry for", "'cache': True, 'algo': 'c', 'depth': 4"):
-            problem.evaluate(asked)
+    with refused(ValueError, "no entry for", "'cache': True, 'algo': 'c', 'depth': 4"):
+        problem.evaluate(put(points(problem)))
     for missing, optimum in ((-5.0, 10.0), (50.0, 50.0)):
         other = Tabular(SPACE, without_last(), missing=missing)
-        assert other.evaluate(points(other)).tolist() == [*range(11), missing]
-        assert other.evaluate(torch.from_numpy(points(other))).tolist() == [*range(11), missing]
+        assert other.evaluate(put(points(other))).tolist() == [*range(11), missing]
         assert other.optimum == optimum
         assert other.on_device == (most > 1)
         assert pickle.loads(pickle.dumps(other))([1, 2, 1]) == missing
@@ -90,6 +89,7 @@ def test_tables_of_large_spaces() -> None:
     assert not problem.on_device
 
 
+@pytest.mark.gpu
 def test_together_with_one_that_is_not_on_the_device() -> None:
     torch = pytest.importorskip("torch")
     pair = [Tabular(SPACE, TABLE), Tabular(SPACE, without_last())]

@@ -88,7 +88,7 @@ class _Batch:
         }
         self.evaluate = _evaluator(engine, objective)
         self.orders: Orders = engine.orders(self.runs, self.count, self._stamps(self.count))
-        self.side: Any = torch.cuda.Stream() if device.type == "cuda" else None  # type: ignore[no-untyped-call]
+        self.side: Any = torch.cuda.Stream() if device.type == "cuda" else None
         self.recorded = isinstance(objective, Problems) and device.type == "cuda"
 
     def run(self, bar: Any) -> Log:

@@ -85,7 +85,7 @@ class FeatureSelection(Problem):
             usable = classifies or base.is_regressor(estimator)
         except (AttributeError, TypeError):  # none of scikit-learn's, or a class of it
             usable = False
-        if not usable:
+        if not usable or isinstance(estimator, type):  # before 1.8 it takes a class for its object
             raise TypeError(f"estimator is {estimator!r}, expected a classifier or a regressor")
         self.estimator = base.clone(estimator)
         open_states = [
