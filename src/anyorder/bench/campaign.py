@@ -9,14 +9,15 @@ import re
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from anyorder import problems
-from anyorder._checks import integer
+from anyorder._checks import integer, seconds
 from anyorder.bench import algorithms
 from anyorder.bench.store import Spec
-from anyorder.toml_file import Check, TomlFile, a, positive, tables, text, whole
+from anyorder.toml_file import Check, TomlFile, of_type, tables, text
 
 
 @dataclass(frozen=True)
@@ -228,17 +229,19 @@ _MOST_EVALUATIONS = 10**12
 _DEFAULTS: dict[str, Any] = {"grid": 100, "instances": 10, "runs": 10, "seed": 0}
 _SHARED: dict[str, Check] = {
     "name": text,
-    "budget": whole(1, _MOST_EVALUATIONS),
+    "budget": partial(integer, minimum=1, maximum=_MOST_EVALUATIONS),
     "grid": _numbers(_MOST_EVALUATIONS),
     "instances": _numbers(_MOST_RUNS),
-    "runs": whole(1, _MOST_RUNS),
+    "runs": partial(integer, minimum=1, maximum=_MOST_RUNS),
 }
 _TOP: dict[str, Check] = {
     **_SHARED,
-    "seed": whole(0, 2**31),
-    "seconds": positive,
+    "seed": partial(integer, minimum=0, maximum=2**31),
+    "seconds": seconds,
     "memory": _bytes,
-    "modules": a(list, "a list of module names", lambda v: all(isinstance(m, str) for m in v)),
+    "modules": of_type(
+        list, "a list of module names", lambda v: all(isinstance(m, str) for m in v)
+    ),
     "algorithm": tables,
     "problem": tables,
 }
