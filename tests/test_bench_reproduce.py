@@ -429,7 +429,7 @@ def test_figures_of_curves_and_distances(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setitem(reproduce.ITEMS, "tiny", item)
     with Store(tmp_path / "runs.db") as store:
         campaign = reproduce.campaign("tiny", instances=2, runs=1)
-        store.ask_for(campaign.name, campaign.specs)
+        store.request(campaign.name, campaign.specs)
         runner.run(store, workers=1, engine="cpu")
         results = store.results()
     paths = reproduce.figures("tiny", results, tmp_path, "cpu")

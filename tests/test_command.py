@@ -130,7 +130,7 @@ def test_what_a_file_does_not_say_is_left_to_the_loop(tmp_path: Path) -> None:
         ("seed = 0", "timeout = 0", "line 3: timeout is 0, expected a finite number"),
         ("seed = 0", "timeout = inf", "line 3: timeout is inf, expected a finite number"),
         ("seed = 0", "target = nan", "line 3: target is nan, expected a number"),
-        ("seed = 0", 'on_failure = "ignore"', "line 3: on_failure is 'ignore', expected one of raise"),
+        ("seed = 0", 'on_failure = "ignore"', "line 3: on_failure is 'ignore', expected one of"),
         ("seed = 0", "workers = 1.5", "line 3: workers is 1.5, expected an integer"),
         ("seed = 0", "settings = 3", "line 3: settings is 3, expected a [section]"),
         ("seed = 0", "settings = { betta = 2 }", "line 3: unknown setting 'betta'"),
@@ -450,7 +450,7 @@ def test_what_a_command_leaves_behind_neither_delays_it_nor_stays(tmp_path: Path
 
 @pytest.mark.parametrize("timeout", [float("inf"), float("nan"), 0, -1, True, "3"])
 def test_time_limits_that_are_refused(timeout: Any) -> None:
-    with pytest.raises((TypeError, ValueError), match="timeout is .*, expected a finite number"):
+    with pytest.raises((TypeError, ValueError), match=r"timeout is .*, expected a finite number"):
         shell("echo 1", timeout=timeout)
 
 

@@ -24,13 +24,11 @@ class TomlFile:
         read = path.read_bytes()
         try:
             text = read.decode("utf-8").replace("\r\n", "\n")
-            _refuse_deep_keys(text)
+            _refuse_depth(text)
             self._values = tomllib.loads(text)
         except UnicodeDecodeError as error:
             line = read.count(b"\n", 0, error.start) + 1
             raise ValueError(f"{path}: {error} (at line {line})") from None
-        except RecursionError:
-            raise ValueError(f"{path}: arrays or tables are nested too deeply") from None
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from None
         self._lines = _lines(text)
@@ -81,7 +79,7 @@ class TomlFile:
         return {key: self.one((*keys, key), checks[key]) for key in values}
 
 
-# Parsing takes time and memory with the square of a key's depth.
+# Parsing takes time and memory with the square of a key's depth, and recurses into brackets.
 _DEEPEST = 100
 _TOKEN = re.compile(
     r'''
@@ -94,18 +92,20 @@ _TOKEN = re.compile(
 )
 
 
-def _refuse_deep_keys(text: str) -> None:
-    """Raise for a key, or the name of a section, of too many parts."""
-    parts, after_dot = 0, False
+def _refuse_depth(text: str) -> None:
+    """Raise for a key, or the name of a section, of too many parts, and for too many brackets."""
+    parts, after_dot, brackets = 0, False, 0
     for found in _TOKEN.finditer(text):
         if found.lastgroup == "dot":
             after_dot = True
             continue
         parts = (parts + 1 if after_dot else 1) if found.lastgroup == "part" else 0
         after_dot = False
-        if parts > _DEEPEST:
+        brackets += (found[0] in "[{") - (found[0] in "]}")
+        if max(parts, brackets) > _DEEPEST:
+            what = f"has more than {_DEEPEST} parts" if parts else "is nested too deeply"
             line = text.count("\n", 0, found.start()) + 1
-            raise ValueError(f"a key has more than {_DEEPEST} parts (at line {line})")
+            raise ValueError(f"{'a key' if parts else 'a value'} {what} (at line {line})")
 
 
 def _lines(text: str) -> dict[Key, int]:

@@ -91,7 +91,7 @@ def _do(
                 f"{other} runs in {out} were done with settings that their algorithm's name no "
                 "longer stands for: they stay in the file, and are done again", err=True,
             )  # fmt: skip
-        store.ask_for(campaign.name, campaign.specs, retry)
+        store.request(campaign.name, campaign.specs, retry)
         missing = store.waiting()
         click.echo(f"{campaign.name}: {len(campaign.specs)} runs, {missing} to do", err=True)
         with tqdm(total=missing, unit="run", disable=None) as bar:
@@ -350,7 +350,7 @@ def reproduce(
         for name, campaign in campaigns.items():
             failed += _do(campaign, out, workers, scheduler, engine)
             with Store(out) as store:
-                store.ask_for(campaign.name, campaign.specs)  # its labels and its order
+                store.request(campaign.name, campaign.specs)  # its labels and its order
                 results = store.results()
             click.echo(_set(paper.HEAD, paper.beside(name, results), as_csv))
             if figures is not None:
@@ -381,7 +381,7 @@ def may_write(path: str, runs: str) -> None:
 
     A mistyped name must not cost the runs of a week.
     """
-    from anyorder.bench.store import is_database
+    from anyorder._sqlite import is_database
 
     to = Path(path).absolute()
     if not to.parent.is_dir():

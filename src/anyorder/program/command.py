@@ -1,7 +1,7 @@
 """Any program as the function: `Command`, which `anyorder run` makes from a problem file.
 
-Linux and macOS only: a program runs in a process group of its own, so that everything it has started
-ends with it.
+Linux and macOS only: a program runs in a process group of its own, so that everything it has
+started ends with it.
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ import os
 import re
 import signal
 import sys
+from collections import deque
 from types import FrameType
 
 _LOOK = 1.0  # seconds between checks that the parent lives: a search may take for ever
@@ -28,10 +29,8 @@ def main() -> None:
     signal.setitimer(signal.ITIMER_REAL, _LOOK, _LOOK)
     for line in sys.stdin:
         pattern, text = json.loads(line)
-        last = None
-        for last in re.finditer(pattern, text, re.MULTILINE):
-            pass
-        print(json.dumps([] if last is None else [last[1]]), flush=True)
+        last = deque(re.finditer(pattern, text, re.MULTILINE), maxlen=1)
+        print(json.dumps([match[1] for match in last]), flush=True)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,9 @@
 """Regular expressions that can be interrupted.
 
 A search may take exponential time, holds the interpreter lock meanwhile, and cannot be stopped from
-another thread. It therefore runs in a process of its own (`match_process.py`), which is kept for the
-next search, at well under a millisecond for each, and is killed when a search takes too long.
+another thread. It therefore runs in a process of its own (`match_process.py`), which is kept for
+the next search and killed when a search takes too long. A search of a short text takes well under a
+millisecond, the first one the start of the process.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from queue import SimpleQueue
 from typing import Any
 
-from anyorder._checks import integer
+from anyorder._checks import integer, wait_time
 from anyorder.errors import DIED, FAILED, TIMEOUT
 from anyorder.session.evaluators import Done, Outcome, call_remotely, told
 
@@ -124,7 +124,7 @@ class Processes:
     def _turn(self) -> bool:
         """Wait for something to happen and see to it; False when it is time to go."""
         deadlines = [w.deadline for w in self._workers if w.deadline is not None]
-        left = max(0.0, min(deadlines) - time.monotonic()) if deadlines else None
+        left = wait_time(min(deadlines) - time.monotonic()) if deadlines else None
         lives: list[Any] = [w.process.sentinel for w in self._workers]
         pipes = [w.pipe for w in self._workers]
         happened = set(connection.wait([self._wake_out, *pipes, *lives], left))
