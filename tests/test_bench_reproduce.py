@@ -306,7 +306,7 @@ def command(*arguments: str) -> Any:
 def test_the_list() -> None:
     lines = command().output.splitlines()
     assert [line.split()[0] for line in lines] == list(ITEMS)
-    assert {line.split()[0] for line in lines if "not yet there" in line} == set(ITEMS) - set(THERE)
+    assert {line.split()[0] for line in lines if "not available" in line} == set(ITEMS) - set(THERE)
 
 
 @pytest.mark.parametrize(

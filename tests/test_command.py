@@ -545,7 +545,7 @@ def invoke(*arguments: Any) -> Any:
 
 
 def test_run(problem: Path, tmp_path: Path) -> None:
-    answer = json.loads(invoke(problem, "--json").output)
+    answer = json.loads(invoke(problem, "--json").stdout)
     best = answer["best"]
     assert answer["best_value"] == abs(best["level"] - 5) + (not best["fast"])
     assert best["mode"] != "bad"
@@ -553,7 +553,7 @@ def test_run(problem: Path, tmp_path: Path) -> None:
     assert 0 < answer["failures"] < 60
     text = invoke(problem, "--workers", 1, "--plot", tmp_path / "a.png")
     assert text.exit_code == 0
-    rows = dict(re.split("  +", line, maxsplit=1) for line in text.output.splitlines())
+    rows = dict(re.split("  +", line, maxsplit=1) for line in text.stdout.splitlines())
     assert rows["problem"] == f"minimize {problem}"
     assert rows["best value"] == f"{answer['best_value']:g}"
     assert rows["evaluations"] == f"60, {answer['failures']} of them failed, stopped by budget"
@@ -565,9 +565,9 @@ def test_run(problem: Path, tmp_path: Path) -> None:
 
 def test_run_goes_on_with_a_study(problem: Path, tmp_path: Path) -> None:
     study = tmp_path / "a.db"
-    first = json.loads(invoke(problem, "--study", study, "--budget", 20, "--json").output)
+    first = json.loads(invoke(problem, "--study", study, "--budget", 20, "--json").stdout)
     assert (first["evaluations"], first["study"]) == (20, str(study))
-    more = json.loads(invoke(problem, "--study", study, "--budget", 40, "--json").output)
+    more = json.loads(invoke(problem, "--study", study, "--budget", 40, "--json").stdout)
     assert more["evaluations"] == 40
 
 
@@ -576,7 +576,7 @@ def test_run_where_everything_fails(problem: Path) -> None:
     problem.write_text(text.replace("high = 50", "high = 999"))
     done = invoke(problem, "--budget", 110, "--json")
     assert done.exit_code == 0
-    answer = json.loads(done.output)
+    answer = json.loads(done.stdout)
     assert (answer["evaluations"], answer["failures"]) == (110, 110)
     assert answer["best"] is answer["best_value"] is answer["command"] is None
     assert answer["best_every_100"] == [None]
@@ -588,7 +588,7 @@ def test_run_where_everything_fails(problem: Path) -> None:
 def test_infeasible_is_no_failure_to_run(problem: Path) -> None:
     text = problem.read_text().replace('"worst"', '"raise"')
     problem.write_text(text.replace("[command]", "[command]\ninfeasible_status = 1"))
-    answer = json.loads(invoke(problem, "--json").output)
+    answer = json.loads(invoke(problem, "--json").stdout)
     assert answer["best"]["mode"] != "bad"
 
 

@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import metadata
 from platform import python_version
 from queue import Empty, SimpleQueue
-from typing import Any
 
 import numpy as np
 
