@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from anyorder._checks import require
 from anyorder.bench import results as measured
 from anyorder.bench import stats
 from anyorder.bench.results import Floats, Ints, Results
@@ -328,14 +329,9 @@ class _Page:
     """A figure with its colours, its legend, and its way to a file."""
 
     def __init__(self, dark: bool, size: tuple[float, float] = (8.6, 4.6)) -> None:
-        try:
-            from matplotlib.figure import Figure
-        except ImportError as error:
-            raise ImportError(
-                "figures need Matplotlib: pip install 'anyorder[plot]'", name="matplotlib"
-            ) from error
+        figures = require("matplotlib.figure", "plot", "figures require Matplotlib")
         self.ink, self.ground = ("#d8d8d8", "#16181c") if dark else ("#222222", "#ffffff")
-        self.figure = Figure(figsize=size, layout="constrained", facecolor=self.ground)
+        self.figure = figures.Figure(figsize=size, layout="constrained", facecolor=self.ground)
 
     def dress(self, axes: Any, title: str | None, xlabel: str = "", ylabel: str = "") -> None:
         axes.set_facecolor(self.ground)

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from anyorder import problems
-from anyorder._checks import did_you_mean
+from anyorder._checks import did_you_mean, unknown
 from anyorder.bench import curves
 from anyorder.bench.campaign import Campaign, Distribution, distribution
 from anyorder.bench.distances import measure
@@ -241,8 +241,7 @@ def _method(item: Item, method: str, row: str) -> str:
 def find(name: str) -> Item:
     """The item of that name."""
     if name not in ITEMS:
-        hint = did_you_mean(name, ITEMS)
-        raise ValueError(f"unknown item {name!r}{hint}, expected one of {', '.join(ITEMS)}")
+        raise unknown("item", name, ITEMS)
     return ITEMS[name]
 
 

@@ -25,7 +25,7 @@ def where_to_run(command: Any) -> Any:
                      help="A Dask scheduler whose workers to use instead."),
         click.option("--engine", default="auto", show_default=True,
                      type=click.Choice(["auto", "cpu", "cuda"]),
-                     help="Run this library's algorithms on the GPU, many at once, if there is one."),
+                     help="Whether the method runs on the GPU, many runs at once."),
     ):  # fmt: skip
         command = option(command)
     return command

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from anyorder._checks import require
 from anyorder.optimizer import Optimizer
 from anyorder.plotting import heatmaps
 from anyorder.result import KINDS, History, Result, Runs
@@ -166,16 +167,11 @@ def averages(
 
 def _canvas(kind: str = "") -> tuple[Any, Any]:
     """A figure, and its axes: two by two of them for "all"."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise ImportError(
-            "figures need Matplotlib: pip install 'anyorder[plot]'", name="matplotlib"
-        ) from error
+    figures = require("matplotlib.figure", "plot", "figures require Matplotlib")
     size, panels = {"all": ((13.0, 9.0), 2), "influence": ((7.5, 6.5), 1)}.get(
         kind, ((7.5, 4.5), 1)
     )
-    figure = Figure(figsize=size, layout="constrained")
+    figure = figures.Figure(figsize=size, layout="constrained")
     return figure, figure.subplots(panels, panels)
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from anyorder._checks import did_you_mean
+from anyorder._checks import known_names, unknown
 from anyorder.problems.base import Problem
 
 
@@ -32,9 +32,7 @@ def register(name: str, factory: Callable[..., Problem], description: str) -> No
 def make(name: str, /, **parameters: Any) -> Problem:
     """The registered problem of that name; parameters not given keep their defaults."""
     entry = _entry(name)
-    for parameter in parameters:
-        if parameter not in entry.parameters:
-            raise ValueError(_unknown(f"parameter of {name}", parameter, entry.parameters))
+    known_names(f"parameter of {name}", parameters, entry.parameters)
     return entry.factory(**parameters)
 
 
@@ -53,7 +51,7 @@ def get(text: str) -> Problem:
 
 def _entry(name: str) -> Entry:
     if name not in registry:
-        raise ValueError(_unknown("problem", name, registry))
+        raise unknown("problem", name, registry)
     return registry[name]
 
 
@@ -66,8 +64,3 @@ def _converted(parameter: str, value: str, default: Any) -> Any:
     except ValueError:
         kind = "an integer" if isinstance(default, int) else "a number"
         raise ValueError(f"{parameter} is {value!r}, expected {kind}") from None
-
-
-def _unknown(what: str, name: str, known: Iterable[str]) -> str:
-    hint = did_you_mean(name, known)
-    return f"unknown {what} {name!r}{hint}, expected one of {', '.join(known)}"

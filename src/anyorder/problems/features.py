@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
 import math
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from anyorder._checks import integer
+from anyorder._checks import integer, require
 from anyorder.problems.base import Problem
 from anyorder.space import Space
 
@@ -172,10 +171,5 @@ def features(
 
 
 def _sklearn(module: str) -> Any:
-    """A module of scikit-learn, which is imported when it is needed: it takes a second."""
-    try:
-        return importlib.import_module(f"sklearn.{module}")
-    except ImportError as error:
-        raise ImportError(
-            "feature selection needs scikit-learn: pip install 'anyorder[sklearn]'", name="sklearn"
-        ) from error
+    """A module of scikit-learn, imported on first use: that takes a second."""
+    return require(f"sklearn.{module}", "sklearn", "feature selection requires scikit-learn")

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from anyorder._checks import did_you_mean, integer
+from anyorder._checks import did_you_mean, integer, require
 from anyorder.problems.base import Problem
 from anyorder.space import Space
 
@@ -91,13 +91,7 @@ def pbo(function: str | int = "LABS", n: int = 64, instance: int = 1) -> Pbo:
 
 
 def _package() -> Any:
-    try:
-        import ioh
-    except ImportError as error:
-        raise ImportError(
-            "PBO problems need IOHprofiler: pip install 'anyorder[pbo]'", name="ioh"
-        ) from error
-    return ioh
+    return require("ioh", "pbo", "PBO problems require IOHprofiler")
 
 
 def _found(function: str | int, known: dict[int, str]) -> tuple[int, str]:

@@ -6,8 +6,9 @@ import inspect
 from typing import Any
 
 from anyorder import strategies as baselines
+from anyorder._checks import unknown
 from anyorder.bench.algorithms.meter import Meter
-from anyorder.bench.algorithms.naming import Settings, check_settings, unknown, whole
+from anyorder.bench.algorithms.naming import Settings, check_settings, complete
 from anyorder.optimize import maximize
 from anyorder.problems.base import Problem
 from anyorder.space import Space
@@ -28,7 +29,7 @@ class AnyOrder:
         """Raise for a bad preset or setting."""
         engine = configured(name, settings)[1]
         if engine not in ("auto", *ENGINES):
-            raise unknown("engine", str(engine), ["auto", *ENGINES])
+            raise unknown("engine", engine, ["auto", *ENGINES])
 
     def search(self, name: str, settings: Settings, meter: Meter, seed: int) -> Settings:
         """Spend the meter's budget."""
@@ -46,7 +47,7 @@ class AnyOrder:
 
 
 def configured(name: str, settings: Settings) -> tuple[Config, str]:
-    """What `anyorder:NAME` with these settings is, and the engine that computes it."""
+    """The configuration that `anyorder:NAME` with these settings stands for, and its engine."""
     rest = dict(settings)
     engine, graph = rest.pop("engine", "auto"), rest.pop("graph", "known")
     if graph != "known":
@@ -72,18 +73,18 @@ class Baselines:
         return list(baselines.registry)
 
     def check(self, name: str, settings: Settings, space: Space | None) -> None:
-        """Raise for a setting it does not have, or a value it does not take."""
+        """Raise for an unknown setting, or a value that the baseline rejects."""
         self._make(name, settings, space or Space.binary(64), seed=0, budget=1_000)
 
     def search(self, name: str, settings: Settings, meter: Meter, seed: int) -> Settings:
-        """Spend the meter's budget; a baseline that asks for nothing has ended."""
+        """Spend the meter's budget, or stop when the baseline proposes nothing."""
         algorithm = self._make(name, settings, meter.problem.space, seed, meter.budget)
         while meter.left:
             candidates = algorithm.ask()[: meter.left]
             if not len(candidates):
                 break
             algorithm.tell(candidates, meter.evaluate(candidates))
-        return whole(baselines.registry[name], settings)
+        return complete(baselines.registry[name], settings)
 
     def _make(
         self, name: str, settings: Settings, space: Space, seed: int, budget: int
@@ -91,6 +92,6 @@ class Baselines:
         maker = baselines.registry[name]
         known = [key for key in inspect.signature(maker).parameters if key not in ("space", "seed")]
         check_settings(settings, known)
-        # a schedule must know where it ends
+        # a schedule depends on the budget
         schedule = {"budget": budget} if "budget" in known else {}
         return maker(space, seed=seed, **{**schedule, **settings})
