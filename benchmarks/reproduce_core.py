@@ -24,7 +24,7 @@ from matplotlib.figure import Figure
 from tqdm import tqdm
 
 import anyorder as ao
-from anyorder.cli import parse_config
+from anyorder.cli.solve import parse_config
 from anyorder.plotting.runs import COLOURS
 
 BUDGET, GRID = 10_000, range(100, 10_001, 100)

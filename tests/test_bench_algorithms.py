@@ -330,7 +330,7 @@ def test_nevergrad_without_what_an_optimiser_wants(monkeypatch):
 
     nevergrad._missing.cache_clear()
     monkeypatch.setitem(sys.modules, "nlopt", None)
-    with pytest.raises(ImportError, match="NLOPT_GN_DIRECT_L wants nlopt: pip install nlopt"):
+    with pytest.raises(ImportError, match="NLOPT_GN_DIRECT_L requires nlopt: pip install nlopt"):
         algorithms.check("nevergrad:NLOPT_GN_DIRECT_L", ao.problems.onemax(5))
     algorithms.check("nevergrad:CMA", ao.problems.onemax(5))
     nevergrad._missing.cache_clear()
@@ -374,5 +374,5 @@ def test_many_are_what_one_is():
         np.testing.assert_array_equal(trace.best, alone.best)
         assert (trace.best_value, trace.evaluations) == (alone.best_value, 40)
         assert trace.configuration == alone.configuration
-    with refused(ValueError, "baseline:rls", "one run at a time"):
+    with refused(ValueError, "baseline:rls", "runs one at a time"):
         algorithms.run_many("baseline:rls", problems, 40, [3, 3, 4], [40])

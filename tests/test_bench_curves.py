@@ -140,4 +140,4 @@ def test_the_commands_read_and_write_it(tmp_path: Path) -> None:
     assert curves.read(tmp_path / "one.csv").algorithms == ("baseline:rls",)
     got = CliRunner().invoke(main, ["bench", "export", small, str(tmp_path / "folder")])
     assert got.exit_code != 0
-    assert "does not say how many variables" in got.output
+    assert "does not contain the number of variables" in got.output

@@ -153,8 +153,11 @@ def test_convergence_panels():
 def test_curves_of_one_run_and_without_values():
     nan = np.nan
     cells = {("d", "a"): cell([1, 2], [[nan, nan]]), ("d", "b"): cell([1, 2], [[-np.inf, 1]])}
-    for name in ("convergence", "ecdf", "rank_map"):
-        DRAWN[name](results(cells)).draw_without_rendering()
+    drawn = {name: DRAWN[name](results(cells)) for name in ("convergence", "ecdf", "rank_map")}
+    for figure in drawn.values():
+        figure.draw_without_rendering()
+    curves = [line.get_ydata() for line in drawn["convergence"].axes[0].lines]
+    assert len(curves) == 1  # the other one has no values
 
 
 def test_critical_difference_names_all():

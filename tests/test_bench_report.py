@@ -191,7 +191,7 @@ def runs(tmp_path_factory) -> Path:
         for k in (1, 2) for algorithm in ("anyorder", "ea, plain", "RLS") for seed in range(4)
     ]  # fmt: skip
     with Store(path) as store:
-        store.ask_for("small", specs)
+        store.request("small", specs)
         for spec in store.claim(len(specs)):
             curve = np.array([0.1, 0.5, 0.6]) + 0.01 * len(spec.algorithm) + 0.001 * spec.seed
             versions = {"anyorder": "0.1", "numpy": "2"}
@@ -255,9 +255,9 @@ def test_failures_and_ours_through_a_file(tmp_path):
         for seed in range(2)
     ]
     with Store(tmp_path / "runs.db") as store:
-        store.ask_for("before", [Spec("old", "anyorder", "D", "onemax:n=4", 0, 0, 10, (10,))])
+        store.request("before", [Spec("old", "anyorder", "D", "onemax:n=4", 0, 0, 10, (10,))])
         store.fail(*((spec, "no longer asked for") for spec in store.claim(1)))
-        store.ask_for("small", specs)
+        store.request("small", specs)
         for spec in store.claim(4):
             if spec.algorithm == "mine":
                 store.fail((spec, "ValueError: no"))

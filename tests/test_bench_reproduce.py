@@ -306,7 +306,7 @@ def command(*arguments: str) -> Any:
 def test_the_list() -> None:
     lines = command().output.splitlines()
     assert [line.split()[0] for line in lines] == list(ITEMS)
-    assert {line.split()[0] for line in lines if "not yet there" in line} == set(ITEMS) - set(THERE)
+    assert {line.split()[0] for line in lines if "not available" in line} == set(ITEMS) - set(THERE)
 
 
 @pytest.mark.parametrize(
@@ -331,13 +331,13 @@ def test_a_missing_package_is_named_before_anything_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def without(name: str, *rest: Any) -> Any:
-        raise ImportError("nevergrad is not installed: pip install 'anyorder[peers]'")
+        raise ImportError("it requires nevergrad: pip install 'anyorder[peers]'")
 
-    monkeypatch.setattr(algorithms.nevergrad, "require", without)
+    monkeypatch.setattr(algorithms.nevergrad, "peer", without)
     got = command("table-10000", "--rows", "NK 64 1", "--methods", "best other", "--runs", "1",
                   "--instances", "1", "--out", str(tmp_path / "runs.db"))  # fmt: skip
     assert got.exit_code == 1
-    assert "nevergrad is not installed" in got.output
+    assert "it requires nevergrad" in got.output
     assert not list(tmp_path.iterdir())
 
 
@@ -429,7 +429,7 @@ def test_figures_of_curves_and_distances(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setitem(reproduce.ITEMS, "tiny", item)
     with Store(tmp_path / "runs.db") as store:
         campaign = reproduce.campaign("tiny", instances=2, runs=1)
-        store.ask_for(campaign.name, campaign.specs)
+        store.request(campaign.name, campaign.specs)
         runner.run(store, workers=1, engine="cpu")
         results = store.results()
     paths = reproduce.figures("tiny", results, tmp_path, "cpu")
@@ -460,5 +460,5 @@ def test_distances_are_those_of_the_same_runs() -> None:
             best = codes[values[:end].argmax()]
             now = codes[10 * k : end]
             assert distances[k] == pytest.approx((now != best).sum(axis=1).mean())
-    with pytest.raises(ValueError, match="method is 'baseline:rls', expected one of ours"):
+    with pytest.raises(ValueError, match="method is 'baseline:rls', expected anyorder"):
         measure("baseline:rls", pair, 45, [5, 6])

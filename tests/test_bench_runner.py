@@ -82,6 +82,12 @@ class Mischief(Problem):
             os._exit(3)
         if self.how == "leaves":
             sys.exit("enough")
+        if self.how == "odd":  # a file name that is not UTF-8
+            raise OSError(os.fsdecode(b"caf\xe9.dat"))
+        if self.how == "changes":
+            values = points.sum(axis=1).astype(np.float64)
+            points[:] = 0
+            return values
         if self.how == "nan":
             return np.full(len(points), np.nan)
         return points.sum(axis=1).astype(np.float64)
@@ -110,15 +116,16 @@ def knowing(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @needs_kill
 @pytest.mark.usefixtures("knowing")
-def test_runs_that_go_wrong_are_put_down_and_the_campaign_goes_on(tmp_path: Path) -> None:
+def test_runs_that_fail_are_recorded_and_the_campaign_continues(tmp_path: Path) -> None:
     path, log = tmp_path / "runs.db", tmp_path / "log"
     wanted = {
         "raises": ("failed", "ValueError: boom"),
-        "hangs": ("failed", "no answer in 2 s"),
+        "hangs": ("failed", "no answer in 5 s"),
         "eats": ("failed", "MemoryError: more than 4 GB"),
         "exits": ("failed", "exit status 3"),
         "leaves": ("failed", None),
         "nan": ("failed", "is NaN at evaluation 1, expected a number"),
+        "odd": ("failed", "OSError: caf\\udce9.dat"),
         "none": ("done", None),
     }
     specs = [
@@ -128,8 +135,8 @@ def test_runs_that_go_wrong_are_put_down_and_the_campaign_goes_on(tmp_path: Path
     ]
     finished: list[int] = []
     with Store(path) as store:
-        store.ask_for("trial", specs)
-        options: dict[str, Any] = {"workers": 2, "seconds": 2.0, "memory": 4 * 10**9}
+        store.request("trial", specs)
+        options: dict[str, Any] = {"workers": 2, "seconds": 5.0, "memory": 4 * 10**9}
         ended = runner.run(store, engine="cpu", progress=finished.append, **options)
         assert ended == "done"
         reasons = {(distribution, reason): n for _, distribution, reason, n in store.failures()}
@@ -151,12 +158,31 @@ def test_runs_that_go_wrong_are_put_down_and_the_campaign_goes_on(tmp_path: Path
         assert calls["exits"] == 6
         assert sum(finished) == len(specs) + 4 + 4  # the tries of those that died, too
         # started again it does nothing
-        store.ask_for("trial", specs)
+        store.request("trial", specs)
         assert runner.run(store, engine="cpu", **options) == "done"
         assert Counter(log.read_text().split()) == calls
         # unless it is told to
-        store.ask_for("trial", specs[:2], retry_failed=True)
+        store.request("trial", specs[:2], retry_failed=True)
         assert store.counts()[specs[0].distribution, "baseline:random"] == {"waiting": 2}
+
+
+@pytest.mark.usefixtures("knowing")
+@pytest.mark.parametrize("method", ["baseline:random", "anyorder:text+epochs=2+hidden=(3,)"])
+def test_a_problem_that_changes_its_argument(method: str, tmp_path: Path) -> None:
+    """The points on record are those that were evaluated."""
+    path = tmp_path / "runs.db"
+    with Store(path) as store:
+        store.request("trial", asked(method, "mischief:how=changes"))
+        assert runner.run(store, workers=1, engine="cpu") == "done"
+    (row,) = rows(path)
+    assert sum(json.loads(row["point"])) == row["best"] > 0
+
+
+def test_a_limit_of_time_beyond_what_the_system_can_wait(tmp_path: Path) -> None:
+    with Store(tmp_path / "runs.db") as store:
+        store.request("trial", asked("baseline:random", "onemax:n=6"))
+        assert runner.run(store, workers=1, engine="cpu", seconds=1e9) == "done"
+    assert states(tmp_path / "runs.db") == {"done": 1}
 
 
 def test_a_limit_of_memory_ends_with_the_run() -> None:
@@ -177,7 +203,7 @@ def test_no_worker_is_not_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(runner, "_evaluator", lambda *rest: contextlib.nullcontext(Nobody()))
     with Store(tmp_path / "runs.db") as store:
-        store.ask_for("trial", asked("baseline:random", "onemax:n=6"))
+        store.request("trial", asked("baseline:random", "onemax:n=6"))
         with pytest.raises(RuntimeError, match="every worker hangs"):
             runner.run(store, workers=1, engine="cpu")
 
@@ -219,7 +245,7 @@ def test_rows_are_what_a_run_alone_gives(tmp_path: Path) -> None:
         for spec in asked(method, problem, 2, 2, 47, 10)
     ]
     with Store(path) as store:
-        store.ask_for("trial", specs)
+        store.request("trial", specs)
         assert runner.run(store, workers=2, engine="cpu") == "done"
     assert len(rows(path)) == 24
     assert_as_alone(path)
@@ -231,7 +257,7 @@ def test_rows_of_other_libraries_are_what_a_run_alone_gives(tmp_path: Path, meth
     installed = pytest.importorskip(package)
     path = tmp_path / "runs.db"
     with Store(path) as store:
-        store.ask_for("trial", asked(method, "nk:n=9,k=2", 1, 3, 47, 10))
+        store.request("trial", asked(method, "nk:n=9,k=2", 1, 3, 47, 10))
         assert runner.run(store, workers=2, engine="cpu") == "done"
     assert_as_alone(path)
     if hasattr(installed, "__version__"):
@@ -249,7 +275,7 @@ def test_batches_give_the_same_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     made: list[str] = []
     get = problems.get
     with Store(path) as store:
-        store.ask_for("trial", [*batched, *asked("baseline:random", "onemax:n=6")])
+        store.request("trial", [*batched, *asked("baseline:random", "onemax:n=6")])
         monkeypatch.setattr(problems, "get", lambda name: (made.append(name), get(name))[1])
         runner.run(store, workers=1, progress=finished.append)
         assert finished == [3, 1, 2]
@@ -267,7 +293,7 @@ def test_batches_with_runs_that_go_wrong(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(runner, "_gpu", lambda engine: True)
     bad, good = asked(method, "mischief:how=raises"), asked(method, "nk:n=9,k=2", 2)
     with Store(path) as store:
-        store.ask_for("trial", [*bad, *good])
+        store.request("trial", [*bad, *good])
         assert runner.run(store, workers=1) == "done"
         ((_, _, reason, count),) = store.failures()
         assert "ValueError: boom" in reason
@@ -290,7 +316,7 @@ def test_a_batch_that_is_not_possible_goes_run_by_run(
     monkeypatch.setattr(runner, "_gpu", lambda engine: True)
     monkeypatch.setattr(algorithms, "run_many", some)
     with Store(path) as store:
-        store.ask_for(
+        store.request(
             "trial", [*asked(METHODS[2], "nk:n=9,k=2", 3), *asked(METHODS[2], "onemax:n=6", 1, 2)]
         )
         assert runner.run(store, workers=1) == "done"
@@ -299,12 +325,11 @@ def test_a_batch_that_is_not_possible_goes_run_by_run(
     assert_as_alone(path)
 
 
-def test_an_engine_that_is_not_there(tmp_path: Path) -> None:
-    if ao.policy.why_not("cuda") is None:
-        pytest.skip("it is there")
+def test_an_engine_that_cannot_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runner, "why_not", lambda engine: "there is no GPU")
     with Store(tmp_path / "runs.db") as store:
-        store.ask_for("trial", asked("baseline:random", "onemax:n=6"))
-        with pytest.raises(RuntimeError, match="engine cuda cannot run here"):
+        store.request("trial", asked("baseline:random", "onemax:n=6"))
+        with pytest.raises(RuntimeError, match="engine cuda cannot run here: there is no GPU"):
             runner.run(store, workers=1, engine="cuda")
         assert len(store.claim(5)) == 1
 
@@ -597,7 +622,7 @@ def test_a_run_that_hangs_on_dask_costs_itself_alone(scene: Callable[[int], Scen
 
 def test_a_scheduler_without_workers(tmp_path: Path) -> None:
     with cluster(0) as dask, Store(tmp_path / "runs.db") as store:
-        store.ask_for("trial", asked("baseline:random", "onemax:n=6"))
+        store.request("trial", asked("baseline:random", "onemax:n=6"))
         with pytest.raises(RuntimeError, match="has no workers"):
             runner.run(store, workers=1, scheduler=dask.scheduler_address)
     assert states(tmp_path / "runs.db") == {"waiting": 1}

@@ -20,7 +20,7 @@ import pytest
 from click.testing import CliRunner
 
 import anyorder as ao
-from anyorder.bench import store as stores
+from anyorder.bench import owners
 from anyorder.bench.store import Finished, Spec, Store
 from anyorder.cli import main
 from anyorder.errors import StudyError
@@ -89,7 +89,7 @@ def test_a_run_is_a_row_with_all_there_is_to_know(path: Path) -> None:
     (spec,) = specs(instances=1, runs=1)
     before = time.time()
     with Store(path) as store:
-        store.ask_for("trial", [spec])
+        store.request("trial", [spec])
         (waiting,) = rows(path)
         assert (waiting["status"], waiting["tries"], waiting["owner"]) == ("waiting", 0, None)
         assert store.claim(5) == [spec]
@@ -114,7 +114,7 @@ def test_a_run_is_a_row_with_all_there_is_to_know(path: Path) -> None:
 
 def test_nobody_gets_what_another_has(path: Path) -> None:
     with Store(path) as one, Store(path) as other:
-        one.ask_for("trial", specs())
+        one.request("trial", specs())
         first, second = one.claim(3), other.claim(3)
         assert [*first, *second] == specs()
         assert len(second) == 1
@@ -135,7 +135,7 @@ def test_many_at_once_get_every_run_once(path: Path) -> None:
     def work(number: int) -> list[Spec]:
         mine: list[Spec] = []
         with Store(path) as store:
-            store.ask_for("trial", wanted)
+            store.request("trial", wanted)
             while claimed := store.claim(1):
                 mine += claimed
                 assert store.finish((claimed[0], given(claimed[0])))
@@ -149,19 +149,19 @@ def test_many_at_once_get_every_run_once(path: Path) -> None:
 
 def test_what_was_not_finished_is_given_back(path: Path) -> None:
     with Store(path) as store:
-        store.ask_for("trial", specs())
+        store.request("trial", specs())
         done, *_ = store.claim(3)
         store.finish((done, given(done)))
     assert [row["status"] for row in rows(path)] == ["done", "waiting", "waiting", "waiting"]
     with Store(path) as store:
-        store.ask_for("trial", specs())
+        store.request("trial", specs())
         assert do_all(store) == 3
 
 
 def test_a_run_is_tried_so_often(path: Path) -> None:
     (spec,) = specs(instances=1, runs=1)
     with Store(path) as store:
-        store.ask_for("trial", [spec])
+        store.request("trial", [spec])
         for _ in range(2):
             assert store.claim(1) == [spec]
             assert store.release(spec, most_tries=3)
@@ -169,9 +169,9 @@ def test_a_run_is_tried_so_often(path: Path) -> None:
         assert not store.release(spec, most_tries=3)
         store.fail((spec, "it died"))
         assert not store.claim(1)
-        store.ask_for("trial", [spec])
+        store.request("trial", [spec])
         assert not store.claim(1)
-        store.ask_for("trial", [spec], retry_failed=True)
+        store.request("trial", [spec], retry_failed=True)
         assert store.claim(1) == [spec]
         assert store.finish((spec, given(spec)))
     (row,) = rows(path)
@@ -193,7 +193,7 @@ def test_a_batch_is_of_one_method_distribution_budget_and_grid(path: Path) -> No
     ]
     single = [*specs("B"), *ours("anyorder+graph=known", "D")]
     with Store(path) as store:
-        store.ask_for("trial", [*single, *(spec for group in groups for spec in group)])
+        store.request("trial", [*single, *(spec for group in groups for spec in group)])
         assert store.claim(3, batch=True) == groups[0][:3]
         skipped = ("anyorder:text", "D"), ("anyorder:text", "E")
         assert store.claim(1, batch=True, but_not=skipped) == groups[2][:1]
@@ -232,7 +232,7 @@ def test_runs_of_the_dead_are_taken_over(
     number = {"gone": gone, "parent": os.getppid, "same": os.getpid}[process]()
     owner = f"{socket.gethostname() if host == 'here' else host}:{number}:1"
     with Store(path) as store:
-        store.ask_for("trial", specs())
+        store.request("trial", specs())
         with contextlib.closing(sqlite3.connect(path)) as database, database:
             database.execute(
                 "UPDATE runs SET status='running', owner=?, beat=?, tries=1 WHERE seed=0",
@@ -244,14 +244,14 @@ def test_runs_of_the_dead_are_taken_over(
 
 def test_a_store_in_the_same_process_lives(path: Path) -> None:
     with Store(path) as one, Store(path) as other:
-        one.ask_for("trial", specs())
+        one.request("trial", specs())
         one.claim(2)
         assert len(other.claim(10)) == 2
 
 
 def test_what_the_dead_were_at_is_counted_as_waiting(path: Path) -> None:
     with Store(path) as store:
-        store.ask_for("trial", specs())
+        store.request("trial", specs())
         store.claim(3)
         assert store.counts() == {("D", "A"): {"running": 3, "waiting": 1}}
         with contextlib.closing(sqlite3.connect(path)) as database, database:
@@ -262,19 +262,19 @@ def test_what_the_dead_were_at_is_counted_as_waiting(path: Path) -> None:
 
 def test_a_failed_run_has_its_time(path: Path) -> None:
     with Store(path) as store:
-        store.ask_for("trial", specs())
+        store.request("trial", specs())
         spec = store.claim(1)[0]
         store.fail((spec, "ValueError: no"))
     assert 0 <= rows(path)[0]["seconds"] < 60
 
 
 def test_whoever_works_beats(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stores, "BEAT", 0.05)
+    monkeypatch.setattr(owners, "HEARTBEAT", 0.05)
     with Store(path) as store:
-        store.ask_for("trial", specs())
+        store.request("trial", specs())
         store.claim(1)
         start = rows(path, "beat")[0]["beat"]
-        with store.beating():
+        with store.heartbeat():
             end = time.monotonic() + 20
             while rows(path, "beat")[0]["beat"] == start:
                 assert time.monotonic() < end
@@ -294,9 +294,9 @@ def test_results_are_in_the_order_of_the_campaign(path: Path) -> None:
     ]
     with Store(path) as store:
         # done in another order than asked for
-        store.ask_for("trial", asked[::-1])
+        store.request("trial", asked[::-1])
         do_all(store)
-        store.ask_for("trial", asked)
+        store.request("trial", asked)
         found = store.results()
     assert (found.name, found.algorithms, found.distributions) == ("trial", ("B", "A"), ("Y", "X"))
     assert list(found.row("Y")) == ["B", "A"]
@@ -322,7 +322,7 @@ def test_results_are_in_the_order_of_the_campaign(path: Path) -> None:
 def test_results_of_some(path: Path) -> None:
     """What runs, waits or has failed is not in the arrays; failures are counted."""
     with Store(path) as store:
-        store.ask_for("trial", [*specs("A", runs=5, instances=1), *specs("B")])
+        store.request("trial", [*specs("A", runs=5, instances=1), *specs("B")])
         one, two, three, four, _ = store.claim(5)
         store.finish((one, given(one)))
         store.finish((four, given(four)))
@@ -342,13 +342,13 @@ def test_results_of_some(path: Path) -> None:
 
 def test_a_campaign_that_grows(path: Path) -> None:
     with Store(path) as store:
-        store.ask_for("trial", specs())
+        store.request("trial", specs())
         assert do_all(store) == 4
-        store.ask_for("trial", specs(runs=3))
+        store.request("trial", specs(runs=3))
         assert do_all(store) == 2
-        store.ask_for("trial", [*specs(runs=3), *specs("B")])
+        store.request("trial", [*specs(runs=3), *specs("B")])
         assert do_all(store) == 4
-        store.ask_for("trial", [*specs(runs=3), *specs("B")])
+        store.request("trial", [*specs(runs=3), *specs("B")])
         assert do_all(store) == 0
         assert store.results().cells["D", "A"].seeds.tolist() == [0, 1, 2, 0, 1, 2]
     assert {row["tries"] for row in rows(path)} == {1}
@@ -357,12 +357,12 @@ def test_a_campaign_that_grows(path: Path) -> None:
 def test_each_process_does_what_it_has_asked_for(path: Path) -> None:
     """Two campaigns in one file, at once."""
     with Store(path) as one, Store(path) as other:
-        one.ask_for("first", specs("A"))
-        other.ask_for("second", specs("B"))
+        one.request("first", specs("A"))
+        other.request("second", specs("B"))
         assert (one.waiting(), other.waiting()) == (4, 4)
         assert one.claim(100) == specs("A")
         assert (one.waiting(), other.waiting()) == (0, 4)
-        other.ask_for("second", [*specs("A"), *specs("B")])
+        other.request("second", [*specs("A"), *specs("B")])
         assert other.claim(100) == specs("B")  # the rest is being done
 
 
@@ -371,9 +371,9 @@ def test_other_labels_for_what_is_done(path: Path) -> None:
         dataclasses.replace(spec, algorithm="best", distribution="hills") for spec in specs()
     ]
     with Store(path) as store:
-        store.ask_for("trial", specs())
+        store.request("trial", specs())
         do_all(store)
-        store.ask_for("second", renamed)
+        store.request("second", renamed)
         assert not store.claim(1)
         found = store.results()
     assert (found.name, found.algorithms, found.distributions) == ("second", ("best",), ("hills",))
@@ -388,12 +388,12 @@ def test_runs_of_what_a_name_no_longer_means_are_set_aside(path: Path) -> None:
 
     both = [*specs("A"), *specs("B")]
     with Store(path) as store:
-        store.ask_for("trial", both)
+        store.request("trial", both)
         do_all(store)
         assert store.set_aside(["baseline:b"], known) == 0
         assert store.set_aside(["baseline:a", "baseline:b"], known) == 4
         assert store.set_aside(["baseline:a", "baseline:b"], known) == 0
-        store.ask_for("trial", both)
+        store.request("trial", both)
         assert store.waiting() == 4
         assert list(store.results().cells) == [("D", "B")]
         assert do_all(store) == 4
@@ -430,7 +430,7 @@ def test_a_preset_that_has_changed_is_run_again(tmp_path: Path, path: Path) -> N
 def test_budgets_and_grids_under_one_label(path: Path) -> None:
     """What their grids have in common."""
     with Store(path) as store:
-        store.ask_for("trial", [*specs(runs=1), *specs(runs=1, grid=(1, 4, 6, 8))])
+        store.request("trial", [*specs(runs=1), *specs(runs=1, grid=(1, 4, 6, 8))])
         do_all(store)
         cell = store.results().cells["D", "A"]
     assert cell.grid.tolist() == [4, 6]
@@ -443,38 +443,38 @@ def test_budgets_and_grids_under_one_label(path: Path) -> None:
 def test_what_is_not_asked_for_any_more_does_not_count(path: Path) -> None:
     """A campaign with another budget: the same seeds are there twice, and count once."""
     with Store(path) as store:
-        store.ask_for("trial", specs(runs=3))
+        store.request("trial", specs(runs=3))
         do_all(store)
-        store.ask_for("trial", specs(runs=2, grid=(1, 4, 6, 8)))
+        store.request("trial", specs(runs=2, grid=(1, 4, 6, 8)))
         do_all(store)
         cell = store.results().cells["D", "A"]
         assert cell.grid.tolist() == [1, 4, 6, 8]
         assert cell.seeds.tolist() == [0, 1, 0, 1]
-        store.ask_for("trial", specs(runs=3))
+        store.request("trial", specs(runs=3))
         assert not store.claim(1)
         assert len(store.results().cells["D", "A"].curves) == 6
 
 
 def test_only_what_is_asked_for_is_counted(path: Path) -> None:
     with Store(path) as store:
-        store.ask_for("first", [*specs("A"), *specs("B")])
+        store.request("first", [*specs("A"), *specs("B")])
         one, two = store.claim(2)
         store.finish((one, given(one)))
         store.fail((two, "ValueError: no"))
-        store.ask_for("second", specs("B"), retry_failed=True)
+        store.request("second", specs("B"), retry_failed=True)
         assert store.counts() == {("D", "B"): {"waiting": 4}}
         assert not store.failures()
         assert not store.versions()
         assert not store.dimensions()
         assert do_all(store) == 4  # the failed one of the first campaign is left alone
         assert store.seconds_left() == 0
-        store.ask_for("first", [*specs("A"), *specs("B")])
+        store.request("first", [*specs("A"), *specs("B")])
         assert store.counts()["D", "A"] == {"done": 1, "failed": 1, "waiting": 2}
 
 
 def test_nothing_in_common_under_one_label(path: Path) -> None:
     with Store(path) as store:
-        store.ask_for("trial", [*specs(), *specs(grid=(3, 5))])
+        store.request("trial", [*specs(), *specs(grid=(3, 5))])
         do_all(store)
         with pytest.raises(StudyError, match="'A' on 'D' have no number of evaluations in common"):
             store.results()
@@ -484,7 +484,7 @@ def test_a_value_that_json_does_not_have(path: Path) -> None:
     """A configuration is someone else's: it must not cost the run."""
     (spec,) = specs(instances=1, runs=1)
     with Store(path) as store:
-        store.ask_for("trial", [spec])
+        store.request("trial", [spec])
         store.claim(1)
         odd = dataclasses.replace(given(spec), configuration={"set": {1}, "array": np.ones(1)})
         assert store.finish((spec, odd))
@@ -493,7 +493,7 @@ def test_a_value_that_json_does_not_have(path: Path) -> None:
 
 def test_the_time_that_is_left(path: Path) -> None:
     with Store(path) as store:
-        store.ask_for("trial", [*specs("A"), *specs("B"), *specs("C")])
+        store.request("trial", [*specs("A"), *specs("B"), *specs("C")])
         assert store.seconds_left() is None
         a, *_ = store.claim(6)
         store.finish((a, given(a, seconds=10.0)))
@@ -509,7 +509,7 @@ def test_the_time_that_is_left(path: Path) -> None:
 
 def test_status_tells_it(path: Path) -> None:
     with Store(path) as store:
-        store.ask_for("trial", [*specs("A", runs=20), *specs("B")])
+        store.request("trial", [*specs("A", runs=20), *specs("B")])
         one, two, *_ = store.claim(2)
         store.finish((one, given(one, seconds=90.0)))
         store.fail((two, "ValueError: no"))
@@ -530,7 +530,7 @@ def test_status_tells_it(path: Path) -> None:
 
 def filled(path: Path) -> None:
     with Store(path) as store:
-        store.ask_for("trial", specs(instances=100, runs=4, grid=tuple(range(1, 200))))
+        store.request("trial", specs(instances=100, runs=4, grid=tuple(range(1, 200))))
         do_all(store)
 
 
@@ -568,10 +568,10 @@ def study(path: Path) -> None:
 @pytest.mark.parametrize(
     ("made", "said"),
     [
-        (text, "holds no runs of anyorder; it is left as it is"),
-        (another, "holds no runs of anyorder; it is left as it is"),
-        (study, "holds no runs of anyorder; it is left as it is"),
-        (newer, "has format 2, expected 1"),
+        (text, "is not a file of runs of anyorder, and is left as it is"),
+        (another, "is not a file of runs of anyorder, and is left as it is"),
+        (study, "is not a file of runs of anyorder, and is left as it is"),
+        (newer, "has format 2; .* reads format 1"),
         (truncated, "malformed"),
         (damaged, "damaged|malformed"),
     ],
@@ -597,7 +597,7 @@ def test_refused_and_left_as_it_is(tmp_path: Path, made: Any, said: str) -> None
 
 
 def test_no_file_and_no_folder(tmp_path: Path) -> None:
-    with pytest.raises(StudyError, match="there is no file"):
+    with pytest.raises(StudyError, match="there is no file of runs"):
         Store(tmp_path / "none.db", existing=True)
     with pytest.raises(StudyError, match="no such folder"):
         Store(tmp_path / "none" / "runs.db")
@@ -608,13 +608,13 @@ def test_an_empty_file_is_filled(path: Path) -> None:
     """A process that was killed before it wrote anything leaves one."""
     path.touch()
     with Store(path) as store:
-        store.ask_for("trial", specs())
+        store.request("trial", specs())
         assert do_all(store) == 4
 
 
 def test_an_empty_file_is_not_filled_by_who_only_reads(path: Path) -> None:
     path.touch()
-    with pytest.raises(StudyError, match="holds no runs of anyorder"):
+    with pytest.raises(StudyError, match="there is no file of runs"):
         Store(path, existing=True)
     assert not path.read_bytes()
 

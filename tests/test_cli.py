@@ -212,6 +212,56 @@ def test_as_a_module_and_without_heavy_imports() -> None:
     assert done.stdout.strip() == "[]"
 
 
+@pytest.mark.parametrize("arguments", [["--help"], ["bench", "table", "--help"], ["problems"]])
+def test_commands_import_only_what_they_use(arguments: list[str]) -> None:
+    code = (
+        "import sys\nfrom anyorder.cli import main\n"
+        f"main({arguments!r}, standalone_mode=False)\n"
+        "heavy = ('numba', 'matplotlib', 'scipy', 'torch', 'tqdm')\n"
+        "print([module for module in heavy if module in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+RED = "\x1b[31mred\x07\x9b"
+
+
+def test_control_characters_do_not_reach_the_terminal(tmp_path: Path) -> None:
+    (tmp_path / f"{RED}.toml").write_text("x")
+    failing = tmp_path / "failing.toml"
+    script = r"printf '\\\\033[31mred' >&2; exit 1"
+    failing.write_text(
+        'direction = "minimize"\nbudget = 3\non_failure = "worst"\n[settings]\nhidden = [3]\n'
+        '[space]\nx = ["a", "b"]\n[command]\nshell = true\n'
+        f'arguments = "{script} # {{x}}"\n'
+    )
+    campaign = tmp_path / "campaign.toml"
+    campaign.write_text(
+        'budget = 2\nruns = 1\n[[algorithm]]\nname = "baseline:random"\nlabel = "\\u001b[31mred"\n'
+        '[[problem]]\nproblem = "onemax:n=4"\n'
+    )
+    runs = str(tmp_path / "runs.db")
+    for arguments in [
+        ["solve", "nk", "--plot", f"/{RED}/a.png"],
+        ["solve", f"nk{RED}"],
+        ["solve", "nk", f"--{RED}"],
+        [f"--{RED}"],
+        [RED],
+        ["run", str(tmp_path / f"{RED}.toml")],
+        ["run", str(failing)],
+        ["show", str(tmp_path / RED)],
+        ["bench", "run", str(campaign), "--out", runs],
+        ["bench", "status", runs],
+        ["bench", "table", runs],
+        ["bench", "table", runs, "--algorithms", RED],
+    ]:
+        output = CliRunner().invoke(main, arguments, color=True).output
+        assert output, arguments
+        assert not set(output) & {"\x1b", "\x07", "\x9b"}, arguments
+    assert r"\x1b[31mred" in CliRunner().invoke(main, ["bench", "table", runs], color=True).output
+
+
 def test_silent_when_not_a_terminal() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "anyorder", "solve", "onemax", "--n", "6", *QUICK],

@@ -121,15 +121,16 @@ def test_what_a_file_does_not_say_is_left_to_the_loop(tmp_path: Path) -> None:
     ("old", "new", "message"),
     [
         ("budget = 30", "budgte = 30", "line 2: unknown key 'budgte' (did you mean 'budget'?)"),
-        ("budget = 30", "", ": there is no 'budget', which is needed"),
+        ("budget = 30", "", ": 'budget' is missing, and is required"),
         ("budget = 30", "budget = 0", "line 2: budget is 0, expected an integer of at least 1"),
         ("budget = 30", "budget = true", "line 2: budget is True, expected an integer"),
         ("budget = 30", "budget = 3O", "at line 2"),
-        ('"minimize"', '"min"', "line 1: direction is 'min', expected 'minimize' or 'maximize'"),
-        ("seed = 0", 'config = "autors"', "line 3: config is 'autors', expected 'default'"),
-        ("seed = 0", "timeout = 0", "line 3: timeout is 0, expected a number above 0"),
+        ('"minimize"', '"min"', "line 1: direction is 'min' (did you mean 'minimize'?)"),
+        ("seed = 0", 'config = "autors"', "line 3: config is 'autors' (did you mean 'authors'?)"),
+        ("seed = 0", "timeout = 0", "line 3: timeout is 0, expected a finite number"),
+        ("seed = 0", "timeout = inf", "line 3: timeout is inf, expected a finite number"),
         ("seed = 0", "target = nan", "line 3: target is nan, expected a number"),
-        ("seed = 0", 'on_failure = "ignore"', "line 3: on_failure is 'ignore', expected 'raise'"),
+        ("seed = 0", 'on_failure = "ignore"', "line 3: on_failure is 'ignore', expected one of"),
         ("seed = 0", "workers = 1.5", "line 3: workers is 1.5, expected an integer"),
         ("seed = 0", "settings = 3", "line 3: settings is 3, expected a [section]"),
         ("seed = 0", "settings = { betta = 2 }", "line 3: unknown setting 'betta'"),
@@ -217,10 +218,88 @@ def test_values_arrive_as_they_are(through_a_shell: bool, tmp_path: Path) -> Non
     assert list(tmp_path.iterdir()) == []
 
 
-def test_an_absent_flag_is_nothing_to_a_shell() -> None:
+def test_an_absent_flag_is_nothing_to_a_shell(monkeypatch: pytest.MonkeyPatch) -> None:
     command = shell("set -- {f} b; echo $#", flags={"f": "-x y"})
     assert command({"f": True}) == 2
     assert command({"f": False}) == 1
+    monkeypatch.setenv("anyorder_f", "from outside")
+    assert command({"f": False}) == 1
+    assert shell('set -u; set -- "{f}" b; echo $#', flags={"f": "-x y"})({"f": False}) == 2
+
+
+SHELLS = [name for name in ("dash", "bash") if shutil.which(name)]
+
+
+@pytest.mark.parametrize("interpreter", SHELLS)
+@pytest.mark.parametrize(
+    ("script", "value"),
+    [
+        ("cat <<END\n{x}\nEND\n", "$(touch hacked)"),
+        ("cat <<END\n{x}\nEND\n", "END\ntouch hacked"),
+        ("echo a # it's\necho {x}", "'; touch hacked; '"),
+        ("echo a # it's\necho {x} # it's", "\ntouch hacked\n"),
+        ('echo "${{V:-"{x}"}}"', "$(touch hacked)"),
+        ('echo "${{V:-"{x}"}}"', '"; touch hacked; "'),
+        ('echo "{x}"', "$(touch hacked)`touch hacked`"),
+        ('echo "$(echo {x})" `echo "{x}"`', "'; touch hacked; '\";touch hacked"),
+        ("case b in a) echo 1;; b) echo {x};; esac", "; touch hacked"),
+        ("{x} || true", "touch hacked"),
+    ],
+)
+def test_a_shell_never_runs_a_value(
+    script: str, value: str, interpreter: str, tmp_path: Path
+) -> None:
+    command = shell(f"{script}\necho 7", directory=tmp_path)
+    line = command.line({"x": value})  # what a person pastes does the same
+    subprocess.run([interpreter, "-c", line], cwd=tmp_path, capture_output=True, check=True)
+    assert command({"x": value}) == 7
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("script", "printed"),
+    [
+        ('printf "%s" {x}', "a  b*"),
+        ('printf "%s" "<{x}>"', "<a  b*>"),
+        ('printf "%s" "$(printf "%s" {x})"', "a  b*"),
+        ("cat <<END\n<{x}>\nEND\n", "<a  b*>\n"),
+        ("cat <<-'A' - <<B\n{{}}\nA\n{x}\nB\n", "a  b*\n"),
+        ("printf '%s' '{{x}}'{x}", "{x}a  b*"),
+        ("printf '%s' '{{' \\\\{x} # {x}", "{\\a  b*"),
+    ],
+)
+def test_a_value_is_one_word_wherever_it_stands(script: str, printed: str, tmp_path: Path) -> None:
+    line = shell(script).line({"x": "a  b*"})
+    done = subprocess.run(["/bin/sh", "-c", line], cwd=tmp_path, capture_output=True, text=True)
+    assert done.stdout == printed
+
+
+def test_arithmetic_of_a_shell_accepts_numbers_only(tmp_path: Path) -> None:
+    command = shell("echo $(( ({x}) * (2 + 1) )) {y}")
+    assert command.numeric() == {"x"}
+    assert shell("echo $(( ({x}) * (2 + 1) ))")({"x": 4}) == 12
+    with pytest.raises(ValueError, match=r"x is 'a.*' in \$\(\( \)\), expected a number"):
+        command({"x": "a[$(touch hacked)]", "y": 1})
+    with pytest.raises(ValueError, match=r"\{point\} is text"):
+        shell("echo $(({point}))")
+    path = write(
+        tmp_path,
+        'direction = "minimize"\nbudget = 1\n[space]\nx = ["1", "2"]\n[command]\nshell = true\n'
+        'arguments = "echo $(({x}))"\n',
+    )
+    with pytest.raises(ValueError, match=r"line 7: \{x\} is in \$\(\( \)\), which accepts"):
+        read(path)
+
+
+def test_names_that_differ_have_variables_that_differ() -> None:
+    command = shell("echo {a-b}{a_b}{a b}; echo {a-b}{a_b}{a b}")
+    assert command({"a-b": 1, "a_b": 2, "a b": 3}) == 123
+
+
+def test_a_script_with_a_scratch_folder_can_be_pasted() -> None:
+    line = shell("echo {x} > {scratch}/a; cat {scratch}/a; rm -r {scratch}").line({"x": "it's"})
+    done = subprocess.run(["/bin/sh", "-c", line], capture_output=True, text=True, check=True)
+    assert done.stdout == "it's\n"
 
 
 @pytest.mark.parametrize(
@@ -230,21 +309,24 @@ def test_an_absent_flag_is_nothing_to_a_shell() -> None:
         ("echo 'a' {x} \"b\"", True),
         ("awk '{{print $1}}' {x}", True),
         ("echo \\' {x}", True),
-        ("echo \"{x}\"", False),
+        ("echo \"{x}\"", True),
+        ("echo \"it's {x}\"", True),
         ("echo 'a {x}'", False),
-        ("echo \"it's {x}\"", False),
+        ("cat <<'END'\n{x}\nEND\n", False),
     ],
 )  # fmt: skip
-def test_quotes_around_a_placeholder_are_refused(script: str, fine: bool, tmp_path: Path) -> None:
+def test_placeholders_that_the_shell_would_not_expand_are_refused(
+    script: str, fine: bool, tmp_path: Path
+) -> None:
     path = write(
         tmp_path,
         'direction = "minimize"\nbudget = 1\n[space]\nx = [1]\n[command]\nshell = true\n'
-        f"arguments = '''{script} '''\n",
+        f"arguments = {json.dumps(script)}\n",
     )
     if fine:
         assert read(path).command.line({"x": 1})
     else:
-        with pytest.raises(ValueError, match=r"line 7: \{x\} is between quotes"):
+        with pytest.raises(ValueError, match=r"line 7: \{x\} is in .*expands nothing"):
             read(path)
 
 
@@ -366,6 +448,17 @@ def test_what_a_command_leaves_behind_neither_delays_it_nor_stays(tmp_path: Path
     assert gone(int((tmp_path / "child").read_text()))
 
 
+@pytest.mark.parametrize("timeout", [float("inf"), float("nan"), 0, -1, True, "3"])
+def test_time_limits_that_are_refused(timeout: Any) -> None:
+    with pytest.raises((TypeError, ValueError), match=r"timeout is .*, expected a finite number"):
+        shell("echo 1", timeout=timeout)
+
+
+@pytest.mark.parametrize("timeout", [3e6, 1e10, 1e300])
+def test_time_limits_beyond_what_the_system_can_wait(timeout: float) -> None:
+    assert shell("sleep 0.2; echo 1", timeout=timeout)({}) == 1
+
+
 def test_much_output_on_both_pipes() -> None:
     code = (
         "import sys\n"
@@ -374,6 +467,31 @@ def test_much_output_on_both_pipes() -> None:
         "print(6)"
     )
     assert python(code.replace("{", "{{"))({}) == 6
+
+
+ENDLESS = {"regex": "((a+)+)$"}  # exponential in the number of a's
+
+
+def test_a_timeout_covers_the_regular_expression(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("anyorder.program.command._MATCH_GRACE", 0.2)
+    command = Command(("echo", "a" * 44 + "X"), timeout=0.5, **ENDLESS)
+    with ThreadPoolExecutor(1) as pool, pytest.raises(TimeoutError, match=r"no end after 0.5 s"):
+        pool.submit(command, {}).result()
+    assert Command(("echo", "7a12"), regex=r"a(\d+)")({}) == 12  # a new process answers
+
+
+def test_stop_ends_a_search() -> None:
+    command = Command(("echo", "a" * 44 + "X"), **ENDLESS)
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(command, {})
+        time.sleep(0.3)
+        command.stop()
+        assert "stopped" in str(running.exception())
+
+
+def test_a_long_text_is_searched() -> None:
+    code = "print('x' * 3_000_000); print('size 5 ä')"
+    assert python(code, regex=r"size (\d) ä")({}) == 5
 
 
 def test_stop_ends_what_runs_in_other_threads() -> None:
@@ -427,7 +545,7 @@ def invoke(*arguments: Any) -> Any:
 
 
 def test_run(problem: Path, tmp_path: Path) -> None:
-    answer = json.loads(invoke(problem, "--json").output)
+    answer = json.loads(invoke(problem, "--json").stdout)
     best = answer["best"]
     assert answer["best_value"] == abs(best["level"] - 5) + (not best["fast"])
     assert best["mode"] != "bad"
@@ -435,7 +553,7 @@ def test_run(problem: Path, tmp_path: Path) -> None:
     assert 0 < answer["failures"] < 60
     text = invoke(problem, "--workers", 1, "--plot", tmp_path / "a.png")
     assert text.exit_code == 0
-    rows = dict(re.split("  +", line, maxsplit=1) for line in text.output.splitlines())
+    rows = dict(re.split("  +", line, maxsplit=1) for line in text.stdout.splitlines())
     assert rows["problem"] == f"minimize {problem}"
     assert rows["best value"] == f"{answer['best_value']:g}"
     assert rows["evaluations"] == f"60, {answer['failures']} of them failed, stopped by budget"
@@ -447,9 +565,9 @@ def test_run(problem: Path, tmp_path: Path) -> None:
 
 def test_run_goes_on_with_a_study(problem: Path, tmp_path: Path) -> None:
     study = tmp_path / "a.db"
-    first = json.loads(invoke(problem, "--study", study, "--budget", 20, "--json").output)
+    first = json.loads(invoke(problem, "--study", study, "--budget", 20, "--json").stdout)
     assert (first["evaluations"], first["study"]) == (20, str(study))
-    more = json.loads(invoke(problem, "--study", study, "--budget", 40, "--json").output)
+    more = json.loads(invoke(problem, "--study", study, "--budget", 40, "--json").stdout)
     assert more["evaluations"] == 40
 
 
@@ -458,7 +576,7 @@ def test_run_where_everything_fails(problem: Path) -> None:
     problem.write_text(text.replace("high = 50", "high = 999"))
     done = invoke(problem, "--budget", 110, "--json")
     assert done.exit_code == 0
-    answer = json.loads(done.output)
+    answer = json.loads(done.stdout)
     assert (answer["evaluations"], answer["failures"]) == (110, 110)
     assert answer["best"] is answer["best_value"] is answer["command"] is None
     assert answer["best_every_100"] == [None]
@@ -470,7 +588,7 @@ def test_run_where_everything_fails(problem: Path) -> None:
 def test_infeasible_is_no_failure_to_run(problem: Path) -> None:
     text = problem.read_text().replace('"worst"', '"raise"')
     problem.write_text(text.replace("[command]", "[command]\ninfeasible_status = 1"))
-    answer = json.loads(invoke(problem, "--json").output)
+    answer = json.loads(invoke(problem, "--json").stdout)
     assert answer["best"]["mode"] != "bad"
 
 
@@ -502,6 +620,46 @@ def test_run_says_what_is_wrong(problem: Path, tmp_path: Path) -> None:
     assert done.exit_code == 1
     assert "exit status 1: " in done.output
     assert done.output.endswith(" bad mode\n")
+
+
+def started(problem: Path, folder: Path, script: str) -> subprocess.Popen[str]:
+    """`anyorder run`, once the program it optimises is at work."""
+    (folder / "script.py").write_text(script)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "anyorder", "run", str(problem)],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=hears_ctrl_c,
+        env=os.environ | {"TMPDIR": str(folder / "scratch")},
+    )  # fmt: skip
+    while not (folder / "pid").exists():
+        assert process.poll() is None
+        time.sleep(0.02)
+    return process
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
+def test_nothing_is_left_when_run_is_ended(number: int, problem: Path, tmp_path: Path) -> None:
+    (tmp_path / "scratch").mkdir()
+    text = problem.read_text().replace("workers = 2", "workers = 1")
+    problem.write_text(text.replace('"script.py"', '"script.py", "{scratch}"'))
+    script = (
+        "import os, subprocess, sys, time\n"
+        "child = subprocess.Popen(['sleep', '600'])\n"
+        "open(sys.argv[1] + '/file', 'w').close()\n"
+        "open('pid.part', 'w').write(f'{os.getpid()} {child.pid}')\n"
+        "os.rename('pid.part', 'pid')\n"
+        "time.sleep(600)"
+    )
+    with started(problem, tmp_path, script) as process:
+        assert len(list((tmp_path / "scratch").iterdir())) == 1
+        process.send_signal(number)
+        process.communicate(timeout=60)
+    assert process.returncode == (-number if number == signal.SIGKILL else 128 + number)
+    assert all(gone(int(pid)) for pid in (tmp_path / "pid").read_text().split())
+    for _ in range(200):  # the guard is another process
+        if not list((tmp_path / "scratch").iterdir()):
+            break
+        time.sleep(0.05)
+    assert list((tmp_path / "scratch").iterdir()) == []
 
 
 @pytest.mark.parametrize("presses", [1, 2])

@@ -103,7 +103,7 @@ def test_known_answers():
 
 def test_where_is_the_table(monkeypatch, table, tmp_path):
     monkeypatch.delenv("ANYORDER_NASBENCH101", raising=False)
-    with refused(ValueError, "needs its table", "ANYORDER_NASBENCH101"):
+    with refused(ValueError, "requires its table", "ANYORDER_NASBENCH101"):
         problems.nasbench()
     monkeypatch.setenv("ANYORDER_NASBENCH101", str(table))
     assert problems.nasbench().path == str(table)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import json
 import os
-import pickle
 import random
 import signal
 import subprocess
@@ -790,9 +789,3 @@ def test_a_watcher_that_fails_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "no more processes" in outcome.reason
     evaluator.close()
     assert evaluator._workers == []
-
-
-def test_functions_pickle() -> None:
-    """Else the tests above test something else."""
-    for trouble, *_ in TAME + WILD:
-        pickle.dumps(functools.partial(sometimes, trouble, None))

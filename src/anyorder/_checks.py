@@ -219,3 +219,18 @@ def cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+# --- time ---------------------------------------------------------------------------------------
+
+LONGEST_WAIT = 86_400.0  # seconds; the system calls behind a wait overflow at about 2e6
+
+
+def seconds(what: str, value: object) -> float:
+    """A time limit: a finite number of seconds above 0."""
+    return real(what, value, 0.0, above=True)
+
+
+def wait_time(remaining: float) -> float:
+    """How long to wait at a time for something that is due in `remaining` seconds."""
+    return min(max(0.0, remaining), LONGEST_WAIT)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -10,9 +9,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from anyorder._checks import did_you_mean, integer, short
+from anyorder._checks import Check, did_you_mean, short
 
-Check = Callable[[str, Any], Any]  # name and value in, the value as it is used out
+__all__ = ["Check", "TomlFile", "boolean", "of_type", "table", "tables", "text"]
+
 Key = tuple[str | int, ...]  # the names that lead to a value; integers count [[sections]]
 
 
@@ -24,18 +24,19 @@ class TomlFile:
         read = path.read_bytes()
         try:
             text = read.decode("utf-8").replace("\r\n", "\n")
+            _refuse_depth(text)
             self._values = tomllib.loads(text)
         except UnicodeDecodeError as error:
             line = read.count(b"\n", 0, error.start) + 1
             raise ValueError(f"{path}: {error} (at line {line})") from None
-        except tomllib.TOMLDecodeError as error:
+        except ValueError as error:
             raise ValueError(f"{path}: {error}") from None
         self._lines = _lines(text)
         self._top: Mapping[str, Check] = {}
 
     @contextmanager
     def at(self, *keys: str | int) -> Iterator[None]:
-        """What goes wrong within is the fault of this key."""
+        """Errors within name the line of this key."""
         try:
             yield
         except (TypeError, ValueError, ImportError, OSError) as error:
@@ -55,7 +56,7 @@ class TomlFile:
     def table(
         self, keys: Key, checks: Mapping[str, Check], required: Iterable[str] = ()
     ) -> dict[str, Any]:
-        """A section, checked; empty where there is none. No keys: the top."""
+        """A section, checked; empty where it is missing. Without keys: the top of the file."""
         if not keys:
             self._top = checks
         values: Any = self._values
@@ -74,12 +75,41 @@ class TomlFile:
         with self.at(*keys):
             for key in required:
                 if key not in values:
-                    raise ValueError(f"there is no {key!r}{section}, which is needed")
+                    raise ValueError(f"{key!r} is missing{section}, and is required")
         return {key: self.one((*keys, key), checks[key]) for key in values}
 
 
+# Parsing takes time and memory with the square of a key's depth, and recurses into brackets.
+_DEEPEST = 100
+_TOKEN = re.compile(
+    r'''
+    (?P<skip>"""[\s\S]*?(?:"""|\Z) | \'\'\'[\s\S]*?(?:\'\'\'|\Z) | \#[^\n]*)
+    | (?P<part>"(?:[^"\\\n]|\\.)*"? | '[^'\n]*'? | [A-Za-z0-9_-]+)
+    | (?P<dot>[ \t]*\.[ \t]*)
+    | (?P<other>[\s\S])
+    ''',
+    re.VERBOSE,
+)
+
+
+def _refuse_depth(text: str) -> None:
+    """Raise for a key, or the name of a section, of too many parts, and for too many brackets."""
+    parts, after_dot, brackets = 0, False, 0
+    for found in _TOKEN.finditer(text):
+        if found.lastgroup == "dot":
+            after_dot = True
+            continue
+        parts = (parts + 1 if after_dot else 1) if found.lastgroup == "part" else 0
+        after_dot = False
+        brackets += (found[0] in "[{") - (found[0] in "]}")
+        if max(parts, brackets) > _DEEPEST:
+            what = f"has more than {_DEEPEST} parts" if parts else "is nested too deeply"
+            line = text.count("\n", 0, found.start()) + 1
+            raise ValueError(f"{'a key' if parts else 'a value'} {what} (at line {line})")
+
+
 def _lines(text: str) -> dict[Key, int]:
-    """The line of each key that begins one: tomllib does not tell."""
+    """The line of each key that begins a line; tomllib does not report it."""
     found: dict[Key, int] = {}
     section: Key = ()
     counts: dict[Key, int] = {}
@@ -104,8 +134,8 @@ def _lines(text: str) -> dict[Key, int]:
 # --- what values may be -------------------------------------------------------------------------
 
 
-def a(kind: Any, expected: str, test: Callable[[Any], bool] = lambda value: True) -> Check:
-    """A value of a type that passes a test."""
+def of_type(kind: Any, expected: str, test: Callable[[Any], bool] = lambda value: True) -> Check:
+    """A check that a value has a type and passes a test."""
 
     def check(what: str, value: Any) -> Any:
         # True is an int to Python, and never meant as one here
@@ -117,21 +147,11 @@ def a(kind: Any, expected: str, test: Callable[[Any], bool] = lambda value: True
     return check
 
 
-def one_of(*allowed: str) -> Check:
-    """One of these words."""
-    return a(str, " or ".join(map(repr, allowed)), lambda value: value in allowed)
-
-
-def whole(low: int, high: int | None = None) -> Check:
-    """An integer within bounds."""
-    return lambda what, value: integer(what, value, low, high)
-
-
-text = a(str, "text that is not empty", bool)
-table = a(dict, "a [section]")
-tables = a(
+text = of_type(str, "text that is not empty", bool)
+boolean = of_type(bool, "true or false")
+table = of_type(dict, "a [section]")
+tables = of_type(
     list,
     "[[sections]], at least one",
     lambda value: bool(value) and all(isinstance(entry, dict) for entry in value),
 )
-positive = a(int | float, "a number above 0", lambda value: 0 < value < math.inf)

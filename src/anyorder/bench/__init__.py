@@ -1,18 +1,20 @@
-"""Campaigns: many algorithms on many problems, at equal terms.
+"""Campaigns: many algorithms on many problems, on equal terms.
 
-    campaign.py     the file that describes one, and the runs it asks for
-    algorithms/     algorithms by name: ours, the baselines, other libraries'
-    store.py        the file of all runs: what is done, what is missing, who does it
-    runner.py       does what is missing
-    results.py      what was measured, as arrays
-    stats.py        means, intervals, ranks, tests, running times; special.py: its functions
-    curves.py       the same as one small file
-    tables.py       what stands in a table; typeset.py: as text, Markdown, LaTeX
+    campaign.py     the file of a campaign, and the runs it requests
+    algorithms/     algorithms by name: the method, the baselines, other libraries'
+    store.py        the file of all runs: who does which, and their results
+    stored_runs.py  what such a file holds; records.py: its format; owners.py: who is alive
+    runner.py       does the missing runs
+    results.py      the measured curves, as arrays
+    stats.py        means, intervals, ranks, tests, running times (distributions.py)
+    curves.py       results as one small file
+    tables.py       tables of results; typeset.py: as text, Markdown, LaTeX
     figures.py      convergence, ranks, ECDF, critical differences
-    report.py       one page that shows it all
+    report.py       all of them on one HTML page
     ioh_export.py   the folders that IOHanalyzer reads
     reproduce.py    the paper's tables and figures as campaigns
-    distances.py    how far a population is from its best point
+    distances.py    distance of a population to its best point
+    compare.py      several algorithms on one problem
 
-The command `anyorder bench` is in cli.py.
+The command `anyorder bench` is in `cli/bench.py`.
 """

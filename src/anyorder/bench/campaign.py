@@ -1,4 +1,4 @@
-"""The TOML file of a campaign, and the runs it asks for."""
+"""The TOML file of a campaign, and the runs it requests."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ import re
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from anyorder import problems
-from anyorder._checks import integer
+from anyorder._checks import integer, seconds
 from anyorder.bench import algorithms
 from anyorder.bench.store import Spec
-from anyorder.toml_file import Check, TomlFile, a, positive, tables, text, whole
+from anyorder.toml_file import Check, TomlFile, of_type, tables, text
 
 
 @dataclass(frozen=True)
@@ -26,13 +27,13 @@ class Campaign:
     Attributes
     ----------
     name
-        What it is called.
+        The name of the campaign.
     specs
         Its runs, distribution after distribution.
     seconds, memory
-        What a run may take, in seconds and bytes; None: anything.
+        Limits of a run, in seconds and bytes; None: no limit.
     modules
-        To be imported first: they register problems.
+        Imported first: they register problems.
     """
 
     name: str
@@ -44,7 +45,7 @@ class Campaign:
 
 @dataclass(frozen=True)
 class Distribution:
-    """Instances of one kind of problem, and how much of them."""
+    """Instances of one kind of problem, and the runs on each."""
 
     name: str
     problem: str  # without the instance, such as nk:n=64,k=4
@@ -55,7 +56,7 @@ class Distribution:
     seed: int = 0  # of the first run
 
     def specs(self, label: str, method: str) -> Iterator[Spec]:
-        """The runs of an algorithm: the same seeds for every one."""
+        """The runs of an algorithm; seeds are the same for all algorithms."""
         for instance, problem in self.instances.items():
             # the same on every instance, so that a campaign that grows keeps the runs it had
             for seed in range(self.seed, self.seed + self.runs):
@@ -67,17 +68,17 @@ class Distribution:
 def read(path: str | os.PathLike[str]) -> Campaign:
     """The campaign in a TOML file.
 
-    At the top `budget`, and where wanted `name`, `grid` (record the best value every so many
-    evaluations, 100, or at these numbers), `instances` (how many, from the first, or which: 10),
-    `runs` (on each instance: 10), `seed` (of the first run on each), `seconds` and `memory` (what
-    a run may take, such as "4 GB"), `modules` (names of Python modules to import first, such as
-    one beside the file that registers your own problems). Then
+    Required at the top: `budget`. Optional: `name`; `grid`, the interval at which the best value is
+    recorded (100), or a list of numbers of evaluations; `instances`, their number (10) or a list;
+    `runs` on each instance (10); `seed` of the first run; the limits of a run `seconds` and
+    `memory`, such as "4 GB"; `modules`, names of Python modules to import first, such as one
+    beside the file that registers your own problems. Sections:
 
-    - `[[algorithm]]`: `name`, such as "anyorder:default" or "baseline:boa"; `label`;
-    - `[[problem]]`: `problem`, such as "nk:n=64,k=4"; where wanted `name`, and its own `budget`,
+    - `[[algorithm]]`: `name`, such as "anyorder:default" or "baseline:boa"; optional: `label`;
+    - `[[problem]]`: `problem`, such as "nk:n=64,k=4"; optional: `name`, and its own `budget`,
       `grid`, `instances` and `runs`.
 
-    Everything is checked before anything runs; a ValueError names the line.
+    Everything is checked before anything runs. A ValueError names the line.
     """
     file = TomlFile(Path(path))
     top = file.table((), _TOP, ("budget", "algorithm", "problem"))
@@ -148,7 +149,7 @@ def distribution(
     grid: int | list[int] = 100,
     seed: int = 0,
 ) -> Distribution:
-    """A distribution, checked: two of its instances are made, which may take a while each."""
+    """A distribution, checked by making two of its instances, which may take some time."""
     kind = problem.partition(":")[0]
     varies = _instance_parameter(kind)
     first = 0 if varies is None else problems.registry[kind].parameters[varies]
@@ -183,14 +184,14 @@ def marks(grid: int | list[int], budget: int) -> tuple[int, ...]:
         return tuple(sorted({*range(grid, budget + 1, grid), budget}))
     found = sorted({*(integer("grid", mark, 1) for mark in grid), budget})
     if found[-1] > budget:
-        raise ValueError(f"grid goes to {found[-1]}, expected at most the budget, {budget}")
+        raise ValueError(f"grid ends at {found[-1]}, expected at most the budget, {budget}")
     return tuple(found)
 
 
 def _instance_parameter(kind: str) -> str | None:
     entry = problems.registry.get(kind)
     if entry is None:
-        problems.get(kind)  # says which are known
+        problems.get(kind)  # raises an error that lists the known ones
     names = inspect.signature(problems.registry[kind].factory).parameters
     return next((name for name in ("seed", "instance") if name in names), None)
 
@@ -200,7 +201,7 @@ def _of_instance(problem: str, instance: int) -> str:
     if varies is None:
         return problem
     if re.search(rf"[:,]\s*{varies}\s*=", problem):
-        raise ValueError(f"problem is {problem!r}, expected no {varies}: `instances` says which")
+        raise ValueError(f"problem is {problem!r}, expected no {varies}: it is set by `instances`")
     return f"{problem}{',' if ':' in problem else ':'}{varies}={instance}"
 
 
@@ -228,17 +229,19 @@ _MOST_EVALUATIONS = 10**12
 _DEFAULTS: dict[str, Any] = {"grid": 100, "instances": 10, "runs": 10, "seed": 0}
 _SHARED: dict[str, Check] = {
     "name": text,
-    "budget": whole(1, _MOST_EVALUATIONS),
+    "budget": partial(integer, minimum=1, maximum=_MOST_EVALUATIONS),
     "grid": _numbers(_MOST_EVALUATIONS),
     "instances": _numbers(_MOST_RUNS),
-    "runs": whole(1, _MOST_RUNS),
+    "runs": partial(integer, minimum=1, maximum=_MOST_RUNS),
 }
 _TOP: dict[str, Check] = {
     **_SHARED,
-    "seed": whole(0, 2**31),
-    "seconds": positive,
+    "seed": partial(integer, minimum=0, maximum=2**31),
+    "seconds": seconds,
     "memory": _bytes,
-    "modules": a(list, "a list of module names", lambda v: all(isinstance(m, str) for m in v)),
+    "modules": of_type(
+        list, "a list of module names", lambda v: all(isinstance(m, str) for m in v)
+    ),
     "algorithm": tables,
     "problem": tables,
 }

@@ -1,7 +1,7 @@
-"""Algorithms by name on one problem, at equal terms: the same seeds, the same budget.
+"""Algorithms by name on one problem, on equal terms: the same seeds, the same budget.
 
-The names are those of `anyorder.bench.algorithms`: ours, the baselines, and other libraries' where
-they are installed. Every evaluation is counted, duplicates as well.
+The names are those of `anyorder.bench.algorithms`: our strategies, and those of other libraries
+that are installed. Every evaluation is counted, including duplicates.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import math
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -23,22 +23,6 @@ from anyorder.problems import Problem
 Values = npt.NDArray[np.float64]
 
 
-class Trace(NamedTuple):
-    """One run: every value in order of evaluation, the best point and its value."""
-
-    values: Values
-    best: Any
-    best_value: float
-    seconds: float
-
-
-def run_named(name: str, problem: Problem, budget: int, seed: int, engine: str = "auto") -> Trace:
-    """One run of an algorithm on a problem, maximised; an algorithm may stop before the budget."""
-    values: list[float] = []
-    trace = known.run(name, problem, budget, seed, [budget], engine=engine, each=values.append)
-    return Trace(np.array(values), trace.best, trace.best_value, trace.seconds)
-
-
 @dataclass(frozen=True)
 class Comparison:
     """Runs of several algorithms on one problem.
@@ -48,7 +32,7 @@ class Comparison:
     best
         `(algorithms, runs, budget)`: the best value so far.
     seconds
-        Mean time of a run of each.
+        The mean duration of a run of each algorithm.
     """
 
     problem: str
@@ -59,8 +43,8 @@ class Comparison:
     def rows(self) -> list[dict[str, Any]]:
         """Mean, standard deviation and rank of the final values, and a test against the leader.
 
-        The rank is by the mean, 1 is the best. `p` is of a two-sided Mann-Whitney test against
-        the algorithm of rank 1, None for itself; it is not corrected for the number of tests.
+        The rank is by the mean, 1 is the best. `p` is the p-value of a two-sided Mann-Whitney test
+        against the algorithm of rank 1, None for itself; it is not corrected for multiple tests.
         """
         final = self.best[:, :, -1]
         means = final.mean(axis=1)
@@ -75,7 +59,7 @@ class Comparison:
         return rows
 
     def plot(self, path: str | os.PathLike[str] | None = None) -> Any:
-        """Draw the mean curves with their standard errors; write it or return the figure."""
+        """Draw the mean curves with their standard errors; write or return the figure."""
         from anyorder.plotting.runs import Band, averages
 
         count, budget = self.best.shape[1:]

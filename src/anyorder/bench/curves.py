@@ -1,9 +1,9 @@
-"""Results as one small file: a line for every run, with its curve.
+"""Results as one small file, with one line per run.
 
 A CSV table, compressed where its name ends in `.gz`. Columns are distribution, algorithm, instance,
 seed, seconds, and the numbers of evaluations; a best value that has not changed since the last
-column is left out, and "-" stands where the run's own grid does not have that point. Labels come in
-the order of the campaign. Failed runs are not in it.
+column is left out, and "-" marks points that are not in the grid of the run. Labels are in the
+order of the campaign. Failed runs are not included.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ _HEAD = ("distribution", "algorithm", "instance", "seed", "seconds")
 
 
 def is_curves(path: str | os.PathLike[str]) -> bool:
-    """Whether a file is one of these, by its name."""
+    """Whether the name is that of a file of curves."""
     return os.fspath(path).endswith(SUFFIXES)
 
 
 def write(results: Results, path: str | os.PathLike[str]) -> None:
-    """Write results; the columns are all numbers of evaluations that a cell has."""
+    """Write results; the columns are the union of the grids of all cells."""
     if not results.cells:
         raise ValueError(f"{results.name} has no finished runs, expected some")
     grid = sorted({point for cell in results.cells.values() for point in cell.grid.tolist()})
@@ -56,7 +56,7 @@ def write(results: Results, path: str | os.PathLike[str]) -> None:
 
 
 def read(*paths: str | os.PathLike[str]) -> Results:
-    """Read one file, or several with the same columns as one."""
+    """Read one file, or several files with the same columns as one."""
     rows: dict[tuple[str, str], list[tuple[int, int, float, list[float]]]] = {}
     distributions, algorithms = [], []
     grid: list[int] = []

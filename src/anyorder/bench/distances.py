@@ -1,4 +1,4 @@
-"""How far a population is from the best point so far: the paper's figure 1b."""
+"""Distance of a population to the best point so far, as in figure 1b of the paper."""
 
 from __future__ import annotations
 
@@ -22,13 +22,14 @@ def measure(
     seeds: Sequence[int],
     engine: str = "auto",
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
-    """Evaluations `(G,)` and mean distances `(runs, G)`, one point a generation.
+    """Evaluations `(G,)` and mean distances `(runs, G)`, one point per generation.
 
-    A run of ours on each of the problems, which share a space; `method` as in a campaign.
+    There is one run of the method on each of the problems, which share a space; `method` is its
+    name as in a campaign.
     """
     kind, detail, settings = split(method)
     if kind != "anyorder":
-        raise ValueError(f"method is {method!r}, expected one of ours: others show no population")
+        raise ValueError(f"method is {method!r}, expected anyorder or anyorder:PRESET")
     config, chosen = configured(detail, {"engine": engine, **settings})
     space = problems[0].space
     if chosen == "auto":
@@ -45,9 +46,9 @@ def measure(
 
 
 class Watched:
-    """An objective for `solve_many`, vectorised, that notes distances on its way.
+    """A vectorised objective for `solve_many` that records distances.
 
-    It gets points `(runs, candidates, n)`, NumPy's or torch's, and passes them to `evaluate`.
+    It receives points `(runs, candidates, n)` from NumPy or torch, and passes them to `evaluate`.
     """
 
     def __init__(self, evaluate: Callable[[Any], Any]) -> None:
@@ -58,7 +59,7 @@ class Watched:
         self._spreads: list[Any] = []
 
     def __call__(self, points: Any) -> Any:
-        """Their values."""
+        """The values of the points."""
         values = self._evaluate(points)
         where, rows = _tools(values)
         top = values.argmax(1)

@@ -1,4 +1,4 @@
-"""Functions that the tests of stats.py need and NumPy does not have."""
+"""Probability distributions for the tests in stats.py, which NumPy does not provide."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _NORMAL = NormalDist()
 
 
 def each(function: Callable[[float], float], values: Floats) -> Floats:
-    """A function of a number, for each of an array."""
+    """Apply a scalar function to each entry of an array."""
     return np.array([function(x) for x in values.tolist()])
 
 
 def incomplete_beta(a: float, b: float, x: float, rest: float | None = None) -> float:
-    """The regularised incomplete beta function I_x(a, b); `rest` is 1 - x where it is known better.
+    """The regularised incomplete beta function I_x(a, b); `rest` is 1 - x if known more precisely.
 
     Continued fraction DLMF 8.17.22 by Lentz's method (Press et al., Numerical Recipes, 6.4).
     """
@@ -60,7 +60,7 @@ def _log_beta(a: float, b: float) -> float:
 
 
 def chi_squared(x: float, freedom: int) -> float:
-    """The probability of more than x, by the finite sum for whole degrees of freedom.
+    """The survival function, by the finite sum for integer degrees of freedom.
 
     Abramowitz and Stegun 26.4.4 and 26.4.5.
     """
@@ -76,7 +76,7 @@ def studentised_range(level: float, k: int) -> float:
     """The quantile of the range of k standard normals: Tukey's q with infinite degrees of freedom.
 
     The probability k ∫ φ(z) (Φ(z) - Φ(z - q))^(k-1) dz by the trapezoid rule, which converges
-    faster than any power for such integrands, then bisection; right to 1e-9.
+    faster than any power for such integrands, then bisection; accurate to 1e-9.
     """
     if not 0 < level < 1 or k < 2:
         raise ValueError(f"level, k are {level}, {k}, expected 0 < level < 1 and k >= 2")

@@ -1,8 +1,8 @@
 """Figures of results. What is drawn is extracted by one function and drawn by another.
 
-Every figure is written to `path` (PNG, PDF or SVG by its suffix), or returned where there is none.
-`dark=True` draws on a dark ground, for screens. An algorithm looks the same in all figures that
-are given the same `styles`; ours are the blue ones, unless there are no others.
+Every figure is written to `path` (PNG, PDF or SVG by its suffix), or returned without one.
+`dark=True` uses a dark background. An algorithm has the same style in all figures that are given
+the same `styles`; algorithms of this library are blue, unless there are no others.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from anyorder._checks import require
 from anyorder.bench import results as measured
 from anyorder.bench import stats
 from anyorder.bench.results import Floats, Ints, Results
@@ -25,8 +26,8 @@ from anyorder.strategies.policy.config import PRESET_NAMES, PRESETS, resolve
 
 Path = str | os.PathLike[str] | None
 
-# Okabe and Ito's colours, told apart by any colour vision. Blues are ours. Black does not show on a
-# dark ground: a grey that shows on both takes its place.
+# Okabe and Ito's colours, distinct for any colour vision. Blue is this library's. Black would be
+# invisible on a dark background: grey, visible on both, replaces it.
 _OURS = (COLOURS[0], COLOURS[5])
 _OTHERS = (COLOURS[1], COLOURS[2], COLOURS[3], COLOURS[4], "#808080")
 _LINES = ("-", (0, (5, 1.5)), (0, (1.2, 1.2)), (0, (6, 1.5, 1.2, 1.5)))
@@ -37,7 +38,7 @@ _BANDS = {"bootstrap": "band: its 95 % interval", "error": "band: its standard e
 
 @dataclass(frozen=True)
 class Style:
-    """How an algorithm is drawn; `order` is higher for what lies on top."""
+    """How an algorithm is drawn; a higher `order` is drawn on top."""
 
     colour: str
     line: Any
@@ -48,7 +49,7 @@ class Style:
 
     @property
     def plot(self) -> dict[str, Any]:
-        """As arguments of Matplotlib's `plot`."""
+        """The arguments of Matplotlib's `plot`."""
         return {
             "color": self.colour, "linestyle": self.line, "marker": self.marker,
             "linewidth": self.width, "zorder": self.order, "markersize": 6 if self.ours else 4.5,
@@ -59,9 +60,9 @@ class Style:
 def style(labels: Iterable[str], ours: Collection[str] | None = None) -> dict[str, Style]:
     """The style of each algorithm, by label; `ours` as in `Results`.
 
-    Ours are thick, on top, and blue; "anyorder" and its presets look the same in every figure,
-    whatever else is in it. The others take colour, line and marker by their order, and with 20 of
-    them no two are alike. Where all are ours, those that are no presets take colours of the others.
+    Those of this library are thick, on top, and blue; "anyorder" and its presets look the same in
+    every figure. The others take colour, line and marker by their order; up to 20 of them are all
+    different. If all are of this library, those that are not presets take colours of the others.
     Give all figures of a page the styles of all its algorithms.
     """
     all_labels = list(dict.fromkeys(labels))
@@ -134,7 +135,7 @@ def convergence(
 
     The band is the 95 % bootstrap interval of the mean, or its standard "error". On a linear axis
     the view starts at the lowest mean after a twentieth of the budget, so that the ends of the
-    curves can be told apart; `log` shows all.
+    curves are distinct; `log` shows everything.
     """
     drawn = [d for d in results.distributions if results.row(d)]
     if not drawn:
@@ -169,10 +170,10 @@ def distance(
     styles: Mapping[str, Style] | None = None,
     dark: bool = False,
 ) -> Any:
-    """How far populations are from the best point found so far, against evaluations.
+    """Distance of populations to the best point so far, against evaluations.
 
     `curves` has for each label the evaluations `(points,)` and the distances `(runs, points)`;
-    what is drawn is their mean over runs with its band, see `band`.
+    their mean over runs is drawn with its band, see `band`.
     """
     page = _Page(dark)
     axes = page.figure.subplots()
@@ -196,7 +197,7 @@ def ecdf(
 ) -> Any:
     """The share of (run, target) pairs reached against evaluations; the data is `stats.ecdf`.
 
-    Points of the grid are joined by lines: twenty staircases cannot be told apart.
+    Points of the grid are joined by lines: twenty step functions would be hard to distinguish.
     """
     grid, shares = stats.ecdf(results)
     page = _Page(dark)
@@ -223,7 +224,7 @@ class RankMap:
 
 
 def ranks(results: Results, evaluations: int | None = None) -> RankMap:
-    """What `rank_map` draws."""
+    """The data of `rank_map`."""
     table = stats.rank_table(results, evaluations)
     means = stats.mean_ranks(table)
     order = np.argsort(means, kind="stable")
@@ -239,7 +240,7 @@ def rank_map(
     count, rows = len(data.algorithms), len(data.distributions)
     title = f"{_short(results.name)}: rank by mean, 1 is the best"
     across, down = (list(map(_short, labels)) for labels in (data.algorithms, data.distributions))
-    # inches, for what stands beside the map: labels to the left and below, the title above
+    # inches around the map: labels to the left and below, the title above
     left, below = (0.08 * max(map(len, labels), default=0) for labels in (down, across))
     page = _Page(dark, (max(2.6 + 0.48 * count, 0.3 + max(0.8, left) + 0.09 * len(title)),
                         max(2.2, 1.3 + 0.64 * below) + 0.36 * rows))  # fmt: skip
@@ -275,10 +276,10 @@ def critical_difference(
     styles: Mapping[str, Style] | None = None,
     dark: bool = False,
 ) -> Any:
-    """Mean ranks on a line; a bar joins those that cannot be told apart (Demšar, JMLR 2006).
+    """Mean ranks on a line; a bar joins those that do not differ significantly (Demšar, JMLR 2006).
 
-    The data is `stats.critical`. Bars are drawn whatever the Friedman test says; its p-value is
-    in the title.
+    The data is `stats.critical`. Bars are drawn whatever the result of the Friedman test, whose
+    p-value is in the title.
     """
     data = stats.critical(results, evaluations, alpha)
     looks = style(results.algorithms, results.ours) if styles is None else styles
@@ -327,17 +328,12 @@ def critical_difference(
 
 
 class _Page:
-    """A figure with its colours, its legend, and its way to a file."""
+    """A figure with its colours and legend, which can be written to a file."""
 
     def __init__(self, dark: bool, size: tuple[float, float] = (8.6, 4.6)) -> None:
-        try:
-            from matplotlib.figure import Figure
-        except ImportError as error:
-            raise ImportError(
-                "figures need Matplotlib: pip install 'anyorder[plot]'", name="matplotlib"
-            ) from error
+        figures = require("matplotlib.figure", "plot", "figures require Matplotlib")
         self.ink, self.ground = ("#d8d8d8", "#16181c") if dark else ("#222222", "#ffffff")
-        self.figure = Figure(figsize=size, layout="constrained", facecolor=self.ground)
+        self.figure = figures.Figure(figsize=size, layout="constrained", facecolor=self.ground)
 
     def dress(self, axes: Any, title: str | None, xlabel: str = "", ylabel: str = "") -> None:
         axes.set_facecolor(self.ground)
@@ -404,11 +400,11 @@ def _frame(axes: Any, lines: Mapping[str, Band], log: bool) -> None:
 
 
 def _plain(label: str) -> str:
-    """One line of text; what is between dollars Matplotlib takes for mathematics."""
+    """One line of text, with dollars escaped: Matplotlib reads them as mathematics."""
     return " ".join(label.split()).replace("$", r"\$")
 
 
 def _short(label: str) -> str:
-    """As `_plain`; a long one without its middle, since ends tell labels apart."""
+    """As `_plain`; the middle of a long text is left out, since labels differ at their ends."""
     text = " ".join(label.split())
     return _plain(text if len(text) <= _LONGEST else f"{text[:20]}…{text[-19:]}")

@@ -1,4 +1,4 @@
-"""A campaign as files that IOHanalyzer and iohinspector read.
+"""Export of a campaign to the format of IOHanalyzer and iohinspector.
 
 The format is the one that the package `ioh` writes (Doerr et al., "IOHprofiler", arXiv:1810.05281;
 since ioh 0.3.3 with JSON): a folder for each algorithm, in it a JSON file for each function and a
@@ -19,7 +19,7 @@ import numpy as np
 
 from anyorder.bench.results import Cell, Floats, Results
 
-VERSION = "0.3.22"  # of ioh, whose files tests/test_bench_export.py compares ours with
+VERSION = "0.3.22"  # of ioh; tests/test_bench_export.py compares with its files
 
 
 def export(
@@ -27,13 +27,12 @@ def export(
     folder: str | os.PathLike[str],
     dimensions: Mapping[str, int],
 ) -> None:
-    """Write all runs to a folder, which is made if need be and has to be empty.
+    """Write all runs to a folder, which is created if necessary and must be empty.
 
-    What is known of a run are its best values at the grid, so that is what is written: a line for
-    each point of the grid at which the best value is better than before, and one for the last.
-    Readers expect every run to start with its first evaluation. Where the grid does not have it,
-    and where a run has no value yet, the lowest value at the first grid point of any run on the
-    distribution stands for it. Points are not known either: `x` is empty.
+    A run has its best values at the points of the grid: a line is written for each point at which
+    the best value has improved, and for the last one. Readers expect every run to start with its
+    first evaluation. If it is not in the grid, or a run has no value yet, the lowest value at the
+    first grid point of any run on the distribution is used. Points are not stored: `x` is empty.
 
     Parameters
     ----------
@@ -118,7 +117,7 @@ def _floor(results: Results, distribution: str) -> float:
 
 
 def _names(labels: tuple[str, ...]) -> dict[str, str]:
-    """A folder for each label; numbered where they would be the same, whatever their case."""
+    """A folder for each label; numbered if they would be equal, ignoring case."""
     names: dict[str, str] = {}
     for label in labels:
         name, k = _safe(label), 1
@@ -135,5 +134,5 @@ def _safe(label: str) -> str:
 
 
 def _number(value: float) -> str:
-    """All digits, without an exponent, which not every reader knows."""
+    """All digits, without an exponent, which some readers do not support."""
     return np.format_float_positional(value, unique=True, trim="0")

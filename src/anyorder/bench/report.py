@@ -1,9 +1,9 @@
-"""A campaign as one HTML page: tables and figures to sort, filter and look into.
+"""A campaign as one HTML page with interactive tables and figures.
 
-The page is a single file that needs no network and no server. Its parts are beside this module:
+The page is a single file that requires no network and no server. Its parts are beside this module:
 report.html, report.css, and scripts: report_stats.js (numbers), report_charts.js, report_tables.js
-and report.js (what is chosen). They get `data`; without JavaScript the tables of the end of the
-runs are still there.
+and report.js (the selection). They receive `data`; without JavaScript, the tables of the final
+values are still shown.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def write(
     notes
         Sentences for the reader, each a paragraph of its own; text, not HTML.
     versions
-        Of the programs that made the runs, by name.
+        Package versions of the runs, by name.
     """
     if isinstance(notes, str):
         raise ValueError(f"notes is {notes!r}, expected a list of sentences")
@@ -67,9 +67,9 @@ def write(
 
 
 def data(results: Results) -> dict[str, Any]:
-    """What the page draws, as JSON: means and bands at the grid, not the runs.
+    """The data of the page, for JSON: means and bands at the grid, not the runs.
 
-    All are whole numbers, which are short: `mean` in units of the last of a distribution's
+    All are integers, which are short: `mean` in units of the last of a distribution's
     `decimals`, `share` in 1/10000, `rank` in halves because of ties; `below` and `above`, the
     distances of the ends of the 95 % interval from the mean, in 100 units, since only the mean is
     rounded again. `mean`, `share` and `grid` are differences from point to point. None: no value.
@@ -202,7 +202,7 @@ def _summary(results: Results) -> str:
 
 
 def _campaign(results: Results, versions: Mapping[str, str]) -> str:
-    """Tables of what was run: distributions, algorithms, versions, failures."""
+    """Tables of the campaign: distributions, algorithms, versions, failures."""
     rows = []
     for distribution in results.distributions:
         cells = list(results.row(distribution).values())

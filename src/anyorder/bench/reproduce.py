@@ -1,7 +1,7 @@
-"""The tables and figures of the paper, each as a campaign whose numbers stand beside the printed.
+"""The tables and figures of the paper as campaigns, with the printed values for comparison.
 
-`paper/*.csv` are the paper's tables as printed, misprints included: problem, n, k, method, rank,
-score. Figures are printed without numbers, so ours stand alone.
+`paper/*.csv` are the paper's tables as printed, including misprints: problem, n, k, method, rank,
+score. The figures have no printed numbers to compare with.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from anyorder import problems
-from anyorder._checks import did_you_mean
+from anyorder._checks import did_you_mean, unknown
 from anyorder.bench import curves
 from anyorder.bench.campaign import Campaign, Distribution, distribution
 from anyorder.bench.distances import measure
@@ -59,18 +59,18 @@ class Item:
     rows
         Its distributions, names of `ROWS`.
     methods
-        Label and algorithm of what is run.
+        Labels and algorithms to run.
     rivals
-        The same of what is run if it is asked for. `RIVAL` stands for the best other algorithm of
-        a row, by the paper.
+        Labels and algorithms that are run on request. `RIVAL` is the best other algorithm of a row
+        according to the paper.
     budget, mark
-        Evaluations of a run, and where the table reads the curves.
+        Evaluations of a run, and the number of evaluations that the table shows.
     printed
-        The paper's table, and the method in it that each label stands beside.
+        The paper's table, and the method in it that corresponds to each label.
     distances
-        Whether the distance of the population to the incumbent is shown as well.
+        Whether the distance of the population to the incumbent is drawn, too.
     missing
-        Why it cannot be run yet.
+        Why it cannot be run, if it cannot.
     """
 
     title: str
@@ -200,9 +200,9 @@ def campaign(
 ) -> Campaign:
     """The runs behind an item.
 
-    `rows` are some of its distributions, None: all of them; the first words of a name stand for all
-    that begin with them ("QUBO", "NK 64"). `methods` are some of its labels, those of rivals
-    included, None: all but those.
+    `rows` are names of its distributions, or first words that select all names that begin with
+    them ("QUBO", "NK 64"); None selects all. `methods` are labels, including those of `rivals`;
+    None selects all others.
     """
     item = find(name)
     if item.missing is not None:
@@ -241,8 +241,7 @@ def _method(item: Item, method: str, row: str) -> str:
 def find(name: str) -> Item:
     """The item of that name."""
     if name not in ITEMS:
-        hint = did_you_mean(name, ITEMS)
-        raise ValueError(f"unknown item {name!r}{hint}, expected one of {', '.join(ITEMS)}")
+        raise unknown("item", name, ITEMS)
     return ITEMS[name]
 
 
@@ -254,7 +253,7 @@ def _distribution(row: str, instances: int, runs: int, budget: int) -> Distribut
 
 
 def printed(table: str) -> dict[tuple[str, str], float]:
-    """What the paper prints: the score of each row and method."""
+    """The printed score of each row and method."""
     return {
         (_row(line), line["method"]): float(line["score"])
         for line in _lines(table)
@@ -274,7 +273,7 @@ def _row(line: Mapping[str, str]) -> str:
 def figures(name: str, results: Results, folder: Path, engine: str = "auto") -> list[Path]:
     """Draw an item into a folder: its curves, and where the paper does, its distances.
 
-    The distances cost every run once more, so they are kept beside their figure, as curves.
+    Distances require every run to be repeated, so they are stored beside the figure, as curves.
     """
     item = find(name)
     scores = folder / f"{name}.png"
@@ -302,11 +301,11 @@ HEAD = ("distribution", "method", "runs", "ours", "error", "paper", "difference"
 
 
 def beside(name: str, results: Results) -> list[dict[str, str]]:
-    """Ours beside the paper's, a row for each cell, with the columns of `HEAD`.
+    """Measured and printed scores, a row for each cell, with the columns of `HEAD`.
 
-    Mean and standard error of our scores, the printed score, and the difference in standard errors,
-    taking the paper's 100 runs on 10 instances to scatter as ours do: see `errors`. What is not
-    known is left out.
+    The mean score and its standard error, the printed score, and the difference in standard errors,
+    assuming that the paper's 100 runs on 10 instances vary as those measured do: see `errors`.
+    Unknown values are empty.
     """
     item = find(name)
     table, names = item.printed or ("", {})
@@ -326,11 +325,11 @@ def beside(name: str, results: Results) -> list[dict[str, str]]:
 
 
 def errors(scores: Floats, instances: Ints, same: bool) -> tuple[float, float]:
-    """Standard errors of our mean and of its difference to the paper's, NaN where unknown.
+    """Standard errors of a mean and of its difference to the paper's, NaN where unknown.
 
-    On the `same` instances as the paper's, all of them, only the scatter within an instance counts
-    (if there are several runs on each). Otherwise an instance is one draw, however many runs it
-    has; of one instance nobody knows how far it is from the others.
+    On the `same` instances as the paper's, all of them, only the variation within an instance
+    counts, if there are several runs on each. Otherwise an instance is one sample, however many
+    runs it has; the variation between instances cannot be estimated from one.
     """
     groups = [scores[instances == k] for k in np.unique(instances)]
     within = len(groups) == _PAPER_INSTANCES and same and all(len(group) > 1 for group in groups)

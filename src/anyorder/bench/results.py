@@ -1,4 +1,4 @@
-"""What a campaign has measured: curves of runs, by distribution and algorithm."""
+"""The results of a campaign: curves of runs, by distribution and algorithm."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Cell:
-    """The finished runs of one algorithm on one distribution; more is better everywhere.
+    """The finished runs of one algorithm on one distribution; higher values are better.
 
     Attributes
     ----------
@@ -49,7 +49,7 @@ class Cell:
 
 @dataclass(frozen=True, eq=False)
 class Results:
-    """All cells of a campaign that have a finished run, and what failed.
+    """All cells of a campaign that have a finished run, and the failures.
 
     Attributes
     ----------
@@ -58,12 +58,11 @@ class Results:
     algorithms, distributions
         Labels, in the order of the campaign.
     cells
-        By distribution and algorithm; some may not be there.
+        By distribution and algorithm; some may be missing.
     failed
-        By distribution and algorithm, also where no run has finished: how many failed, by reason.
+        By distribution and algorithm: the number of failed runs, by reason.
     ours
-        Labels of algorithms of this library; by default those that say so, as "anyorder:text" or
-        the name of a preset does.
+        Labels of the method; by default those that begin with "anyorder" or name a preset.
     """
 
     name: str
@@ -92,7 +91,7 @@ class Results:
     ) -> Results:
         """A part of the results, in the order given.
 
-        An unknown label is an error, so is one that is given twice, and so are none at all.
+        Unknown labels, repeated labels, and an empty selection are errors.
         """
         chosen = self.algorithms if algorithms is None else tuple(algorithms)
         rows = self.distributions if distributions is None else tuple(distributions)
@@ -114,7 +113,7 @@ class Results:
 
 
 def ours(labels: Iterable[str]) -> frozenset[str]:
-    """Those that say they are of this library: "anyorder", with or without more, or a preset."""
+    """The labels that name the method: "anyorder", with or without settings, or a preset."""
     return frozenset(
         label
         for label in labels

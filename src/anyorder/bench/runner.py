@@ -1,4 +1,4 @@
-"""Does the runs of a campaign that are missing: in processes, on a GPU, across machines."""
+"""Does the missing runs of a campaign: in processes, on a GPU, across machines."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import metadata
 from platform import python_version
 from queue import Empty, SimpleQueue
-from typing import Any
 
 import numpy as np
 
 from anyorder import problems
+from anyorder._checks import require
 from anyorder._version import __version__
 from anyorder.bench import algorithms
 from anyorder.bench.store import Finished, Spec, Store
@@ -30,18 +30,20 @@ from anyorder.strategies.policy.engines import why_not
 
 logger = logging.getLogger("anyorder")
 
-# A run whose worker dies is done again by another; one whose workers die each time is the cause.
+# A run whose worker dies is repeated by another; after so many deaths the run is the cause.
 _MOST_TRIES = 3
-# Runs of ours that go to the GPU at a time.
+# Runs that go to the GPU at a time.
 _BATCH = 100
-# Global generators are seeded and memory is limited for a whole process; Dask's have threads.
+# Global generators are seeded and memory is limited for a whole process; Dask's workers may have
+# several threads.
 _ONE_AT_A_TIME = threading.Lock()
-# Seconds between looks for runs of Dask's that are late, and until their workers end themselves.
+# Seconds between checks for late runs on Dask, and until their workers end themselves.
 _LOOK, _GRACE = 0.5, 2.0
+_LATEST = 1e9  # seconds, 31 years: what a timer accepts on every platform
 
 
 class OneRun:
-    """A run, by its `Spec`, within limits of memory and time; what worker processes call."""
+    """Does a run, given by its `Spec`, within limits of memory and time; called by workers."""
 
     def __init__(
         self, memory: int | None, seconds: float | None = None, modules: Sequence[str] = ()
@@ -49,8 +51,8 @@ class OneRun:
         self.memory, self.seconds, self.modules = memory, seconds, tuple(modules)
 
     def __call__(self, spec: Spec) -> Finished:
-        """Do it."""
-        os.environ.setdefault("ANYORDER_NUM_THREADS", "1")  # one process a core
+        """Do the run."""
+        os.environ.setdefault("ANYORDER_NUM_THREADS", "1")  # one process for each core
         with _ONE_AT_A_TIME, _time_limited(self.seconds), _memory_limited(self.memory):
             for module in self.modules:
                 importlib.import_module(module)
@@ -58,7 +60,7 @@ class OneRun:
             try:
                 trace = algorithms.run(spec.method, problem, spec.budget, spec.seed, spec.grid)
             except algorithms.AlgorithmError as error:
-                # the row says of which run, and the same reasons are counted together
+                # the row names the run, and equal reasons are counted together
                 raise error.__cause__ or error from None
         return _finished(trace, versions(spec.method))
 
@@ -86,27 +88,28 @@ def run(
     engine: str = "auto",
     progress: Callable[[int], None] = lambda done: None,
 ) -> str:
-    """Do all that waits in the store; returns "done", or "interrupted" after Ctrl-C.
+    """Do all waiting runs of a store; returns "done", or "interrupted" after Ctrl-C.
 
     Parameters
     ----------
     store
-        Where runs wait, and where they are put down.
+        Where runs wait, and where their results are recorded.
     workers
-        How many processes.
+        The number of processes.
     scheduler
         The address of a Dask scheduler, whose workers are used instead.
     seconds, memory
-        What a run may take, in seconds and bytes; one that takes more has failed.
+        Limits of a run, in seconds and bytes; one that exceeds them has failed.
     modules
-        To be imported by the workers first.
+        Imported by the workers first.
     engine
-        "cuda" or "auto": our own algorithms go to the GPU, if there is one, many runs at a time.
+        "cuda" or "auto": this library's own algorithms run on the GPU, if there is one, many runs
+        at a time.
     progress
-        Called with the number of runs that have been finished since.
+        Called with the number of runs that have finished since the last call.
     """
     waits = "finishing the runs that are under way"
-    with Interrupts(waits, always=True) as interrupts, store.beating():
+    with Interrupts(waits, always=True) as interrupts, store.heartbeat():
         if engine != "cpu" and _gpu(engine):
             _run_batches(store, interrupts, progress)
         if not interrupts.count:
@@ -123,7 +126,7 @@ def _gpu(engine: str) -> bool:
 
 
 def _run_batches(store: Store, interrupts: Interrupts, progress: Callable[[int], None]) -> None:
-    """Our own algorithms, a batch of one distribution at a time."""
+    """Run this library's own algorithms, a batch of one distribution at a time."""
     not_together: set[tuple[str, str]] = set()
     while not interrupts.count:
         specs = store.claim(_BATCH, True, not_together)
@@ -138,9 +141,9 @@ def _run_batches(store: Store, interrupts: Interrupts, progress: Callable[[int],
                 [spec.seed for spec in specs],
                 specs[0].grid,
             )
-        except Exception as error:  # one by one, the fault costs only the run that has it
+        except Exception as error:  # one at a time, the error costs only the run that has it
             logger.warning(
-                "%s on %s goes one run at a time: %s",
+                "%s on %s runs one at a time: %s",
                 specs[0].algorithm,
                 specs[0].distribution,
                 error,
@@ -180,37 +183,39 @@ def _run_each(
                 number += 1
             if not running:
                 if evaluator.slots < 1 and not interrupts.count:
-                    raise RuntimeError("no run is possible any more: every worker hangs")
+                    raise RuntimeError("no further run is possible: every worker hangs")
                 return
             try:
                 job, outcome = done.get(timeout=_LOOK)
             except Empty:
-                progress(_give_up_the_late(store, evaluator, running, seconds))
+                progress(_abandon_late(store, evaluator, running, seconds))
                 continue
             if outcome.status is None and outcome.reason is not None:
-                raise RuntimeError(f"no run is possible any more: {outcome.reason}")
+                raise RuntimeError(f"no further run is possible: {outcome.reason}")
             if job in running:
-                # Dask has tried again by itself, on several workers
+                # Dask has retried by itself, on several workers
                 tries = _MOST_TRIES if scheduler is None else 1
-                _put_down(store, running.pop(job)[0], outcome, tries)
-                progress(1 + _give_up_the_late(store, evaluator, running, seconds))
+                _record(store, running.pop(job)[0], outcome, tries)
+                progress(1 + _abandon_late(store, evaluator, running, seconds))
 
 
-def _put_down(store: Store, spec: Spec, outcome: Outcome, most_tries: int) -> None:
+def _record(store: Store, spec: Spec, outcome: Outcome, most_tries: int) -> None:
     if outcome.status == OK:
         if not store.finish((spec, outcome.value)):
-            logger.warning("%s on %s: another process did it too", spec.algorithm, spec.problem)
+            logger.warning(
+                "%s on %s: another process has done it as well", spec.algorithm, spec.problem
+            )
     elif outcome.status == DIED and store.release(spec, most_tries):
-        logger.warning("%s on %s: its worker died, once more", spec.algorithm, spec.problem)
+        logger.warning("%s on %s: its worker died, retrying", spec.algorithm, spec.problem)
     else:
         store.fail((spec, outcome.reason or "unknown"))
         logger.warning("%s on %s failed: %s", spec.algorithm, spec.problem, outcome.reason)
 
 
-def _give_up_the_late(
+def _abandon_late(
     store: Store, evaluator: Evaluator, running: dict[int, tuple[Spec, float]], limit: float | None
 ) -> int:
-    """On an executor, which keeps no time itself; returns how many."""
+    """Fail late runs of an executor, which keeps no time itself; returns how many."""
     if limit is None or not isinstance(evaluator, OnExecutor):
         return 0
     late = [job for job, (_, start) in running.items() if time.monotonic() - start > limit]
@@ -232,10 +237,7 @@ def _evaluator(
             finally:
                 processes.close()
         return
-    try:
-        distributed: Any = importlib.import_module("distributed")
-    except ImportError:
-        raise ImportError("a scheduler wants Dask: pip install 'anyorder[dask]'") from None
+    distributed = require("distributed", "dask", "a scheduler requires Dask")
     with distributed.Client(scheduler, timeout="30s") as client:
         threads = client.nthreads().values()
         if not threads:
@@ -251,7 +253,7 @@ def _evaluator(
 
 @contextlib.contextmanager
 def _one_thread_each() -> Iterator[None]:
-    """One process a core. Libraries read this when they are loaded: before a run begins."""
+    """Limit worker processes to one thread; libraries read this when they are loaded."""
     names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
     added = [name for name in names if name not in os.environ]
     os.environ.update(dict.fromkeys(added, "1"))
@@ -264,19 +266,19 @@ def _one_thread_each() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _time_limited(most: float | None) -> Iterator[None]:
-    """On a worker of Dask's that is started again when it dies: what hangs there ends with it.
+    """End a Dask worker whose run is late; its nanny starts another.
 
-    The run has been given up by then; without this, others would wait behind it for ever.
+    The run has been abandoned by then; without this, others would wait behind it for ever.
     """
     dask = sys.modules.get("distributed")
     nanny = None
     if most is not None and dask is not None:
-        with contextlib.suppress(ValueError):  # this is no worker
+        with contextlib.suppress(ValueError):  # this is not a worker
             nanny = dask.get_worker().nanny
     if most is None or nanny is None:
         yield
         return
-    faulthandler.dump_traceback_later(most + _GRACE, exit=True)
+    faulthandler.dump_traceback_later(min(most, _LATEST) + _GRACE, exit=True)
     try:
         yield
     finally:
@@ -301,7 +303,7 @@ def _memory_limited(most: int | None) -> Iterator[None]:
 
 
 def versions(method: str) -> dict[str, str]:
-    """Of Python, of this library, of NumPy, and of what else a run was made with."""
+    """Versions of Python, of this library, and of the packages that a run has used."""
     packages = {"numpy", "numba"} if method.startswith("anyorder") else {"numpy"}
     packages |= {method.partition(":")[0]} - {"anyorder", "baseline"}
     loaded = {"torch": "torch", "triton": "triton", "ioh": "ioh", "sklearn": "scikit-learn"}

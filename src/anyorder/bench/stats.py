@@ -1,7 +1,7 @@
-"""Statistics of runs: intervals, tests, ranks, running times. More is better everywhere.
+"""Statistics of runs: intervals, tests, ranks, running times. Higher values are better.
 
-NumPy only; tests/test_bench_stats.py holds every one of them against SciPy or a count by hand.
-Where `evaluations` is None, the runs are looked at where they ended.
+NumPy only; tests/test_bench_stats.py verifies all of them against SciPy or counts by hand. If
+`evaluations` is None, the final values of the runs are used.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _NORMAL = NormalDist()
 
 
 class Summary(NamedTuple):
-    """Of the values of some runs; what needs two runs is NaN for one."""
+    """Statistics of the values of some runs; those that require two runs are NaN for one."""
 
     runs: int
     mean: float
@@ -41,7 +41,7 @@ def summary(values: npt.ArrayLike, confidence: float = 0.95, seed: int = 0) -> S
 
 
 def mean(values: npt.ArrayLike) -> float:
-    """The mean, rounded once: the same values in another order are a tie, not a rank."""
+    """The mean, rounded once: equal values in another order have equal means."""
     x = np.asarray(values, np.float64)
     return math.fsum(x.tolist()) / len(x) if np.isfinite(x).all() else float(np.mean(x))
 
@@ -101,7 +101,7 @@ def welch(x: npt.ArrayLike, y: npt.ArrayLike) -> float:
 
 
 def mann_whitney(x: Floats, y: Floats) -> float:
-    """Two-sided p-value that x and y are drawn alike: normal approximation, ties corrected."""
+    """Two-sided p-value for equal distributions: normal approximation, corrected for ties."""
     both = np.concatenate([x, y])
     _, inverse, counts = np.unique(both, return_inverse=True, return_counts=True)
     ranks = (np.cumsum(counts) - (counts - 1) / 2)[inverse]
@@ -117,7 +117,7 @@ def mann_whitney(x: Floats, y: Floats) -> float:
 
 
 def superiority(x: Floats, y: Floats) -> float:
-    """How often a value of x is more than one of y, ties by half (Vargha and Delaney, 2000)."""
+    """Probability that a value of x exceeds one of y, ties by half (Vargha and Delaney, 2000)."""
     return float(((x[:, None] > y).mean() + (x[:, None] >= y).mean()) / 2)
 
 
@@ -137,7 +137,7 @@ def versus(
 ) -> Floats:
     """`(distributions, algorithms)`: p-values against one algorithm, by Holm over all of them.
 
-    `test` is "mann-whitney" or "welch"; NaN for the reference itself and for cells not there.
+    `test` is "mann-whitney" or "welch"; NaN for the reference itself and for missing cells.
     """
     tests: dict[str, Callable[[Floats, Floats], float]]
     tests = {"mann-whitney": mann_whitney, "welch": welch}
@@ -160,7 +160,7 @@ def final(results: Results, distribution: str, evaluations: int | None = None) -
     ends = sorted({int(cell.grid[-1]) for cell in row.values()})
     if evaluations is None and len(ends) > 1:
         raise ValueError(
-            f"the budgets on {distribution} are {ends}, expected one: say at how many evaluations"
+            f"the budgets on {distribution} are {ends}, expected one: give evaluations"
         )
     at = {}
     for label, cell in row.items():
@@ -180,7 +180,7 @@ def ranks(values: npt.ArrayLike) -> Floats:
 
 
 def rank_table(results: Results, evaluations: int | None = None) -> Floats:
-    """`(distributions, algorithms)`: ranks by the mean over runs; NaN for cells not there."""
+    """`(distributions, algorithms)`: ranks by the mean over runs; NaN for missing cells."""
     table = np.full((len(results.distributions), len(results.algorithms)), np.nan)
     for d, distribution in enumerate(results.distributions):
         values = final(results, distribution, evaluations)
@@ -230,11 +230,11 @@ class Critical:
     difference
         Of two mean ranks, to be significant.
     groups
-        First and last position of each stretch of algorithms that cannot be told apart.
+        First and last position of each group of algorithms that do not differ significantly.
     distributions
         Those that count: where every algorithm has runs.
     friedman
-        The test that has to come first.
+        The test for any difference at all.
     """
 
     algorithms: tuple[str, ...]
@@ -247,7 +247,7 @@ class Critical:
 
 
 def critical_difference(k: int, rows: int, alpha: float = 0.05) -> float:
-    """By how much mean ranks of k algorithms on so many distributions must differ (Nemenyi)."""
+    """The difference of mean ranks that is significant for k algorithms (Nemenyi)."""
     return studentised_range(1 - alpha, k) / math.sqrt(2) * math.sqrt(k * (k + 1) / (6 * rows))
 
 
@@ -293,7 +293,7 @@ def running_times(results: Results) -> tuple[Floats, Floats]:
     """A target for each distribution, and the `(distributions, algorithms)` `running_time` to it.
 
     The target is the highest mean of an algorithm where the runs ended; NaN where there is none,
-    and for cells not there.
+    and for missing cells.
     """
     goals = np.full(len(results.distributions), np.nan)
     times = np.full((len(results.distributions), len(results.algorithms)), np.nan)

@@ -22,7 +22,7 @@ from anyorder.bench.typeset import Printed, Text, form
 
 SPREADS = ("none", "sd", "error", "interval")
 MEASURES = ("running-time", "area", "mann-whitney")
-_LISTED = 20  # failures that notes tell of
+_LISTED = 20  # failures that the notes list
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Table(Printed):
-    """What `table` found, before it is set in type.
+    """A table of means, before it is typeset.
 
     Attributes
     ----------
@@ -53,7 +53,7 @@ class Table(Printed):
     spread
         What is printed after a mean: one of `SPREADS`.
     notes
-        What a reader has to know, as sentences.
+        Explanations for the reader, as sentences.
     failed
         As in `Results`.
     """
@@ -70,7 +70,7 @@ class Table(Printed):
     _feet: ClassVar[int] = 2
 
     def to_csv(self) -> str:
-        """One line for each entry, numbers in full: what other programs want to read."""
+        """One line per entry with full precision, for other programs."""
         out = io.StringIO()
         writer = csv.writer(out, lineterminator="\n")
         fields = stats.Summary._fields
@@ -165,7 +165,7 @@ def table(
 
 @dataclass(frozen=True)
 class Measures(Printed):
-    """A number for each algorithm on each distribution; see `measures`.
+    """A table of one measure for each algorithm on each distribution; see `measures`.
 
     Attributes
     ----------
@@ -218,7 +218,7 @@ class Measures(Printed):
         return "never" if math.isinf(value) else forms[self.name].format(value)
 
     def is_best(self, row: int, value: float) -> bool:
-        """Whether it is the lowest of its row; p-values are not better or worse."""
+        """Whether it is the lowest of its row; p-values are not compared."""
         finite = [v for v in self.values[row] if math.isfinite(v)]
         return not self.signs and value == min(finite, default=None)
 
@@ -245,7 +245,8 @@ def measures(
     evaluations
         For tests only, which are at the end of the runs by default; the others are over all.
     reference
-        Which algorithm the others are tested against; by default the first of ours, or the first.
+        The algorithm that the others are tested against; by default the first of the method's, or
+        else the first.
     """
     if name not in MEASURES:
         raise ValueError(f"name is {name!r}, expected one of {', '.join(MEASURES)}")
@@ -325,11 +326,9 @@ def _notes(results: Results, spread: str, reference: str | None, level: float) -
     notes = [f"Means over {counts} runs, more is better; r/m is rank r of m algorithms."]
     after = {"sd": "the standard deviation", "error": "the standard error of the mean"}
     if spread in after:
-        notes.append(f"After ± stands {after[spread]}.")
+        notes.append(f"The value after ± is {after[spread]}.")
     elif spread == "interval":
-        notes.append(
-            "In brackets stands the 95 % confidence interval of the mean (bootstrap, BCa)."
-        )
+        notes.append("Brackets contain the 95 % confidence interval of the mean (bootstrap, BCa).")
     rule = "is significantly better than"
     test = f"(Welch's t-test, p < {level:g})"
     if reference is None:

@@ -1,6 +1,6 @@
-"""How tables are set in type: for a terminal, Markdown and LaTeX; and how their numbers are.
+"""Typesetting of tables and their numbers, for a terminal, Markdown and LaTeX.
 
-`tables.py` has what stands in them.
+`tables.py` has their contents.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import ClassVar
 
 
 class Printed:
-    """What a table of means and one of measures have in common."""
+    """Base class of tables of means and of measures."""
 
     title: str
     columns: tuple[str, ...]
@@ -58,7 +58,7 @@ class Printed:
         return "\n".join([*lines, "", *map(_markdown, self.notes)]) + "\n"
 
     def to_latex(self) -> str:
-        r"""A `table` with a caption; it needs \usepackage{booktabs}. The best is bold."""
+        r"""A `table` with a caption; it requires \usepackage{booktabs}. The best is bold."""
         body = self._body(_Latex(), _latex)
         lines = [" & ".join(row) + r" \\" for row in body]
         caption = " ".join(_latex(text) for text in (f"{self.title}.", *self.notes))
@@ -102,7 +102,7 @@ def form(means: Sequence[float], spread: float = 0.0) -> Callable[[float], str]:
 
 
 class Text:
-    """What marks the best and the significant."""
+    """Markers of the best and of significant entries."""
 
     plus_minus = "±"
 
@@ -115,7 +115,7 @@ class Text:
         return f">{text}" if best else text
 
     def star(self, star: bool) -> str:
-        """What stands after a significant one, or in its place."""
+        """The marker of a significant entry, or a space of its width."""
         return "*" if star else " "
 
 
@@ -141,7 +141,7 @@ class _Latex(Text):
 
 
 def plain(text: str) -> str:
-    """In one line, whatever a label has in it."""
+    """The text in one line."""
     return " ".join(text.split())
 
 

@@ -1,239 +1,51 @@
-"""The commands `anyorder show` and `anyorder plot`: what a study holds, while it runs as well."""
+"""`anyorder show` and `anyorder plot`: what a study holds."""
 
 from __future__ import annotations
 
 import contextlib
 import json
 import math
-import sqlite3
 import sys
 import time
-from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import click
-import numpy as np
 
-from anyorder.errors import STATUSES, StudyError
-from anyorder.optimizer import Optimizer
+from anyorder.cli.common import check_folder, echo, errors
+from anyorder.cli.study import as_text, facts, kept_policy
 from anyorder.plotting.runs import KINDS, overview
-from anyorder.session.reading import load, opened, read_settings, read_state
+from anyorder.session.reading import check as check_study
+from anyorder.session.reading import load
 from anyorder.session.rescue import write_csv
-from anyorder.space import Space
-from anyorder.space.packing import Packing
-from anyorder.strategies.create import recreate
-from anyorder.strategies.policy.config import PRESETS, Config
-from anyorder.strategies.policy.search import PolicySearch
-
-_POINT = 256  # letters of a point that text shows
-
-
-def facts(path: str) -> dict[str, Any]:
-    """What a study holds."""
-    file = Path(path).absolute()
-    writing = being_written(file)  # first: what is read after the end is all there is
-    with opened(file) as database, _sound(file):
-        written = _last_written(file)
-        database.execute("BEGIN")  # one moment of a run that goes on
-        settings = read_settings(database)
-        space, config = Space.from_dict(settings["space"]), settings["config"]
-        maximized, budget = settings["direction"] == "maximize", settings["budget"]
-        counts = database.execute(
-            "SELECT status, coalesce(paid, 0), count(*), coalesce(sum(seconds), 0.0) "
-            "FROM candidates GROUP BY 1, 2"
-        ).fetchall()
-        paid = sum(count for _, is_paid, count, _ in counts if is_paid)
-        seconds = sum(spent for _, is_paid, _, spent in counts if is_paid)
-        failed: Counter[str] = Counter()
-        for status, is_paid, count, _ in counts:
-            if is_paid and status:
-                failed[STATUSES[status]] += count
-        (generation,) = database.execute("SELECT max(generation) FROM candidates").fetchone()
-        (restarts,) = database.execute("SELECT count(*) FROM restarts").fetchone()
-        best = _best(database, maximized, settings["deterministic"])
-        point = None if best is None else space.one(Packing(space).unpack([best[0]])[0])
-    return {
-        "study": str(file),
-        "being_written": writing,
-        "last_written": written,
-        "direction": settings["direction"],
-        "variables": len(space),
-        "kinds": dict(Counter(type(variable).__name__.lower() for variable in space.variables)),
-        "log10_points": float(np.log10(space.cardinalities.astype(np.float64)).sum()),
-        "budget": budget,
-        "evaluations": paid,
-        "failures": dict(failed),
-        "cached": sum(k for status, is_paid, k, _ in counts
-                      if not is_paid and status is not None and STATUSES[status] != "rejected"),
-        "rejected": sum(k for status, _, k, _ in counts
-                        if status is not None and STATUSES[status] == "rejected"),
-        "unanswered": sum(k for status, _, k, _ in counts if status is None),
-        "best_value": None if best is None else best[1],
-        "best": point.tolist() if isinstance(point, np.ndarray) else point,
-        "improved_after": None if best is None else best[2],
-        "seconds_each": seconds / paid if paid else None,
-        "generation": generation,
-        "restarts": restarts,
-        "seed": settings["seed"],
-        "engine": settings["engine"],
-        "preset": next((k for k, v in PRESETS.items() if v.to_dict() == config), None),
-        "config": config,
-        **{name: settings[name] for name in
-           ("asynchronous", "on_failure", "cache", "deterministic", "constraint")},
-        "library": settings.get("library"),
-    }  # fmt: skip
-
-
-def being_written(file: Path) -> bool | None:
-    """Whether a process holds the study; None where that cannot be seen."""
-    owner = file.with_name(file.name + "-owner")
-    if not owner.exists():
-        return False
-    try:
-        database = sqlite3.connect(f"{owner.as_uri()}?mode=ro", uri=True, timeout=0.0)
-        with contextlib.closing(database):
-            database.execute("SELECT count(*) FROM sqlite_master")
-    except sqlite3.Error as error:
-        return True if "locked" in str(error) else None
-    return False  # left behind by a process that was killed
-
-
-def _best(
-    database: sqlite3.Connection, maximized: bool, deterministic: bool
-) -> tuple[bytes, float, int] | None:
-    """The best point, its value, and after how many evaluations the best value was seen.
-
-    Of a noisy run it is the point with the best mean, as in its `Result`.
-    """
-    order = "DESC" if maximized else "ASC"
-    query = "SELECT point, value, place FROM candidates WHERE value IS NOT NULL ORDER BY value"
-    row = database.execute(f"{query} {order}, place LIMIT 1").fetchone()
-    if row is None:
-        return None
-    point, value, place = row
-    (after,) = database.execute(
-        "SELECT count(*) FROM candidates WHERE paid AND place <= ?", (place,)
-    ).fetchone()
-    if not deterministic:
-        mean = database.execute(
-            "SELECT point, avg(value) AS mean FROM candidates WHERE paid AND value IS NOT NULL "
-            f"GROUP BY point HAVING mean IS NOT NULL ORDER BY mean {order} LIMIT 1"
-        ).fetchone()
-        point, value = mean or (point, value)
-    return point, value, after
-
-
-def _last_written(file: Path) -> float:
-    """When, in seconds since 1970."""
-    times = [file.stat().st_mtime]
-    with contextlib.suppress(OSError):
-        times.append(file.with_name(file.name + "-wal").stat().st_mtime)
-    return max(times)
-
-
-@contextlib.contextmanager
-def _sound(file: Path) -> Iterator[None]:
-    """What cannot be in a study that nobody has touched is damage."""
-    try:
-        yield
-    except (KeyError, IndexError, TypeError, ValueError) as error:
-        if isinstance(error, json.JSONDecodeError):
-            raise  # `opened` has words for it
-        raise StudyError(
-            f"study {file}: what it holds is damaged: {error}; "
-            "`anyorder show --csv` saves what can still be read"
-        ) from error
-
-
-def as_text(now: dict[str, Any], rate: float | None = None) -> str:
-    """The facts for people; `rate` is how many evaluations a second were seen to come in."""
-    writing = {True: "being written", False: "nobody is writing it", None: "maybe being written"}
-    kinds = ", ".join(f"{count} {kind}" for kind, count in now["kinds"].items())
-    paid, failures = now["evaluations"], now["failures"]
-    out = "out" if now["being_written"] else "drawn and not evaluated"
-    failed = ", ".join(f"{count} {status}" for status, count in failures.items())
-    rows = {
-        "study": f"{now['study']}, {writing[now['being_written']]}, last "
-                 f"{_ago(time.time() - now['last_written'])} ago",
-        "problem": f"{now['direction']}; {kinds}; {_size(now['log10_points'])} points",
-        "evaluations": f"{paid} of {now['budget']} ({100 * paid / now['budget']:.0f} %), "
-                       f"{now['unanswered']} candidates are {out}",
-        "failures": f"{sum(failures.values())} ({failed})" if failures else "none",
-        "for nothing": f"{now['cached']} known already, {now['rejected']} rejected",
-        "best value": "none yet" if now["best"] is None else f"{now['best_value']}",
-        "generation": "none yet" if now["generation"] is None else
-                      f"{now['generation']}, policy started afresh {now['restarts']} times",
-        "settings": _settings(now),
-        "best point": _point(now["best"]),
-    }  # fmt: skip
-    if now["best"] is not None:
-        after = now["improved_after"]
-        rows["best value"] += f", found after {after} evaluations, {paid - after} ago"
-    if now["seconds_each"] is not None:
-        each = now["seconds_each"]
-        rows["speed"] = f"{each:.3g} s an evaluation"
-        rows["speed"] += f", {1 / each:.3g} a second and worker" if each > 0 else ""
-        rows["speed"] += f"; {rate:.3g} a second now" if rate is not None else ""
-    width = max(map(len, rows))
-    return "\n".join(f"{name:<{width}}  {value}" for name, value in rows.items())
-
-
-def _settings(now: dict[str, Any]) -> str:
-    preset = now["preset"]
-    if preset is None:
-        usual = Config().to_dict()
-        changed = {k: v for k, v in now["config"].items() if v != usual.get(k)}
-        preset = "default but " + ", ".join(f"{name}={value}" for name, value in changed.items())
-    parts = [preset, f"seed {now['seed']}", f"engine {now['engine']}"]
-    parts += ["asynchronous"] if now["asynchronous"] else []
-    parts += [f"failures: {now['on_failure']}"] if now["on_failure"] != "raise" else []
-    parts += ["noisy"] if not now["deterministic"] else []
-    parts += ["no cache"] if not now["cache"] else []
-    parts += ["with a constraint"] if now["constraint"] else []
-    return ", ".join([*parts, f"anyorder {now['library']}"])
-
-
-def _point(point: Any) -> str:
-    if point is None:
-        return "none yet"
-    if isinstance(point, list):
-        text = ("" if all(0 <= value <= 9 for value in point) else " ").join(map(str, point))
-    else:
-        text = json.dumps(point)
-    return text if len(text) <= _POINT else f"{text[:_POINT]}... (--json has all of it)"
-
-
-def _size(log10: float) -> str:
-    return f"{round(10**log10):,}" if log10 < 9 else f"about 10^{log10:.0f}"
-
-
-def _ago(seconds: float) -> str:
-    for unit, name in ((86_400, "days"), (3_600, "hours"), (60, "minutes")):
-        if seconds >= 2 * unit:
-            return f"{seconds / unit:.0f} {name}"
-    return f"{max(0.0, seconds):.0f} s"
-
-
-# --- the commands -------------------------------------------------------------------------------
 
 
 @click.command()
 @click.argument("study", type=click.Path(dir_okay=False))
 @click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
 @click.option("--watch", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS",
-              help="Look again and again, until nobody writes it any more or Ctrl-C.")  # fmt: skip
+              help="Repeat every so often, until it is no longer written or Ctrl-C.")  # fmt: skip
 @click.option("--csv", "table", type=click.Path(dir_okay=False), metavar="FILE",
-              help="Write every candidate that was answered here, instead.")  # fmt: skip
-def show(study: str, as_json: bool, watch: float | None, table: str | None) -> None:
-    """Say what a STUDY holds, while it is being written as well.
+              help="Write every evaluated candidate to this file instead.")  # fmt: skip
+@click.option("--check", "checks", is_flag=True,
+              help="Verify every checksum; list what is wrong and exit with 1.")  # fmt: skip
+def show(
+    study: str, as_json: bool, watch: float | None, table: str | None, checks: bool
+) -> None:  # fmt: skip
+    """Print what a STUDY holds, while it is being written as well.
 
-    --csv saves what can be read of a damaged one, too, and exits with 1 if that is not all.
+    --csv also saves what can be read of a damaged study, and exits with 1 if that is not all.
     """
-    if table is not None and (as_json or watch is not None):
-        raise click.UsageError("--csv does not go together with --json or --watch")
-    with _one_line():
+    if sum([table is not None, checks, as_json or watch is not None]) > 1:
+        raise click.UsageError("--csv, --check and --json or --watch exclude each other")
+    with errors():
+        if checks:
+            problems = check_study(study)
+            for problem in problems:
+                echo(problem)
+            if problems:
+                raise click.ClickException(f"{len(problems)} problems in {study}")
+            echo(f"{study}: no problem found")
+            return
         if table is not None:
             _save(study, table)
             return
@@ -250,15 +62,15 @@ def _look(study: str, as_json: bool, watch: float | None) -> None:
         if as_json:
             best = now["best_value"]
             finite = best if best is not None and math.isfinite(best) else None
-            click.echo(json.dumps({**now, "best_value": finite}, allow_nan=False))
+            echo(json.dumps({**now, "best_value": finite}, allow_nan=False))
         else:
             if watch is not None and sys.stdout.isatty():
                 click.clear()
-            click.echo(as_text(now, rate))
+            echo(as_text(now, rate))
         if watch is None or now["being_written"] is False:
             return
         if not as_json:
-            click.echo()
+            echo()
         time.sleep(watch)
 
 
@@ -268,7 +80,7 @@ def _save(study: str, table: str) -> None:
         raise click.UsageError(f"--csv {table} is the study itself")
     found = write_csv(study, table)
     if found.error is None:
-        click.echo(f"{found.written} candidates written to {table}")
+        echo(f"{found.written} candidates written to {table}")
         return
     lost = f"at least {found.lost} more" if found.lost else "there may be more that"
     raise click.ClickException(
@@ -285,31 +97,7 @@ def _save(study: str, table: str) -> None:
               help="What to draw.")  # fmt: skip
 def plot(study: str, output: str, kind: str) -> None:
     """Draw what a STUDY holds, while it is being written as well."""
-    with _one_line():
-        if not Path(output).absolute().parent.is_dir():
-            raise click.UsageError(f"--output {output}: there is no such folder")
-        with _sound(Path(study).absolute()):
-            history = load(study)
+    with errors():
+        check_folder("--output", output)
+        history = load(study)
         overview(history, lambda: kept_policy(study), kind, output, Path(study).name)
-
-
-def kept_policy(study: str) -> PolicySearch | None:
-    """The policy as a study last kept it; None if it has not yet, or is of another algorithm."""
-    with opened(study) as database:
-        settings, kept = read_settings(database), read_state(database)
-        if kept is None or settings["algorithm"] != "policy":
-            return None
-        space = Space.from_dict(settings["space"])
-        strategy = recreate("policy", settings["config"], space, settings["seed"],
-                            graph=settings["graph"])  # fmt: skip
-    Optimizer._of(space, settings["seed"], strategy, "maximize", True)._restore_search(kept.arrays)
-    assert isinstance(strategy, PolicySearch)
-    return strategy
-
-
-@contextlib.contextmanager
-def _one_line() -> Iterator[None]:
-    try:
-        yield
-    except (RuntimeError, ValueError, ImportError, MemoryError, OSError) as error:
-        raise click.ClickException(str(error)) from error

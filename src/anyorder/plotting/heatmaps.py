@@ -1,4 +1,4 @@
-"""Heat maps of a run. What is drawn is extracted by one function and drawn by another."""
+"""Heat maps of a run. One function extracts the data, another draws it."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def draw_influence(figure: Any, axes: Any, data: Influence | None, space: Space)
 
 
 def note(axes: Any, text: str) -> None:
-    """A panel with nothing to draw says why."""
+    """Explain in an empty panel why it is empty."""
     axes.text(0.5, 0.5, text, ha="center", va="center", transform=axes.transAxes, color="0.35")
     axes.set_xticks([])
     axes.set_yticks([])
@@ -124,7 +124,7 @@ def _inches(axes: Any) -> tuple[float, float]:
 
 
 def _name(axis: Any, space: Space, inches: float) -> bool:
-    """Names where all of them fit, else some numbers; says which."""
+    """Label an axis by names if all of them fit, else by some numbers."""
     from matplotlib.ticker import MaxNLocator
 
     if space.names is None or len(space) * _LINE > inches:

@@ -1,4 +1,4 @@
-"""Figures. What is drawn is extracted by one function and drawn by another."""
+"""Figures of runs. One function extracts the data, another draws it."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from anyorder.history import History
+from anyorder._checks import require
+from anyorder.archive import History
 from anyorder.plotting import heatmaps
 from anyorder.strategies.policy.search import PolicySearch
 
 KINDS = ("convergence", "diversity", "probabilities", "influence", "all")  # of figures
 
-# Okabe and Ito's colours, which people with any colour vision can tell apart; ours is the first.
+# Okabe and Ito's colours, distinct for any colour vision; the first is the method's.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 
 
@@ -28,7 +29,7 @@ class Curve:
     values: npt.NDArray[np.float64]
     best: npt.NDArray[np.float64]
     restarts: tuple[int, ...]
-    detailed: bool  # a run of ours: its evaluations and restarts are shown as well
+    detailed: bool  # a run of the method: evaluations and restarts are drawn as well
     maximized: bool = True
 
 
@@ -37,7 +38,7 @@ def curve(run: Any) -> Curve:
     run = getattr(run, "history", run)
     if isinstance(run, History):
         paid = np.cumsum(~run.cached, dtype=np.int64)
-        restarts = tuple(int(paid[told - 1]) for told in run.restarts if told <= len(run))
+        restarts = tuple(int(paid[k - 1]) for k in run.restarts if k <= len(run))
         return Curve(paid, run.values, run.best, restarts, True, run.maximized)
     values = np.asarray(run, np.float64)
     count = np.arange(1, len(values) + 1)
@@ -57,7 +58,7 @@ def convergence(
 
 @dataclass(frozen=True)
 class Diversity:
-    """How unlike each other the candidates of each generation are."""
+    """Diversity of the candidates of each generation."""
 
     generations: npt.NDArray[np.int64]
     shares: npt.NDArray[np.float64]
@@ -79,9 +80,9 @@ def diversity(history: History) -> Diversity:
 
 
 def restarts(history: History) -> list[int]:
-    """The first generations of the policies that were started afresh."""
-    told = [k for k in history.restarts if k <= len(history)]
-    return [int(history.generations[k - 1]) + 1 for k in told]
+    """The first generations of the policies that were restarted."""
+    known = [k for k in history.restarts if k <= len(history)]
+    return [int(history.generations[k - 1]) + 1 for k in known]
 
 
 def overview(
@@ -91,9 +92,9 @@ def overview(
     path: str | os.PathLike[str] | None = None,
     label: str = "anyorder",
 ) -> Any:
-    """One of `KINDS` of pictures of a run; "all" has the four on one page.
+    """One of the `KINDS` of figures of a run; "all" has the four on one page.
 
-    `policy` is asked only where the picture needs it.
+    `policy` is called only if the figure requires it.
     """
     if kind not in KINDS:
         raise ValueError(f"kind is {kind!r}, expected one of {', '.join(KINDS)}")
@@ -146,9 +147,9 @@ class Curves(Protocol):
 
 
 def band(runs: Curves) -> Band:
-    """Mean and standard error of the curves that are still numbers there; NaN where none is.
+    """Mean and standard error of the curves that have a value there; NaN where none has.
 
-    The error of a single run is 0: there is nothing to see it by.
+    The error of a single run is 0.
     """
     count = (~np.isnan(runs.curves)).sum(axis=0)
     some = np.where(count > 0, count, np.nan)
@@ -179,16 +180,11 @@ def averages(
 
 def _canvas(kind: str = "") -> tuple[Any, Any]:
     """A figure, and its axes: two by two of them for "all"."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise ImportError(
-            "figures need Matplotlib: pip install 'anyorder[plot]'", name="matplotlib"
-        ) from error
+    figures = require("matplotlib.figure", "plot", "figures require Matplotlib")
     size, panels = {"all": ((13.0, 9.0), 2), "influence": ((7.5, 6.5), 1)}.get(
         kind, ((7.5, 4.5), 1)
     )
-    figure = Figure(figsize=size, layout="constrained")
+    figure = figures.Figure(figsize=size, layout="constrained")
     return figure, figure.subplots(panels, panels)
 
 
@@ -245,9 +241,9 @@ def _draw(axes: Any, label: str, line: Curve, colour: str) -> None:
 
 
 def _mark(axes: Any, places: Sequence[int], colour: str = COLOURS[1], width: float = 0.9) -> None:
-    """A line wherever the policy was started afresh."""
+    """A line wherever the policy was restarted."""
     for k, place in enumerate(places):
-        name = "policy started afresh" if k == 0 else None
+        name = "policy restarted" if k == 0 else None
         axes.axvline(place, color=colour, alpha=0.8, linewidth=width, linestyle=":", label=name)
 
 

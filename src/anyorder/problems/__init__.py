@@ -1,4 +1,4 @@
-"""Problems to measure on: all maximised, all drawn from a seed, all found by name.
+"""Benchmark problems: all maximised, generated from a seed, and available by name.
 
     problem = anyorder.problems.nk(n=128, k=4, seed=3)
     problem = anyorder.problems.get("nk:n=128,k=4,seed=3")    # the same
@@ -6,7 +6,7 @@
     anyorder.problems.together([a, b])([X, Y])                # several of one space at once
 
 A new problem is a subclass of `Problem` in a file of its own and one line below; the test suite
-covers whatever is registered.
+covers every registered problem.
 """
 
 from anyorder.problems.base import Problem

@@ -1,4 +1,4 @@
-"""What every problem has, and the check of its points."""
+"""The base class of problems, and the check of their points."""
 
 from __future__ import annotations
 
@@ -27,14 +27,13 @@ _DEVICE_BLOCK = 1 << 20
 class Problem(ABC):
     """A function of integer vectors, to be maximised, and what is known about it.
 
-    A subclass writes `_values`, `interaction_graph` where it has one, and `_kernel` where torch is
-    to compute it.
+    A subclass implements `_values`; optionally `interaction_graph`, and `_kernel` for torch.
 
     Attributes
     ----------
-    name : how `anyorder.problems.get` finds it again, e.g. ``nk:n=128,k=4,seed=3``.
+    name : the name for `anyorder.problems.get`, e.g. ``nk:n=128,k=4,seed=3``.
     space : the nameless space of its points.
-    seed : what the instance was drawn with, or None.
+    seed : the seed of the instance, or None.
     optimum : the maximum, where it is known exactly.
     best_known : the best value anyone has reported, never below a known optimum.
     source : where `best_known` comes from.
@@ -90,10 +89,10 @@ class Problem(ABC):
         """Values of a batch: integers of shape (..., n) give floats of shape (...).
 
         A torch tensor gives a float64 tensor on its device, computed there; any other points give
-        a NumPy array. Constants go to a device at the first call, later calls copy nothing and
-        wait for nothing, so they can be captured into a CUDA graph. For that, values out of range
-        are not noticed off the CPU: what comes of them is undefined. A problem of your own
-        without a torch kernel is computed by NumPy, through a copy on the host.
+        a NumPy array. Constants are copied to a device at the first call; later calls neither copy
+        nor synchronise, so they can be captured into a CUDA graph. Values out of range are
+        therefore checked on the CPU only; elsewhere the result is undefined. A problem without a
+        torch kernel is computed by NumPy, through a copy on the host.
         """
         if is_tensor(points):
             self._check_tensor(points)
@@ -108,7 +107,7 @@ class Problem(ABC):
 
     @property
     def on_device(self) -> bool:
-        """Whether a tensor is evaluated where it lies, and not through a copy on the host."""
+        """Whether a tensor is evaluated on its device, without a copy on the host."""
         own = getattr(type(self)._kernel, "__func__", None)
         return own is not getattr(Problem._kernel, "__func__", None)
 

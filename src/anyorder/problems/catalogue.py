@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from anyorder._checks import did_you_mean
+from anyorder._checks import known_names, unknown
 from anyorder.problems.base import Problem
 
 
 class Entry(NamedTuple):
-    """A registered problem: what makes it, one line about it, its parameters and defaults."""
+    """A registered problem: its factory, a one-line description, parameters and defaults."""
 
     factory: Callable[..., Problem]
     description: str
@@ -22,7 +22,7 @@ registry: dict[str, Entry] = {}
 
 
 def register(name: str, factory: Callable[..., Problem], description: str) -> None:
-    """Make a problem known by name; its parameters are those of the factory."""
+    """Register a problem by name; its parameters are those of the factory."""
     if name in registry:
         raise ValueError(f"problem {name!r} is registered already, expected a new name")
     parameters = {p.name: p.default for p in inspect.signature(factory).parameters.values()}
@@ -32,14 +32,12 @@ def register(name: str, factory: Callable[..., Problem], description: str) -> No
 def make(name: str, /, **parameters: Any) -> Problem:
     """The registered problem of that name; parameters not given keep their defaults."""
     entry = _entry(name)
-    for parameter in parameters:
-        if parameter not in entry.parameters:
-            raise ValueError(_unknown(f"parameter of {name}", parameter, entry.parameters))
+    known_names(f"parameter of {name}", parameters, entry.parameters)
     return entry.factory(**parameters)
 
 
 def get(text: str) -> Problem:
-    """The problem a text names: ``nk``, or ``nk:n=128,k=4,seed=3``."""
+    """The problem of a full name: ``nk``, or ``nk:n=128,k=4,seed=3``."""
     name, _, rest = text.partition(":")
     entry = _entry(name)
     parameters: dict[str, Any] = {}
@@ -53,7 +51,7 @@ def get(text: str) -> Problem:
 
 def _entry(name: str) -> Entry:
     if name not in registry:
-        raise ValueError(_unknown("problem", name, registry))
+        raise unknown("problem", name, registry)
     return registry[name]
 
 
@@ -66,8 +64,3 @@ def _converted(parameter: str, value: str, default: Any) -> Any:
     except ValueError:
         kind = "an integer" if isinstance(default, int) else "a number"
         raise ValueError(f"{parameter} is {value!r}, expected {kind}") from None
-
-
-def _unknown(what: str, name: str, known: Iterable[str]) -> str:
-    hint = did_you_mean(name, known)
-    return f"unknown {what} {name!r}{hint}, expected one of {', '.join(known)}"

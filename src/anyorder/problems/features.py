@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
 import math
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from anyorder._checks import integer
+from anyorder._checks import integer, require
 from anyorder.problems.base import Problem
 from anyorder.space import Space
 
@@ -28,7 +27,7 @@ _MODELS = {
 class FeatureSelection(Problem):
     """f(x) = mean cross-validated score of the columns with x = 1, less their price.
 
-    No column at all is scored too: scikit-learn's constant prediction (the classes' frequencies,
+    The empty selection is scored by scikit-learn's constant prediction (the classes' frequencies,
     or the mean) under the same cross-validation. Values do not change from call to call: the folds
     are drawn once, and a random state that the estimator leaves open is `seed`. The values of up
     to 65,536 subsets are remembered.
@@ -36,12 +35,12 @@ class FeatureSelection(Problem):
     Parameters
     ----------
     X : matrix (rows, features), or a data frame, whose column names are kept.
-    y : what is to be predicted, one value a row.
+    y : the target, one value per row.
     estimator : any classifier or regressor of scikit-learn, or a pipeline of one.
     scoring : as in scikit-learn's `cross_val_score`; None is the estimator's own, which is
         accuracy or R².
     folds : their number (stratified and shuffled by `seed`), or a splitter of scikit-learn.
-    price : what a column costs, one number for all or one each.
+    price : the cost of a column, one number for all or one each.
     names : of the columns.
 
     Examples
@@ -108,7 +107,7 @@ class FeatureSelection(Problem):
         super().__init__(name, Space.binary(n), seed=seed)
 
     def chosen(self, point: ArrayLike) -> list[str]:
-        """The names of the columns that a point takes."""
+        """The names of the columns that a point selects."""
         taken = self._checked(np.asarray(point)).astype(bool)
         return [name for name, take in zip(self.names, taken, strict=True) if take]
 
@@ -148,7 +147,7 @@ def features(
 
     Data sets are breast_cancer (30 features), digits (64), iris (4), wine (13), scored by accuracy,
     and diabetes (10), by R². Models are ridge, logistic (not for diabetes), knn and tree, each on
-    columns scaled to mean 0 and variance 1. Needs ``pip install 'anyorder[sklearn]'``.
+    columns scaled to mean 0 and variance 1. Requires ``pip install 'anyorder[sklearn]'``.
     """
     if data not in _DATA:
         raise ValueError(f"data is {data!r}, expected one of {', '.join(_DATA)}")
@@ -172,10 +171,5 @@ def features(
 
 
 def _sklearn(module: str) -> Any:
-    """A module of scikit-learn, which is imported when it is needed: it takes a second."""
-    try:
-        return importlib.import_module(f"sklearn.{module}")
-    except ImportError as error:
-        raise ImportError(
-            "feature selection needs scikit-learn: pip install 'anyorder[sklearn]'", name="sklearn"
-        ) from error
+    """A module of scikit-learn, imported on first use: that takes a second."""
+    return require(f"sklearn.{module}", "sklearn", "feature selection requires scikit-learn")

@@ -77,12 +77,12 @@ class NasBench101(Problem):
 def nasbench(table: str = "") -> NasBench101:
     """NAS-Bench-101; `table` is the path of its compact table.
 
-    Without one the environment variable ANYORDER_NASBENCH101 says where it is.
+    By default it is the environment variable ANYORDER_NASBENCH101.
     """
     path = table or os.environ.get(PATH_VARIABLE, "")
     if not path:
         raise ValueError(
-            "NAS-Bench-101 needs its table: give table=PATH, or set the environment variable "
+            "NAS-Bench-101 requires its table: give table=PATH, or set the environment variable "
             f"{PATH_VARIABLE} to its path. It is a .npz file of the arrays hash_hi, hash_lo (the "
             "halves of each cell's MD5 hash, sorted) and test_accuracy, made from the release of "
             "google-research/nasbench"

@@ -1,4 +1,4 @@
-"""OneMax: the number of ones, the first thing any optimiser must solve."""
+"""OneMax: the number of ones, the simplest problem."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from anyorder._checks import did_you_mean, integer
+from anyorder._checks import did_you_mean, integer, require
 from anyorder.problems.base import Problem
 from anyorder.space import Space
 
@@ -75,12 +75,12 @@ class Pbo(Problem):
 
 
 def pbo(function: str | int = "LABS", n: int = 64, instance: int = 1) -> Pbo:
-    """A problem of PBO by its name or number, on n bits; needs ``pip install 'anyorder[pbo]'``.
+    """A problem of PBO by its name or number, on n bits; requires ``pip install 'anyorder[pbo]'``.
 
     1 OneMax, 2 LeadingOnes, 3 Linear, 4 to 10 and 11 to 17 the W-model on OneMax and LeadingOnes
     (Dummy1, Dummy2, Neutrality, Epistasis, Ruggedness1 to 3), 18 LABS, 19 IsingRing, 20 IsingTorus,
     21 IsingTriangular, 22 MIS, 23 NQueens, 24 ConcatenatedTrap, 25 NKLandscapes. 20, 21 and 23
-    want a square number of bits.
+    require a square number of bits.
 
     Instance 1 is the function itself. In others the values are scaled and shifted, and bits flipped
     (2 to 50) or reordered (51 to 100). The optimum is what ioh states where that is true, else
@@ -91,13 +91,7 @@ def pbo(function: str | int = "LABS", n: int = 64, instance: int = 1) -> Pbo:
 
 
 def _package() -> Any:
-    try:
-        import ioh
-    except ImportError as error:
-        raise ImportError(
-            "PBO problems need IOHprofiler: pip install 'anyorder[pbo]'", name="ioh"
-        ) from error
-    return ioh
+    return require("ioh", "pbo", "PBO problems require IOHprofiler")
 
 
 def _found(function: str | int, known: dict[int, str]) -> tuple[int, str]:

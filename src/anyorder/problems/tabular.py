@@ -23,10 +23,10 @@ _MOST_COLUMNS = 10_000
 
 
 class Tabular(Problem):
-    """f(x) = what a table says of a configuration.
+    """f(x) = the entry of a table for a configuration.
 
     Points are codes, as in every problem: the positions of the values of each variable. `space` has
-    no names; `configuration` tells what a point stands for.
+    no names; `configuration` returns the values of a point.
 
     Parameters
     ----------
@@ -84,12 +84,12 @@ class Tabular(Problem):
         )
 
     def configuration(self, point: Any) -> dict[str, Any] | NDArray[np.int64]:
-        """What a point stands for: a dict, or a vector where the table's space has no names."""
+        """The values of a point: a dict, or a vector if the table's space has no names."""
         return self.labels.one(point)
 
     @property
     def on_device(self) -> bool:
-        """Whether a tensor is evaluated where it lies, and not through a copy on the host."""
+        """Whether a tensor is evaluated on its device, without a copy on the host."""
         # An entry that is missing must be noticed, which a device cannot without being waited for.
         whole = self.complete or self.missing is not None
         return super().on_device and self._dense is not None and whole
@@ -185,7 +185,7 @@ def table(
 
     The made-up one has so many variables of so many values. Each entry is the sum of what every
     value of a variable and every pair of values of two variables contributes, all drawn from the
-    standard normal distribution: it is for trying things out, and was measured nowhere.
+    standard normal distribution. It is meant for tests and examples.
     """
     if file:
         try:

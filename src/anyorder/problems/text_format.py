@@ -1,4 +1,4 @@
-"""Reading small text formats: every complaint names the file, the line and what was expected."""
+"""Reading small text formats: every error names the file, the line and what was expected."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ class Line:
         return len(self.words)
 
     def refuse(self, reason: str) -> NoReturn:
-        """Complain about this line."""
+        """Raise an error about this line."""
         raise ValueError(f"{self._where}: {reason}")
 
     def expect(self, count: int, what: str) -> None:
-        """Complain unless there are so many words."""
+        """Raise an error unless there are so many words."""
         if len(self.words) != count:
             self.refuse(f"{len(self.words)} entries ({' '.join(self.words)!r}), expected {what}")
 
@@ -73,7 +73,7 @@ class Lines:
         self._at = 0
 
     def next(self, what: str) -> Line:
-        """The next line; complain that the file ends where there is none."""
+        """The next line; raise an error if the file ends."""
         if self._at == len(self._lines):
             raise ValueError(f"{self.path} ends, expected {what}")
         self._at += 1
@@ -85,6 +85,6 @@ class Lines:
         return left
 
     def end(self) -> None:
-        """Complain about what is left."""
+        """Raise an error if any line is left."""
         for line in self.rest():
             line.refuse(f"{' '.join(line.words)!r} after the end of the data")

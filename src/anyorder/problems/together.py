@@ -1,4 +1,4 @@
-"""Several problems of one space as one function, for runs that go side by side."""
+"""Several problems of one space as one function, for runs in lockstep."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from anyorder.problems.base import Kernel, Problem, distinct, is_tensor, run_ker
 def together(problems: Sequence[Problem]) -> Callable[[Any], Any]:
     """A function that evaluates points (P, ..., n), slice p being points of problems[p].
 
-    Its values (P, ...) are those of `Problem.evaluate`, to rounding, and what is said there of
-    NumPy, torch and devices holds here. On torch, instances of one class are one computation where
+    Its values (P, ...) are those of `Problem.evaluate`, up to rounding, and its notes on NumPy,
+    torch and devices apply. On torch, instances of one class are one computation where
     the class can do that (NK landscapes of equal k, QUBO, OneMax); others are evaluated one after
-    the other. A problem may come several times, its constants are on a device once.
+    the other. A problem may occur several times; its constants are stored once on a device.
 
     Examples
     --------

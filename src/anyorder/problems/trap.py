@@ -1,7 +1,7 @@
 """Concatenated traps: blocks of bits that lead away from their optimum, bit by bit.
 
-Deb and Goldberg, "Analyzing deception in trap functions", FOGA 2 (1993). Whoever looks at single
-bits is led to all zeros; only the bits of a block together show the way.
+Deb and Goldberg, "Analyzing deception in trap functions", FOGA 2 (1993). Single bits
+lead to all zeros; only the bits of a block together lead to the optimum.
 """
 
 from __future__ import annotations

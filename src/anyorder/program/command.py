@@ -1,34 +1,46 @@
 """Any program as the function: `Command`, which `anyorder run` makes from a problem file.
 
-Linux and macOS only: a command runs in a process group of its own, so that whatever it has started
-ends with it.
+Linux and macOS only: a program runs in a process group of its own, so that everything it has
+started ends with it.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import os
-import re
 import selectors
 import shlex
 import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
-from anyorder._checks import did_you_mean, short
+from anyorder._checks import seconds, short
 from anyorder.errors import Infeasible
+from anyorder.program import shell
+from anyorder.program.guard import guarded
+from anyorder.program.matching import last_match
+from anyorder.program.templates import fill, placeholders
 
-OURS = ("point", "scratch")  # placeholders that are not variables
-_HOLE = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
-_KEPT = 2**20  # bytes of the ends of stdout and stderr that are looked at
+RESERVED = ("point", "scratch")  # placeholders that are not variables
+_KEPT = 2**20  # bytes at the ends of stdout and stderr that are read
 _SHOWN = 600  # characters of a command, or of what it printed, in an error
-_POLL = 0.1  # seconds between looks at whether a command has ended or shall be stopped
+_POLL = 0.1  # seconds between checks that a program has ended or is to be stopped
+_MATCH_GRACE = 2.0  # seconds that a regular expression has even if the program left fewer
+
+
+class _Invocation(NamedTuple):
+    """What is run for a point, and how it is shown."""
+
+    arguments: list[str] | str
+    environment: dict[str, str]
+    shown: str
 
 
 @dataclass
@@ -40,23 +52,34 @@ class Command:
     arguments
         The program and its arguments, run without a shell; or one string, run by `/bin/sh`.
         `{name}` stands for the value of a variable, `{point}` for all of them as JSON, `{scratch}`
-        for an empty folder of this evaluation's own, `{{` and `}}` for braces. Text goes in as it
-        is, True and False as `true` and `false`. In a string for the shell, values are quoted.
+        for an empty folder of this evaluation, `{{` and `}}` for braces. Text is inserted
+        unchanged, True and False as `true` and `false`.
+
+        In a string for the shell, each placeholder is replaced by a reference to an environment
+        variable, such as `"$anyorder_name"`, so that a value is one word and never part of the
+        script. In single quotes the shell expands nothing: placeholders there are refused. In
+        `$(( ))` only numbers are accepted. See `anyorder.program.shell`.
     flags
         Binary variables that stand for a text when True and for nothing when False. An argument
-        that is nothing but an absent flag is left out.
+        that consists of an absent flag is left out.
     directory, environment
-        Where it runs, and what is added to our environment; placeholders work there as well.
+        The working directory, and variables to add to the environment; placeholders work in their
+        values as well.
     regex, json
         Where the value is: the first group of the last match in stdout (`^` and `$` match at
-        lines), or a field, such as `metrics.size` or `runs.0.size`, of the JSON that stdout or its
-        last line is. With neither, the last line that is not empty is the value. Of very long
-        output only the last MiB is looked at.
+        lines), or a field, such as `metrics.size` or `runs.0.size`, of the JSON document that
+        stdout or its last line is. With neither, the last line that is not empty is the value. Of
+        very long output only the last MiB is read.
     timeout
-        Seconds, after which the program and all it has started are killed: a TimeoutError.
+        Seconds, after which the program and everything it has started are killed: a TimeoutError.
+        It covers the search by `regex`, which has 2 seconds in any case.
     infeasible_status
-        The exit status that says that this point can have no value: `Infeasible`. Any other but 0
-        is a failure: a RuntimeError that shows the command and what it printed last.
+        The exit status that means that this point has no value: `Infeasible`. Any other but 0 is a
+        failure: a RuntimeError that shows the command and what it printed last.
+
+    Notes
+    -----
+    Programs are killed and scratch folders removed when this process ends, even by SIGKILL.
     """
 
     arguments: tuple[str, ...] | str
@@ -69,78 +92,114 @@ class Command:
     infeasible_status: int | None = None
     _stopped: bool = field(default=False, init=False, repr=False)
 
+    def __post_init__(self) -> None:
+        if self.timeout is not None:
+            self.timeout = seconds("timeout", self.timeout)
+        self._script: shell.Script | None = None
+        if isinstance(self.arguments, str):
+            self._script = shell.parse(self.arguments, self.flags)
+            for name in sorted(self.numeric() & {*self.flags, *RESERVED}):
+                raise ValueError(f"{{{name}}} is text in $(( )), expected a number")
+
     def __call__(self, point: Mapping[str, Any]) -> float:
         """Run it for a point."""
         if self._stopped:
             raise RuntimeError("stopped")
         if "scratch" not in self.placeholders():
             return self._evaluate(point, "")
-        with tempfile.TemporaryDirectory(prefix="anyorder-", ignore_cleanup_errors=True) as scratch:
-            return self._evaluate(point, scratch)
+        scratch = tempfile.TemporaryDirectory(prefix="anyorder-", ignore_cleanup_errors=True)
+        with guarded("folder", scratch.name), scratch:
+            return self._evaluate(point, scratch.name)
 
     def stop(self) -> None:
         """Kill what is running, in whatever thread, and run nothing more."""
         self._stopped = True
 
     def line(self, point: Mapping[str, Any]) -> str:
-        """The command for a point as one types it; `{scratch}` stays as it is."""
-        filled, _ = self._fill(point, "{scratch}")
-        return filled if isinstance(filled, str) else shlex.join(filled)
+        """The command for a point as one line to paste into a shell.
+
+        A script is preceded by the assignments of the variables it refers to. Otherwise `{scratch}`
+        stays as it is.
+        """
+        return self._fill(point, "{scratch}").shown
 
     def placeholders(self) -> set[str]:
         """The names in braces in the arguments and the environment."""
         arguments = [self.arguments] if isinstance(self.arguments, str) else self.arguments
-        return {name for text in (*arguments, *self.environment.values()) for name in holes(text)}
+        templates = (*arguments, *self.environment.values())
+        return {name for template in templates for name in placeholders(template)}
 
-    def _fill(self, point: Mapping[str, Any], scratch: str) -> tuple[list[str] | str, Any]:
-        """Arguments and additions to the environment."""
+    def numeric(self) -> frozenset[str]:
+        """The placeholders in the arithmetic of a script, whose values must be numbers."""
+        return frozenset() if self._script is None else self._script.numeric
+
+    def _fill(self, point: Mapping[str, Any], scratch: str) -> _Invocation:
         texts = {name: _text(value) for name, value in point.items()}
         texts |= {"point": json.dumps(dict(point)), "scratch": scratch}
         absent = {name for name in self.flags if not point[name]}
         texts |= self.flags
         texts |= dict.fromkeys(absent, "")
-        added = {name: fill(text, texts) for name, text in self.environment.items()}
-        if isinstance(self.arguments, str):
-            quoted = {k: "" if k in absent else shlex.quote(text) for k, text in texts.items()}
-            return fill(self.arguments, quoted), added
-        dropped = {f"{{{name}}}" for name in absent}
-        return [fill(text, texts) for text in self.arguments if text not in dropped], added
+        added = {name: fill(template, texts) for name, template in self.environment.items()}
+        if self._script is None:
+            dropped = {f"{{{name}}}" for name in absent}
+            arguments = [fill(text, texts) for text in self.arguments if text not in dropped]
+            return _Invocation(arguments, os.environ | added, shlex.join(arguments))
+        script, variables = self._script.text, self._script.variables
+        fill(str(self.arguments), texts)  # an error where a placeholder is unknown
+        for name in self.numeric():
+            if isinstance(point[name], str | bool):
+                raise ValueError(f"{name} is {point[name]!r} in $(( )), expected a number")
+        values = {variables[name]: texts[name] for name in variables if name not in absent}
+        unset = {variables[name] for name in variables.keys() & absent}
+        environment = {k: v for k, v in (os.environ | added | values).items() if k not in unset}
+        assigned = [f"{name}={shlex.quote(value)}" for name, value in values.items()]
+        if "scratch" in variables and scratch == "{scratch}":
+            assigned = [a for a in assigned if not a.startswith(f"{variables['scratch']}=")]
+            assigned.append(f"{variables['scratch']}=$(mktemp -d)")
+        shown = "; ".join([" ".join(assigned), script] if assigned else [script])
+        return _Invocation(script, environment, shown)
 
     def _evaluate(self, point: Mapping[str, Any], scratch: str) -> float:
-        arguments, added = self._fill(point, scratch)
-        shown = _cut(arguments if isinstance(arguments, str) else shlex.join(arguments))
+        end = math.inf if self.timeout is None else time.monotonic() + self.timeout
+        arguments, environment, line = self._fill(point, scratch)
+        shown = _cut(line)
         try:
             process = subprocess.Popen(
                 arguments, shell=isinstance(arguments, str), cwd=self.directory,
-                env=os.environ | added, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE, start_new_session=True,
             )  # fmt: skip
         except (OSError, ValueError) as error:
             raise RuntimeError(f"cannot run {shown}: {error}") from None
-        with process:
+        with self._errors(shown):
+            with guarded("group", process.pid), process:
+                try:
+                    out, err = self._watch(process, end)
+                finally:
+                    _kill(process)
+            status = process.returncode
+            printed = _cut(err.strip() or out.strip(), end=True) or "it printed nothing"
+            if status and status == self.infeasible_status:
+                raise Infeasible(f"exit status {status}: {shown}: {printed}")
+            if status:
+                how = f"exit status {status}" if status > 0 else f"killed by signal {-status}"
+                raise RuntimeError(f"{how}: {shown}: {printed}")
             try:
-                out, err = self._watch(process)
-            except TimeoutError:
-                raise TimeoutError(f"no end after {self.timeout:g} s: {shown}") from None
-            except InterruptedError:
-                raise RuntimeError(f"stopped: {shown}") from None
-            finally:
-                _kill(process)
-        status = process.returncode
-        said = _cut(err.strip() or out.strip(), end=True) or "it printed nothing"
-        if status and status == self.infeasible_status:
-            raise Infeasible(f"exit status {status}: {shown}: {said}")
-        if status:
-            how = f"exit status {status}" if status > 0 else f"killed by signal {-status}"
-            raise RuntimeError(f"{how}: {shown}: {said}")
-        try:
-            return self._value(out)
-        except ValueError as error:
-            raise RuntimeError(f"{error}: {shown}: {said}") from None
+                return self._value(out, end)
+            except ValueError as error:
+                raise RuntimeError(f"{error}: {shown}: {printed}") from None
 
-    def _watch(self, process: subprocess.Popen[bytes]) -> tuple[str, str]:
+    @contextlib.contextmanager
+    def _errors(self, shown: str) -> Iterator[None]:
+        try:
+            yield
+        except TimeoutError:
+            raise TimeoutError(f"no end after {self.timeout:g} s: {shown}") from None
+        except InterruptedError:
+            raise RuntimeError(f"stopped: {shown}") from None
+
+    def _watch(self, process: subprocess.Popen[bytes], end: float) -> tuple[str, str]:
         """The ends of its stdout and stderr, once it has ended."""
-        end = math.inf if self.timeout is None else time.monotonic() + self.timeout
         kept = (bytearray(), bytearray())
         with selectors.DefaultSelector() as selector:
             for stream, data in zip((process.stdout, process.stderr), kept, strict=True):
@@ -170,16 +229,17 @@ class Command:
         out, err = (bytes(data[-_KEPT:]).decode(errors="replace") for data in kept)
         return out, err
 
-    def _value(self, out: str) -> float:
+    def _value(self, out: str, end: float) -> float:
         lines = [line.strip() for line in out.splitlines() if line.strip()]
         if not lines:
             raise ValueError("nothing on stdout, expected a number")
         found: Any = lines[-1]
         if self.regex is not None:
-            matches = list(re.finditer(self.regex, out, re.MULTILINE))
-            if not matches:
+            deadline = max(end, time.monotonic() + _MATCH_GRACE)
+            matched = last_match(self.regex, out, deadline, lambda: self._stopped)
+            if not matched:
                 raise ValueError(f"no match of {self.regex!r} in stdout, expected a number")
-            found = matches[-1][1]
+            found = matched[0]
         elif self.json is not None:
             found = _field(out, lines[-1], self.json)
         right = isinstance(found, str if self.json is None else int | float)
@@ -211,7 +271,7 @@ def _field(out: str, last: str, path: str) -> Any:
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
     """End the program and all that is in its process group; leave no zombie."""
-    with suppress(ProcessLookupError, PermissionError):  # the latter is macOS's word for a zombie
+    with suppress(ProcessLookupError, PermissionError):  # macOS reports a zombie by the latter
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
 
@@ -224,20 +284,3 @@ def _cut(text: str, end: bool = False) -> str:
 
 def _text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def holes(template: str) -> list[str]:
-    """The names in braces in a text; a ValueError where braces do not pair."""
-    for found in _HOLE.finditer(template):
-        if found[0] in ("{", "}"):
-            raise ValueError(f"lone {found[0]} in {short(template)}, a brace is written twice")
-    return [found[1] for found in _HOLE.finditer(template) if found[1] is not None]
-
-
-def fill(template: str, texts: Mapping[str, str]) -> str:
-    """The template with its placeholders filled in; a ValueError where one is unknown."""
-    for name in holes(template):
-        if name not in texts:
-            expected = "expected a variable, {point} or {scratch}; a brace is written twice"
-            raise ValueError(f"unknown {{{name}}}{did_you_mean(name, texts)}, {expected}")
-    return _HOLE.sub(lambda found: found[0][0] if found[1] is None else texts[found[1]], template)

@@ -1,26 +1,37 @@
-"""The TOML file that `anyorder run` takes: what is in it, and what is wrong with it."""
+"""The TOML file that `anyorder run` reads."""
 
 from __future__ import annotations
 
-import math
 import os
 import re
 import shutil
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from anyorder._checks import short
-from anyorder.program.command import OURS, Command, fill, holes
+from anyorder._checks import choice, integer, short
+from anyorder.program.command import RESERVED, Command
+from anyorder.program.templates import fill, placeholders
+from anyorder.session.options import file_checks
 from anyorder.space import Space
 from anyorder.space.variables import Binary, Categorical, Integer, Variable
+from anyorder.strategies.create import DEFAULT, resolve_name
 from anyorder.strategies.policy.config import PRESET_NAMES, resolve
-from anyorder.toml_file import Check, TomlFile, a, one_of, positive, table, text, whole
+from anyorder.toml_file import Check, TomlFile, boolean, of_type, table, text
 
 
 @dataclass(frozen=True)
 class Job:
-    """A problem file, read; `options` are the keyword arguments of `maximize` that it gives."""
+    """The contents of a problem file.
+
+    Attributes
+    ----------
+    preset
+        Of the policy; empty where the file names none.
+    options
+        The keyword arguments of `maximize` that the file gives.
+    """
 
     command: Command
     space: Space
@@ -34,22 +45,22 @@ class Job:
 def read(path: str | os.PathLike[str]) -> Job:
     """The problem in a TOML file.
 
-    At the top: `direction` ("minimize" or "maximize") and `budget`; where wanted `seed`, `config`
-    (a preset), `workers` (1), `timeout` (seconds of an evaluation), `retries` (0), `on_failure`
-    ("raise", "worst" or "skip"), `study`, `target`, `max_seconds`, `patience`, `asynchronous` and
-    `deterministic` (true or false), which `maximize` explains. Then
+    Required at the top: `direction` ("minimize" or "maximize") and `budget`. Optional: `algorithm`
+    (a name), `config` (a preset of the policy), `seed`, `study`, and the options of `maximize` on
+    evaluation and stopping: `workers`, `timeout`, `retries`, `on_failure`, `asynchronous`, `cache`,
+    `deterministic`, `target`, `max_seconds`, `patience`, `stop_collapsed`. Sections:
 
     - `[space]`: `name = [...]` is one of those values, `{ low = 1, high = 8 }` an integer,
       `"binary"` true or false, `{ flag = "-x" }` that text or nothing;
-    - `[command]`: `arguments`; where wanted `shell`, `directory` (the file's own), `environment`,
-      `infeasible_status`: see `Command`;
-    - `[value]`, unless it is the last line: `from = "last line"`, `regex` or `json`;
-    - `[settings]`: fields of `Config` to change.
+    - `[command]`: `arguments`; optional: `shell`, `directory` (by default that of the file),
+      `environment`, `infeasible_status`: see `Command`;
+    - `[value]`, unless the value is the last line: `from = "last line"`, `regex` or `json`;
+    - `[settings]`: fields of `Config` to change, for the policy.
 
-    Paths are relative to the file. A ValueError says what is wrong with it, and in which line.
+    Paths are relative to the file. A ValueError names the line and what is wrong in it.
     """
     if os.name != "posix":
-        raise RuntimeError("a command as the function needs Linux or macOS")
+        raise RuntimeError("a program as the function requires Linux or macOS")
     file = TomlFile(Path(path))
     top = file.table((), _TOP, ("direction", "budget", "space", "command"))
     variables = {name: file.one(("space", name), _variable) for name in top.pop("space")}
@@ -59,9 +70,16 @@ def read(path: str | os.PathLike[str]) -> Job:
     for section in ("command", "value"):
         top.pop(section, None)
     command = _command(file, space, flags, top.pop("timeout", None))
-    preset, settings = top.pop("config", "default"), top.pop("settings", {})
-    with file.at("settings"):
-        top["config"] = resolve(preset).replace(**settings)
+    preset, settings = top.pop("config", ""), top.pop("settings", {})
+    name = resolve_name(top.get("algorithm", DEFAULT))
+    if name.name == "policy" and not name.preset and not name.settings:
+        with file.at("settings"):
+            top["config"] = resolve(preset or "default").replace(**settings)
+    elif preset or settings:
+        with file.at("config" if preset else "settings"):
+            raise ValueError(
+                "settings are part of the algorithm's name, such as boa+population=500"
+            )
     if "study" in top:
         top["study"] = file.path.parent / top["study"]
     direction, budget, workers = top.pop("direction"), top.pop("budget"), top.pop("workers", 1)
@@ -80,7 +98,7 @@ def _command(file: TomlFile, space: Space, flags: dict[str, str], timeout: float
     with file.at("command", "directory"):
         if not place.is_dir():
             raise ValueError(f"directory is {str(place)!r}, expected a folder that exists")
-    known = dict.fromkeys([*(space.names or ()), *OURS], "")
+    known = dict.fromkeys([*(space.names or ()), *RESERVED], "")
     for name, template in fields.get("environment", {}).items():
         with file.at("command", "environment", name):
             fill(template, known)
@@ -95,29 +113,24 @@ def _command(file: TomlFile, space: Space, flags: dict[str, str], timeout: float
         for name in space.names or ():
             if not used & {name, "point"}:
                 raise ValueError(f"{{{name}}} is in no argument: the variable has no effect")
-        if shell:
-            _refuse_quotes(arguments)
-        elif not holes(arguments[0]):
+        for name in sorted(command.numeric()):
+            variable = dict(zip(space.names or (), space.variables, strict=True))[name]
+            if isinstance(variable, Binary) or any(isinstance(v, str) for v in _values(variable)):
+                raise ValueError(f"{{{name}}} is in $(( )), which accepts integers only")
+        if not shell and not placeholders(arguments[0]):
             _refuse_missing(fill(arguments[0], {}), place, command.environment.get("PATH"))
     return command
 
 
+def _values(variable: Variable) -> tuple[Any, ...]:
+    return variable.values if isinstance(variable, Categorical) else ()
+
+
 def _refuse_missing(program: str, place: Path, path: str | None) -> None:
-    """Better now than as the failure of every evaluation."""
+    """Refuse a program that is not there before every evaluation fails for it."""
     if shutil.which(str(place / program) if "/" in program else program, path=path) is None:
         where = f"in {place}" if "/" in program else "on this machine"
         raise ValueError(f"there is no program {program!r} {where} that can be run")
-
-
-def _refuse_quotes(script: str) -> None:
-    """Values are quoted for the shell; quotes around them would undo that."""
-    quote = ""
-    for found in re.finditer(r"""\\.|['"]|\{\{|\{[^{}]*\}""", script, re.DOTALL):
-        mark = found[0]
-        if mark in "'\"":
-            quote = mark if not quote else "" if quote == mark else quote
-        elif mark[0] == "{" and mark != "{{" and quote:
-            raise ValueError(f"{mark} is between quotes, expected none: values are quoted anyway")
 
 
 def _regex(what: str, value: Any) -> str:
@@ -131,12 +144,12 @@ def _regex(what: str, value: Any) -> str:
 
 
 def _environment(what: str, value: Any) -> dict[str, str]:
-    entry = a(str | int | float, "a string or a number")
+    entry = of_type(str | int | float, "a string or a number")
     return {name: str(entry(name, given)) for name, given in table(what, value).items()}
 
 
 def _arguments(what: str, value: Any) -> str | tuple[str, ...]:
-    check = a(str | list, "a list of strings that is not empty", bool)
+    check = of_type(str | list, "a list of strings that is not empty", bool)
     if isinstance(check(what, value), str):
         return str(value)
     return tuple(text(f"{what}[{k}]", entry) for k, entry in enumerate(value))
@@ -145,7 +158,7 @@ def _arguments(what: str, value: Any) -> str | tuple[str, ...]:
 def _variable(name: str, entry: Any) -> tuple[Variable, str | None]:
     """A variable, and its text if it is a flag."""
     expected = """expected a list, "binary", { low = ..., high = ... } or { flag = "..." }"""
-    if name in OURS or "{" in name or "}" in name or not name:
+    if name in RESERVED or "{" in name or "}" in name or not name:
         raise ValueError(f"a variable cannot be called {name!r}: {{{name}}} has a meaning already")
     if entry == "binary":
         return Binary(), None
@@ -161,21 +174,18 @@ def _variable(name: str, entry: Any) -> tuple[Variable, str | None]:
     raise ValueError(f"{name} is {short(entry)}, {expected}")
 
 
+def _algorithm(what: str, value: Any) -> str:
+    resolve_name(text(what, value))
+    return str(value)
+
+
 _TOP: dict[str, Check] = {
-    "direction": one_of("minimize", "maximize"),
-    "budget": whole(1),
-    "seed": whole(0),
-    "config": one_of(*PRESET_NAMES),
-    "workers": whole(1),
-    "timeout": positive,
-    "retries": whole(0),
-    "on_failure": one_of("raise", "worst", "skip"),
+    "direction": partial(choice, allowed=("minimize", "maximize")),
+    "algorithm": _algorithm,
+    "seed": partial(integer, minimum=0),
+    "config": partial(choice, allowed=PRESET_NAMES),
     "study": text,
-    "target": a(int | float, "a number", lambda value: not math.isnan(value)),
-    "max_seconds": positive,
-    "patience": whole(1),
-    "asynchronous": a(bool, "true or false"),
-    "deterministic": a(bool, "true or false"),
+    **file_checks(),
     "space": table,
     "command": table,
     "value": table,
@@ -183,9 +193,13 @@ _TOP: dict[str, Check] = {
 }
 _COMMAND: dict[str, Check] = {
     "arguments": _arguments,
-    "shell": a(bool, "true or false"),
+    "shell": boolean,
     "directory": text,
     "environment": _environment,
-    "infeasible_status": whole(1, 255),
+    "infeasible_status": partial(integer, minimum=1, maximum=255),
 }
-_VALUE: dict[str, Check] = {"from": one_of("last line"), "regex": _regex, "json": text}
+_VALUE: dict[str, Check] = {
+    "from": partial(choice, allowed=("last line",)),
+    "regex": _regex,
+    "json": text,
+}

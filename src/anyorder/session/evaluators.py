@@ -39,8 +39,6 @@ class Outcome(NamedTuple):
 
 
 Done = SimpleQueue[tuple[int, Outcome]]
-# Systems limit the length of a wait, some to 2**31 ms; longer ones are split.
-LONGEST_WAIT = 86_400.0
 
 
 class Evaluator(Protocol):

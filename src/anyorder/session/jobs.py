@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from queue import Empty, SimpleQueue
 from typing import Any
 
+from anyorder._checks import wait_time
 from anyorder.errors import TIMEOUT
-from anyorder.session.evaluators import LONGEST_WAIT, Done, Evaluator, Outcome
+from anyorder.session.evaluators import Done, Evaluator, Outcome
 
 
 class EvaluatorError(RuntimeError):
@@ -72,9 +74,7 @@ class Jobs:
         """
         limit = min((self._deadlines.values() if self._timeout is not None else ()), default=None)
         ends = [end for end in (until, limit) if end is not None]
-        pause = LONGEST_WAIT
-        if ends:
-            pause = max(0.0, min(pause, min(ends) - time.monotonic()))
+        pause = wait_time(min(ends) - time.monotonic() if ends else math.inf)
         found: list[tuple[int, Outcome]] = []
         try:
             # a queue that has something is not waited for, whatever the time

@@ -14,15 +14,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from anyorder._checks import Check, choice, flag, function, integer, number, optional, real
+from anyorder._checks import Check, choice, flag, function, integer, number, optional, seconds
 
 ON_FAILURE = ("raise", "worst", "skip")
-# Waits longer than this are cut into several, see `jobs.py`; this only refuses nonsense.
-_LONGEST = 1e9
-
-
-def _seconds(what: str, value: Any) -> float:
-    return real(what, value, 0, _LONGEST, above=True)
 
 
 def _target(what: str, value: Any) -> float:
@@ -69,7 +63,7 @@ class Evaluation(_Checked):
     executor: Any = _option(None, _anything)  # noqa: RUF009  # a field
     workers: int | None = _option(None, optional(partial(integer, minimum=1)), file=True)
     asynchronous: bool = _option(False, flag, kept=True, file=True)
-    timeout: float | None = _option(None, optional(_seconds), file=True)
+    timeout: float | None = _option(None, optional(seconds), file=True)
     retries: int = _option(0, partial(integer, minimum=0), file=True)
     on_failure: str = _option("raise", partial(choice, allowed=ON_FAILURE), kept=True, file=True)
     constraint: Callable[[Any], Any] | None = _option(None, optional(function))  # noqa: RUF009
@@ -96,7 +90,7 @@ class Stopping(_Checked):
 
     budget: int = _option(1, partial(integer, minimum=1), file=True)
     target: float | None = _option(None, optional(_target), file=True)
-    max_seconds: float | None = _option(None, optional(_seconds), file=True)
+    max_seconds: float | None = _option(None, optional(seconds), file=True)
     patience: int | None = _option(None, optional(partial(integer, minimum=1)), file=True)
     stop_collapsed: bool = _option(False, flag, file=True)
 

@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from queue import SimpleQueue
 from typing import Any, NamedTuple
 
-from anyorder._checks import integer
+from anyorder._checks import integer, wait_time
 from anyorder.errors import DIED, FAILED, TIMEOUT
-from anyorder.session.evaluators import LONGEST_WAIT, Done, Outcome, call_remotely, describe
+from anyorder.session.evaluators import Done, Outcome, call_remotely, describe
 
 # A worker that fails while it starts is replaced so many times; then the run ends with an error.
 _FAILED_STARTS = 2
@@ -150,9 +150,7 @@ class Processes:
     def _step(self) -> bool:
         """Wait for an event and handle it; False once the evaluator is closed."""
         deadlines = [w.deadline for w in self._workers if w.deadline is not None]
-        left = LONGEST_WAIT
-        if deadlines:
-            left = max(0.0, min(left, min(deadlines) - time.monotonic()))
+        left = wait_time(min(deadlines) - time.monotonic()) if deadlines else None
         sentinels: list[Any] = [w.process.sentinel for w in self._workers]
         pipes = [w.pipe for w in self._workers]
         events = set(connection.wait([self._wake_out, *pipes, *sentinels], left))

@@ -94,12 +94,7 @@ def create(
         name, preset, settings = resolve_name(algorithm)
         if name == "policy":
             return _policy(space, seed, preset, settings, config, engine, graph, restart)
-        maker: Callable[..., Strategy] = REGISTRY[name]
-        known = _parameters(maker)
-        known_names(f"setting of {name}", settings, known)
-        if budget is not None and "budget" in known:
-            settings = {"budget": budget, **settings}
-        strategy = maker(space, seed=seed, **settings)
+        strategy = named(name, settings, space, seed, budget)
     elif isinstance(algorithm, type):
         strategy = algorithm(space, seed=seed)
     else:
@@ -114,6 +109,17 @@ def create(
                 f"others are part of the name, such as 'boa+population=500'"
             )
     return strategy
+
+
+def named(
+    name: str, settings: Mapping[str, Any], space: Space, seed: int, budget: int | None = None
+) -> Strategy:
+    """The strategy of a name, other than the policy, with its settings checked."""
+    maker: Callable[..., Strategy] = REGISTRY[ALIASES.get(name, name)]
+    known = _parameters(maker)
+    known_names(f"setting of {name}", settings, known)
+    schedule = {"budget": budget} if budget is not None and "budget" in known else {}
+    return maker(space, seed=seed, **{**schedule, **settings})
 
 
 def _policy(
@@ -182,6 +188,4 @@ def recreate(
         return PolicySearch(space, seed, config, engine, graph, restart=restart)
     if name not in REGISTRY:
         raise ValueError(f"{name!r} is a strategy of your own: pass algorithm= to continue it")
-    maker: Callable[..., Strategy] = REGISTRY[name]
-    known_names(f"setting of {name}", settings, _parameters(maker))
-    return maker(space, seed=seed, **settings)
+    return named(name, settings, space, seed)

@@ -1,15 +1,15 @@
-"""Algorithms by name, at equal terms: ours, the baselines, and those of other libraries.
+"""Algorithms by name, on equal terms: our strategies, and the algorithms of other libraries.
 
-    anyorder, anyorder:PRESET     the method, with settings: anyorder:default+beta=2+hidden=(40,)
-    baseline:NAME                 anyorder.baselines, with settings: baseline:boa+population=500
+    policy, policy:PRESET         the policy, with settings: policy:default+beta=2+hidden=(40,)
+    NAME                          any other strategy, with settings: boa+population=500
     nevergrad:NAME                any name of its registry
     optuna:TPE                    any sampler, with settings: optuna:TPE+n_startup_trials=20
     cmaes:CatCMAwM                with population_size
     gomea:LinkageTree             or another linkage model, with settings
 
-All evaluations are counted here, duplicates as well, and what counts is the best value that was
-evaluated, not what a library would recommend. A further library is a file in this folder, and a
-line in `LIBRARIES`.
+All evaluations are counted here, including duplicates, and the result is the best value that was
+evaluated, not the point that a library recommends. To add a library, add a file to this folder and
+a line to `LIBRARIES`.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from anyorder._checks import integer
+from anyorder._checks import integer, unknown
 from anyorder.bench.algorithms.cmaes import CMAES
 from anyorder.bench.algorithms.gomea import GOMEA
 from anyorder.bench.algorithms.meter import Meter, Spent, Trace, check_grid
-from anyorder.bench.algorithms.naming import Parts, Settings, installed, split, unknown
+from anyorder.bench.algorithms.naming import Parts, Settings, installed, split
 from anyorder.bench.algorithms.nevergrad import Nevergrad
 from anyorder.bench.algorithms.optuna import Optuna
-from anyorder.bench.algorithms.ours import AnyOrder, Baselines, configured, known_graph
+from anyorder.bench.algorithms.ours import Others, Policy, configured, known_graph
 from anyorder.many import solve_many
 from anyorder.problems.base import Problem
 from anyorder.space import Space
@@ -45,48 +45,48 @@ __all__ = [
 
 
 class Library(Protocol):
-    """Where algorithms come from."""
+    """A source of algorithms."""
 
     @property
     def package(self) -> str | None:
-        """What must be installed, if anything."""
+        """The package that must be installed, if any."""
 
     def names(self) -> list[str]:
         """List its algorithms."""
 
     def check(self, name: str, settings: Settings, space: Space | None) -> None:
-        """Raise if these settings, or this space, are not for the algorithm of that name."""
+        """Raise if the algorithm does not accept these settings or this space."""
 
     def search(self, name: str, settings: Settings, meter: Meter, seed: int) -> Settings:
-        """Evaluate points by the meter until its budget is spent, or there is no more to do.
+        """Evaluate points by the meter until its budget is spent, or the algorithm has ended.
 
-        Returns the settings, those that were not given as well where they are known.
+        Returns the settings, with defaults where they are known.
         """
 
 
 LIBRARIES: dict[str, Library] = {
-    "anyorder": AnyOrder(),
-    "baseline": Baselines(),
+    "anyorder": Policy(),
+    "baseline": Others(),
     "nevergrad": Nevergrad(),
     "optuna": Optuna(),
     "cmaes": CMAES(),
     "gomea": GOMEA(),
 }
-_SEEDS = 2**32  # what every library takes
+_SEEDS = 2**32  # accepted by every library
 
 
 class AlgorithmError(RuntimeError):
-    """A run that failed: in which algorithm, on what, and why. The cause is chained."""
+    """A failed run: the algorithm, the problem and the reason. The cause is chained."""
 
 
 def available(kind: str | None = None) -> list[str]:
-    """The names that are here, without settings.
+    """The available names, without settings.
 
     Parameters
     ----------
     kind
-        One library's only. None: of all that are installed but nevergrad, whose import takes
-        seconds; `available("nevergrad")` has its hundreds.
+        Names of one library only. None: of all installed libraries except nevergrad, whose import
+        takes seconds; `available("nevergrad")` lists its hundreds.
     """
     if kind is not None:
         return _names(kind)
@@ -99,7 +99,7 @@ def available(kind: str | None = None) -> list[str]:
 
 
 def check(name: str, problem: Problem | None = None) -> None:
-    """Raise if there is no such algorithm here, or it does not take its settings or the problem.
+    """Raise if the algorithm is unknown, or does not accept its settings or the problem.
 
     ValueError or TypeError for a bad name or setting, ImportError for a package that is missing.
     """
@@ -109,7 +109,7 @@ def check(name: str, problem: Problem | None = None) -> None:
 
 
 def check_engines(names: Iterable[str]) -> None:
-    """Raise if one of ours asks for an engine that cannot run here."""
+    """Raise if a name sets an engine that cannot run on this machine."""
     for name in names:
         kind, _, settings = split(name)
         engine = settings.get("engine", "auto") if kind == "anyorder" else "auto"
@@ -119,7 +119,7 @@ def check_engines(names: Iterable[str]) -> None:
 
 
 def meaning(name: str) -> tuple[Any, ...]:
-    """What two names have in common that stand for the same algorithm."""
+    """Equal for two names that stand for the same algorithm."""
     kind, detail, settings = split(name)
     if kind == "anyorder":
         return kind, *configured(detail, settings), "graph" in settings
@@ -127,9 +127,9 @@ def meaning(name: str) -> tuple[Any, ...]:
 
 
 def still(name: str, configuration: Mapping[str, Any]) -> bool:
-    """Whether a run of that name has that configuration today, which it had when it was done.
+    """Whether a name still stands for the configuration that a run of it was done with.
 
-    Known of ours only: a preset may be another one in another version.
+    Known for the method only: a preset may differ between versions.
     """
     kind, detail, settings = split(name)
     if kind != "anyorder":
@@ -158,19 +158,19 @@ def run(
     name
         As `check` takes it.
     problem, budget, seed
-        The seed is from 0 to 2**32 - 1. What draws from the global generators of NumPy and Python
-        draws what the seed says, too; they are left as they were.
+        The seed is from 0 to 2**32 - 1. It also seeds the global generators of NumPy and Python,
+        whose state is restored afterwards.
     grid
-        At which numbers of evaluations to keep the best value so far, increasing.
+        The numbers of evaluations at which the best value so far is recorded, increasing.
     engine
-        What computes our policy, unless the name sets it.
+        The engine of the policy, unless the name sets it.
     each
         Called with every value, in order of evaluation.
 
     Raises
     ------
     AlgorithmError
-        What the algorithm or the problem raised, with their names.
+        If the algorithm or the problem raised an exception; it names both.
     """
     kind, detail, settings = _checked(name, problem.space)
     integer("seed", seed, 0, _SEEDS - 1)
@@ -199,16 +199,16 @@ def run_many(
     *,
     engine: str = "auto",
 ) -> list[Trace | str]:
-    """Runs of ours in one batch, such as a GPU takes, one on each problem; they share a space.
+    """Runs of the method in one batch, as for a GPU, one on each problem; they share a space.
 
-    Each is what `run` gives with the same engine, or the reason for which it failed. Its time is
-    its share of the whole.
+    Each is what `run` returns with the same engine, or the reason why it failed. The time of a run
+    is its share of the whole.
     """
     kind, detail, settings = _checked(name, None)
     if kind != "anyorder":
-        raise ValueError(f"{name} goes one run at a time, expected anyorder or anyorder:PRESET")
+        raise ValueError(f"{name} runs one at a time, expected policy or policy:PRESET")
     if "graph" in settings:
-        raise ValueError(f"{name} goes one run at a time: each problem has its own graph")
+        raise ValueError(f"{name} runs one at a time: each problem has its own graph")
     config, chosen = configured(detail, {"engine": engine, **settings})
     places = check_grid(grid, budget)
     runs = solve_many(
@@ -232,7 +232,11 @@ def run_many(
 def _names(kind: str) -> list[str]:
     if kind not in LIBRARIES:
         raise unknown("kind of algorithm", kind, LIBRARIES)
-    return [f"{kind}:{name}" if name else kind for name in LIBRARIES[kind].names()]
+    names = LIBRARIES[kind].names()
+    if kind == "baseline":
+        return names
+    kind = "policy" if kind == "anyorder" else kind
+    return [f"{kind}:{name}" if name else kind for name in names]
 
 
 def _checked(name: str, space: Space | None) -> Parts:
@@ -257,7 +261,7 @@ def _checked(name: str, space: Space | None) -> Parts:
 
 @contextlib.contextmanager
 def _seeded(seed: int) -> Iterator[None]:
-    """Seed the global generators, from which some libraries draw, and restore them."""
+    """Seed the global generators, which some libraries use, and restore them afterwards."""
     ours, theirs = np.random.get_state(), random.getstate()
     np.random.seed(seed)
     random.seed(seed)
@@ -270,7 +274,7 @@ def _seeded(seed: int) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _quiet(kind: str) -> Iterator[None]:
-    """Ignore the warnings of other libraries: there is one a run, or one a point."""
+    """Ignore the warnings of other libraries, which come for every run or every point."""
     with warnings.catch_warnings():
         if LIBRARIES[kind].package is not None:
             warnings.simplefilter("ignore")

@@ -1,4 +1,4 @@
-"""`cmaes:CatCMAwM`, the one of the library cmaes that takes categories alone."""
+"""`cmaes:CatCMAwM`, the optimiser of the library cmaes that supports categorical variables."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from anyorder._checks import integer
 from anyorder.bench.algorithms.meter import Codes, Meter
-from anyorder.bench.algorithms.naming import Settings, check_settings, require
+from anyorder.bench.algorithms.naming import Settings, check_settings, peer
 from anyorder.space import Space
 
 
@@ -18,33 +18,33 @@ class CMAES:
     package = "cmaes"
 
     def names(self) -> list[str]:
-        """One."""
+        """The only one."""
         return ["CatCMAwM"]
 
     def check(self, name: str, settings: Settings, space: Space | None) -> None:
         """Raise for a setting other than `population_size`."""
-        require("cmaes")
+        peer("cmaes")
         check_settings(settings, ["population_size"])
         if "population_size" in settings:
             integer("population_size", settings["population_size"], 4)
 
     def search(self, name: str, settings: Settings, meter: Meter, seed: int) -> Settings:
-        """Spend the meter's budget; it ends early where its Gaussian has converged."""
+        """Spend the meter's budget, or stop once the Gaussian has converged."""
         ordered = np.array(meter.ordered)
         cardinalities = np.array(meter.cardinalities)
-        optimizer = require("cmaes").CatCMAwM(
+        optimizer = peer("cmaes").CatCMAwM(
             z_space=[list(range(values)) for values in cardinalities[ordered]] or None,
             c_space=cardinalities[~ordered] if not ordered.all() else None,
             seed=seed,
             **settings,
         )
         while meter.left:
-            told = []
+            evaluated = []
             for _ in range(min(optimizer.population_size, meter.left)):
                 candidate = optimizer.ask()
-                told.append((candidate, -meter.value(_point(candidate, ordered))))
-            if len(told) == optimizer.population_size:  # it learns from whole populations only
-                optimizer.tell(told)
+                evaluated.append((candidate, -meter.value(_point(candidate, ordered))))
+            if len(evaluated) == optimizer.population_size:  # it learns from whole populations only
+                optimizer.tell(evaluated)
                 if ordered.any() and optimizer.should_stop():
                     break
         return {"population_size": optimizer.population_size}

@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from anyorder._checks import integer
+from anyorder._checks import flag, integer
 from anyorder.bench.algorithms.meter import Meter
-from anyorder.bench.algorithms.naming import Settings, check_settings, require
+from anyorder.bench.algorithms.naming import Settings, check_settings, peer
 from anyorder.space import Space
 
-# Settings of the models (StaticLinkageTree and Custom want to know the problem), and of GOMEA.
+# Settings of the models, and of GOMEA. StaticLinkageTree and Custom require knowledge of the
+# problem, and are left out.
 _MODELS: dict[str, tuple[str, ...]] = {
     "LinkageTree": ("filtered", "maximum_set_size"),
     "Univariate": (),
@@ -23,32 +24,31 @@ _GOMEA = ("base_population_size", "max_number_of_populations", "IMS_subgeneratio
 class GOMEA:
     """The discrete GOMEA of the library gomea; all variables must have the same number of values.
 
-    It sees points and values only: nothing of the problem's structure.
+    It sees points and values only, nothing of the problem's structure.
     """
 
     package = "gomea"
 
     def names(self) -> list[str]:
-        """The linkage models that need to know nothing of the problem."""
+        """The linkage models that require no knowledge of the problem."""
         return list(_MODELS)
 
     def check(self, name: str, settings: Settings, space: Space | None) -> None:
         """Raise for a bad setting, and for a space of different variables."""
-        require("gomea")
+        peer("gomea")
         check_settings(settings, [*_MODELS[name], *_GOMEA])
         for key, value in settings.items():
-            # the library takes what it is given, and crashes or never ends
+            # the library does not check them, and crashes or never ends
             if key == "filtered":
-                if not isinstance(value, bool):
-                    raise TypeError(f"filtered is {value!r}, expected True or False")
+                flag(key, value)
             else:
                 integer(key, value, 1)
         if space is not None:
             free = [int(values) for values in space.cardinalities if values > 1]
             sizes = set(free)
             if name == "LinkageTree" and len(free) < 3:
-                # within its first generations the library then never comes back
-                raise ValueError(f"there are {len(free)} variables, expected 3 at least")
+                # the library then hangs in its first generations
+                raise ValueError(f"there are {len(free)} variables, expected at least 3")
             if len(sizes) > 1 or max(sizes, default=0) > 127:
                 raise ValueError(
                     f"variables have {sorted(sizes)} values, expected the same number for all, "
@@ -56,8 +56,8 @@ class GOMEA:
                 )
 
     def search(self, name: str, settings: Settings, meter: Meter, seed: int) -> Settings:
-        """Spend the meter's budget; it ends early once all its populations have converged."""
-        gomea = require("gomea")
+        """Spend the meter's budget, or stop once all populations have converged."""
+        gomea = peer("gomea")
 
         class Fitness(gomea.fitness.BBOFitnessFunctionDiscrete):  # type: ignore[misc, name-defined]
             def objective_function(self, _: int, variables: npt.NDArray[np.int8]) -> float:

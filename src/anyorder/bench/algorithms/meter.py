@@ -1,4 +1,4 @@
-"""What counts evaluations, for all algorithms alike, and the record of a run."""
+"""The meter, which counts the evaluations of every algorithm alike, and the record of a run."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Ints = npt.NDArray[np.int64]
 
 
 class Spent(BaseException):
-    """The budget is spent. Not an Exception: libraries catch those and go on."""
+    """The budget is spent. Not an Exception: libraries catch those and continue."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,13 +32,13 @@ class Trace:
     best, best_value
         The best point that was evaluated, the first of equals, and its value.
     budget, evaluations
-        How many evaluations there were to spend, and how many were spent. Duplicates count.
+        The number of evaluations allowed, and of those done. Duplicates count.
     seconds
-        How long it took, evaluations included.
+        The duration, evaluations included.
     configuration
-        The settings of the algorithm, those that were not given as well where it tells them.
+        The settings of the algorithm, with defaults where it reports them.
     duplicates
-        How many evaluations were of a point that had been evaluated before; None: not counted.
+        The number of evaluations of a point that had been evaluated before; None: not counted.
     """
 
     grid: Ints
@@ -53,19 +53,19 @@ class Trace:
 
 
 class Meter:
-    """A problem that counts; what is asked beyond the budget raises `Spent`.
+    """A problem that counts its evaluations; those beyond the budget raise `Spent`.
 
-    Points are not kept, only the best one and a hash of each.
+    Points are not stored, except the best one and a hash of each.
 
     Attributes
     ----------
     problem, budget
-        What is measured.
+        The problem, and the number of evaluations allowed.
     free, cardinalities, ordered
-        Which variables have more than one value, how many, and whether in order: all that an
-        algorithm must know. `value` takes a point of these variables alone.
+        The variables that have more than one value, their numbers of values, and whether the
+        values are ordered. `value` takes a point of these variables alone.
     done
-        How many evaluations there were.
+        The number of evaluations so far.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class Meter:
         cardinalities = np.asarray(problem.space.cardinalities)
         self.free = np.flatnonzero(cardinalities > 1)
         if not len(self.free):
-            raise ValueError(f"{problem.name} has one point only, expected a choice to make")
+            raise ValueError(f"{problem.name} has one point only, expected at least two")
         self.cardinalities: list[int] = cardinalities[self.free].tolist()
         self.ordered: list[bool] = np.asarray(problem.space.ordered)[self.free].tolist()
         self.done = 0
@@ -104,22 +104,22 @@ class Meter:
             raise Spent
         codes = np.zeros(self._n, dtype=np.int32)
         codes[self.free] = point
-        value = self.problem(codes)
-        self._note(codes, value)
+        value = self.problem(codes.copy())  # it may change its argument
+        self._record(codes, value)
         return value
 
     def evaluate(self, points: npt.ArrayLike) -> Floats:
         """The values of a batch of whole points."""
         codes = np.ascontiguousarray(points, dtype=np.int32)
         allowed = codes[: self.left]
-        values = self.problem.evaluate(allowed) if len(allowed) else np.empty(0)
+        values = self.problem.evaluate(allowed.copy()) if len(allowed) else np.empty(0)
         for point, value in zip(allowed, values.tolist(), strict=True):
-            self._note(point, value)
+            self._record(point, value)
         if len(allowed) < len(codes):
             raise Spent
         return values
 
-    def _note(self, point: Codes, value: float) -> None:
+    def _record(self, point: Codes, value: float) -> None:
         if value != value:
             raise ValueError(
                 f"{self.problem.name} is NaN at evaluation {self.done + 1}, expected a number"
@@ -130,15 +130,15 @@ class Meter:
         self.done += 1
         if self.done == self.grid[self._passed]:
             self._curve[self._passed] = self._best_value
-            # behind the last point it stays there: no later evaluation has its number
+            # it stays at the last point: no later evaluation has its number
             self._passed = min(self._passed + 1, len(self.grid) - 1)
         if self._each is not None:
             self._each(value)
 
     def trace(self, seconds: float, configuration: Mapping[str, Any]) -> Trace:
-        """The record; what is left of the curve is flat."""
+        """The record of the run; the rest of the curve is flat."""
         if self._best is None:
-            raise RuntimeError("it stopped before its first evaluation")
+            raise RuntimeError("the algorithm stopped before its first evaluation")
         self._curve[self.grid > self.done] = self._best_value
         return Trace(
             self.grid, self._curve, self._best, self._best_value, self.budget, self.done,

@@ -1,9 +1,9 @@
 """`nevergrad:NAME`, for every name of its registry.
 
-Variables are `TransitionChoice`s, unordered ones by `ordered=False`: their values are what they
-say, while those of a `Choice` are drawn, which makes a deterministic function random. Each
-optimiser is given the budget, and driven by ask and tell, one point at a time. Some draw nothing at
-all (Cobyla): all their runs are the same.
+Variables are `TransitionChoice`s, unordered ones with `ordered=False`: their values are explicit,
+while those of a `Choice` are sampled, which makes a deterministic function random. Each optimiser
+receives the budget and is driven by ask and tell, one point at a time. Some use no random numbers
+(Cobyla): all their runs are equal.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from anyorder.bench.algorithms.meter import Codes, Meter
-from anyorder.bench.algorithms.naming import Settings, check_settings, plain, require
+from anyorder.bench.algorithms.naming import Settings, check_settings, peer, plain
 from anyorder.space import Space
 
 _PATIENCE = 50  # times 0.02 s for a thread to end
@@ -27,18 +27,18 @@ class Nevergrad:
     package = "nevergrad"
 
     def names(self) -> list[str]:
-        """All of the registry; the import takes seconds."""
+        """All names of the registry; the import takes seconds."""
         return sorted(_registry())
 
     def check(self, name: str, settings: Settings, space: Space | None) -> None:
         """Raise for any setting: the registry has an optimiser for each.
 
-        Some of them want a package that nevergrad itself does not, and say so when they search.
+        Some require a package that nevergrad itself does not, and report it only when they search.
         """
         check_settings(settings, [])
         missing = _missing(name)
         if missing is not None:
-            raise ImportError(f"nevergrad:{name} wants {missing}: pip install {missing}")
+            raise ImportError(f"nevergrad:{name} requires {missing}: pip install {missing}")
 
     def search(self, name: str, settings: Settings, meter: Meter, seed: int) -> Settings:
         """Spend the meter's budget."""
@@ -62,12 +62,12 @@ class Nevergrad:
 class _Variables:
     """The meter's variables as one of nevergrad's parameters.
 
-    Variables that are alike are one choice with repetitions, as nevergrad's users write it; several
-    kinds are a tuple of such choices.
+    Equal variables are one choice with repetitions, as in nevergrad's documentation; several kinds
+    are a tuple of such choices.
     """
 
     def __init__(self, meter: Meter) -> None:
-        ng = require("nevergrad")
+        ng = peer("nevergrad")
         kinds: dict[tuple[int, bool], list[int]] = {}
         for j, kind in enumerate(zip(meter.cardinalities, meter.ordered, strict=True)):
             kinds.setdefault(kind, []).append(j)
@@ -88,8 +88,8 @@ class _Variables:
 
 @functools.cache
 def _missing(name: str) -> str | None:
-    """The package without which an optimiser asks for nothing."""
-    parameter = require("nevergrad").p.TransitionChoice(range(2), repetitions=4)
+    """The package that an optimiser requires and that is not installed."""
+    parameter = peer("nevergrad").p.TransitionChoice(range(2), repetitions=4)
     before = set(threading.enumerate())
     try:
         optimizer = _registry()[name](parameter, budget=100, num_workers=1)
@@ -99,7 +99,7 @@ def _missing(name: str) -> str | None:
         cause: BaseException | None = error
         while cause is not None and not isinstance(cause, ImportError):
             cause = cause.__cause__ or cause.__context__
-        # of anything else, a run will say it better
+        # a run reports anything else better
         return None if cause is None else cause.name or str(cause)
     finally:
         _stop(set(threading.enumerate()) - before)
@@ -108,15 +108,15 @@ def _missing(name: str) -> str | None:
 
 def _registry() -> dict[str, Any]:
     # one name of 1.0.12 ends in a space
-    registry = require("nevergrad").optimizers.registry
+    registry = peer("nevergrad").optimizers.registry
     return {name.strip(): optimizer for name, optimizer in registry.items()}
 
 
 def _stop(threads: set[threading.Thread]) -> None:
     """End the threads in which nevergrad runs libraries that have no ask and tell.
 
-    They wait for an answer, and the process would wait for them at its end. A library may take the
-    first notice for an evaluation that failed, and ask again.
+    They wait for an answer, and the process would wait for them when it ends. A library may take
+    the first notice for a failed evaluation, and ask again.
     """
     for thread in threads:
         for _ in range(_PATIENCE):

@@ -6,14 +6,14 @@ import inspect
 from typing import Any
 
 from anyorder.bench.algorithms.meter import Meter
-from anyorder.bench.algorithms.naming import Settings, check_settings, require, whole
+from anyorder.bench.algorithms.naming import Settings, check_settings, complete, peer
 from anyorder.space import Space
 
-# These want more than a space, or are there to be derived from.
+# These require more than a space, or are base classes.
 _LEFT_OUT = ("Base", "BaseGA", "Grid", "PartialFixed")
-# These do not know categories, and would draw them at random.
+# These do not support categories, and would sample them at random.
 _NUMERIC = ("CmaEs", "QMC")
-# What these import only when they are at work.
+# Packages that these import only when they run.
 _NEEDS = {"CmaEs": ("cmaes",), "GP": ("scipy", "torch"), "QMC": ("scipy",)}
 
 
@@ -26,19 +26,19 @@ class Optuna:
     package = "optuna"
 
     def names(self) -> list[str]:
-        """All samplers that need to know no more than the space."""
+        """All samplers that require nothing but the space."""
         found = [n.removesuffix("Sampler") for n in dir(_samplers()) if n.endswith("Sampler")]
         return [name for name in found if name not in _LEFT_OUT]
 
     def check(self, name: str, settings: Settings, space: Space | None) -> None:
-        """Raise for a setting the sampler does not have, or a value it does not take."""
+        """Raise for an unknown setting, or a value that the sampler rejects."""
         for package in _NEEDS.get(name, ()):
-            require(package, f"optuna:{name} needs it")
+            peer(package, f"optuna:{name}")
         _sampler(name, settings, 0)
 
     def search(self, name: str, settings: Settings, meter: Meter, seed: int) -> Settings:
         """Spend the meter's budget, in one study in memory."""
-        optuna = require("optuna")
+        optuna = peer("optuna")
         names = [f"x{j}" for j in range(len(meter.free))]
         kinds = list(zip(names, meter.cardinalities, meter.ordered, strict=True))
 
@@ -60,11 +60,11 @@ class Optuna:
             study.optimize(objective, n_trials=meter.budget)
         finally:
             optuna.logging.set_verbosity(verbosity)
-        return whole(getattr(_samplers(), f"{name}Sampler"), settings)
+        return complete(getattr(_samplers(), f"{name}Sampler"), settings)
 
 
 def _samplers() -> Any:
-    return require("optuna").samplers
+    return peer("optuna").samplers
 
 
 def _sampler(name: str, settings: Settings, seed: int) -> Any:

@@ -1,22 +1,24 @@
-"""`anyorder`, `anyorder:PRESET`, `baseline:NAME`."""
+"""The strategies of this library: the policy by preset, and all others by name."""
 
 from __future__ import annotations
 
-import inspect
 from typing import Any
 
-from anyorder import baselines
+from anyorder._checks import unknown
 from anyorder.bench.algorithms.meter import Meter
-from anyorder.bench.algorithms.naming import Settings, check_settings, unknown, whole
+from anyorder.bench.algorithms.naming import Settings
 from anyorder.optimize import maximize
 from anyorder.problems.base import Problem
+from anyorder.result import Result
 from anyorder.space import Space
-from anyorder.strategies import Answer, Search
+from anyorder.strategies.base import Strategy
+from anyorder.strategies.create import named
 from anyorder.strategies.policy.config import PRESET_NAMES, Config, resolve
 from anyorder.strategies.policy.engines import ENGINES
+from anyorder.strategies.registry import ALIASES, REGISTRY
 
 
-class AnyOrder:
+class Policy:
     """A preset with settings of `Config` changed; `engine`, and `graph=known`."""
 
     package = None
@@ -35,19 +37,14 @@ class AnyOrder:
         """Spend the meter's budget."""
         config, engine = configured(name, settings)
         known = settings.get("graph") == "known"
-        result = maximize(
-            meter.evaluate, meter.problem.space, meter.budget, seed=seed, config=config,
-            engine=engine, vectorized=True, progress=False, cache=False,
-            graph=known_graph(meter.problem) if known else None,
-        )  # fmt: skip
-        if result.stop_reason == "interrupted":
-            raise KeyboardInterrupt
-        graph = {"graph": "known"} if known else {}
-        return {**result.settings, "engine": result.engine, **graph}
+        graph = known_graph(meter.problem) if known else None
+        result = _run(meter, seed, "policy", config=config, engine=engine, graph=graph)
+        chosen = {"graph": "known"} if known else {}
+        return {**result.settings, "engine": result.engine, **chosen}
 
 
 def configured(name: str, settings: Settings) -> tuple[Config, str]:
-    """What `anyorder:NAME` with these settings is, and the engine that computes it."""
+    """What `policy:NAME` with these settings is, and the engine that computes it."""
     rest = dict(settings)
     engine, graph = rest.pop("engine", "auto"), rest.pop("graph", "known")
     if graph != "known":
@@ -63,37 +60,31 @@ def known_graph(problem: Problem) -> Any:
     return graph
 
 
-class Baselines:
-    """A baseline, with its keyword arguments as settings."""
+class Others:
+    """Any other strategy, with its keyword arguments as settings."""
 
     package = None
 
     def names(self) -> list[str]:
-        """Those of the registry."""
-        return list(baselines.registry)
+        """Those of the registry, and their older names."""
+        return [*(name for name in REGISTRY if name != "policy"), *ALIASES]
 
     def check(self, name: str, settings: Settings, space: Space | None) -> None:
-        """Raise for a setting it does not have, or a value it does not take."""
-        self._make(name, settings, space or Space.binary(64), seed=0, budget=1_000)
+        """Raise for a setting it does not have, or a value it does not accept."""
+        named(name, settings, space or Space.binary(64), seed=0, budget=1_000)
 
     def search(self, name: str, settings: Settings, meter: Meter, seed: int) -> Settings:
-        """Spend the meter's budget; a strategy that proposes nothing has finished."""
-        strategy = self._make(name, settings, meter.problem.space, seed, meter.budget)
-        while meter.left:
-            tickets, codes = strategy.propose(strategy.batch)
-            codes = codes[: meter.left]
-            if not len(codes):
-                break
-            values = meter.evaluate(codes).tolist()
-            answered = zip(tickets[: len(codes)], codes, values, strict=True)
-            strategy.learn([Answer(*answer) for answer in answered])
-        return whole(baselines.registry[name], settings)
+        """Spend the meter's budget, or stop when the strategy has finished."""
+        strategy = named(name, settings, meter.problem.space, seed, meter.budget)
+        return _run(meter, seed, strategy).settings
 
-    def _make(self, name: str, settings: Settings, space: Space, seed: int, budget: int) -> Search:
-        maker = baselines.registry[name]
-        known = [key for key in inspect.signature(maker).parameters if key not in ("space", "seed")]
-        check_settings(settings, known)
-        # a schedule must know where it ends
-        schedule = {"budget": budget} if "budget" in known else {}
-        strategy: Search = maker(space, seed=seed, **{**schedule, **settings})
-        return strategy
+
+def _run(meter: Meter, seed: int, algorithm: str | Strategy, **options: Any) -> Result:
+    # every candidate is evaluated and counted: the meter is the cache's opposite
+    result = maximize(
+        meter.evaluate, meter.problem.space, meter.budget, algorithm=algorithm, seed=seed,
+        vectorized=True, progress=False, cache=False, **options,
+    )  # fmt: skip
+    if result.stop_reason == "interrupted":
+        raise KeyboardInterrupt
+    return result

@@ -1,0 +1,159 @@
+"""What a file of runs holds: counts, failures, results."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from anyorder._sqlite import Database
+from anyorder.bench import owners
+from anyorder.bench.records import FORMAT
+from anyorder.bench.results import Cell, Results
+from anyorder.errors import StudyError
+
+
+class StoredRuns:
+    """A file of runs, to be read; `Store` adds what changes it."""
+
+    def __init__(self, path: str | os.PathLike[str], *, existing: bool = False) -> None:
+        self.path = Path(path).absolute()
+        self._file = Database(self.path, FORMAT, existing=existing)
+        try:
+            damage = None if self._file.fresh else self._file.damage()
+            if damage is not None:
+                raise StudyError(f"{self.path} is damaged, and left as it is: {damage}")
+        except BaseException:
+            self._file.close()
+            raise
+
+    def _dead_owners(self) -> list[str]:
+        """Owners of running runs whose process has died."""
+        running = self._file.connection.execute(
+            "SELECT owner, max(beat) FROM runs WHERE status='running' GROUP BY owner"
+        ).fetchall()
+        return [owner for owner, beat in running if owners.is_dead(owner, beat)]
+
+    def counts(self) -> dict[tuple[str, str], dict[str, int]]:
+        """How many runs are in each state, by distribution and algorithm.
+
+        Counts the runs of the last request, and those that are running. Runs whose owner has died
+        count as waiting.
+        """
+        with self._file.errors():
+            dead = set(self._dead_owners())
+            rows = self._file.connection.execute(
+                "SELECT distribution, algorithm, status, owner, count(*) FROM runs "
+                "WHERE asked OR status='running' GROUP BY 1, 2, 3, 4"
+            ).fetchall()
+        found: dict[tuple[str, str], dict[str, int]] = {}
+        for distribution, algorithm, status, owner, count in rows:
+            states = found.setdefault((distribution, algorithm), {})
+            state = "waiting" if owner in dead else status
+            states[state] = states.get(state, 0) + count
+        return found
+
+    def seconds_left(self) -> float | None:
+        """Seconds of one worker that the missing runs will take; None before any has finished.
+
+        A run is estimated by the mean of those with its method and distribution, or else of all.
+        """
+        with self._file.errors():
+            rows = self._file.connection.execute(
+                "SELECT sum(status='running' OR status='waiting' AND asked), "
+                "avg(CASE status WHEN 'done' THEN seconds END) FROM runs "
+                "GROUP BY method, distribution"
+            ).fetchall()
+        known = [seconds for _, seconds in rows if seconds is not None]
+        missing = sum(count for count, _ in rows)
+        if missing and not known:
+            return None
+        mean = sum(known) / len(known) if known else 0.0
+        return float(sum(n * (mean if seconds is None else seconds) for n, seconds in rows))
+
+    def failures(self, limit: int | None = None) -> list[tuple[str, str, str, int]]:
+        """Algorithm, distribution, reason and number of failed runs, the most frequent first."""
+        with self._file.errors():
+            return self._file.connection.execute(
+                "SELECT algorithm, distribution, reason, count(*) FROM runs "
+                "WHERE status='failed' AND asked GROUP BY 1, 2, 3 ORDER BY 4 DESC, 3 LIMIT ?",
+                (-1 if limit is None else limit,),
+            ).fetchall()  # fmt: skip
+
+    def dimensions(self) -> dict[str, int]:
+        """The number of variables of each distribution that has a finished run."""
+        with self._file.errors():
+            rows = self._file.connection.execute(
+                "SELECT distribution, min(point) FROM runs WHERE status='done' AND asked GROUP BY 1"
+            ).fetchall()
+        return {distribution: len(json.loads(point)) for distribution, point in rows}
+
+    def versions(self) -> dict[str, str]:
+        """The package versions of the finished runs, separated by commas where they differ."""
+        with self._file.errors():
+            rows = self._file.connection.execute(
+                "SELECT DISTINCT versions FROM runs WHERE status='done' AND asked"
+            ).fetchall()
+        found: dict[str, set[str]] = {}
+        for (text,) in rows:
+            for package, version in json.loads(text).items():
+                found.setdefault(package, set()).add(version)
+        return {package: ", ".join(sorted(versions)) for package, versions in found.items()}
+
+    def results(self) -> Results:
+        """The curves of the finished runs."""
+        with self._file.errors():
+            order = {
+                name: json.loads(value)
+                for name, value in self._file.connection.execute("SELECT name, value FROM campaign")
+            }
+            rows = self._file.connection.execute(
+                "SELECT distribution, algorithm, instance, seed, grid, seconds, curve FROM runs "
+                "WHERE status='done' AND asked ORDER BY instance, seed"
+            ).fetchall()
+            ours = self._file.connection.execute(
+                "SELECT DISTINCT algorithm FROM runs WHERE asked AND method GLOB 'anyorder*'"
+            ).fetchall()
+        grouped: dict[tuple[str, str], list[Any]] = {}
+        for distribution, algorithm, *rest in rows:
+            grouped.setdefault((distribution, algorithm), []).append(rest)
+        failed: dict[tuple[str, str], dict[str, int]] = {}
+        for algorithm, distribution, reason, count in self.failures():
+            failed.setdefault((distribution, algorithm), {})[reason] = count
+        cells = {}
+        for key, runs in grouped.items():
+            cells[key] = _cell(runs)
+            if not len(cells[key].grid):
+                raise StudyError(
+                    f"{self.path}: the runs of {key[1]!r} on {key[0]!r} have no number of "
+                    "evaluations in common: give those of another budget or grid another label"
+                )
+        return Results(
+            order.get("name", self.path.stem),
+            tuple(order.get("algorithms", ())),
+            tuple(order.get("distributions", ())),
+            cells,
+            failed,
+            frozenset(label for (label,) in ours),
+        )
+
+
+def _cell(runs: list[Any]) -> Cell:
+    instances, seeds, grids, seconds, curves = zip(*runs, strict=True)
+    # Runs of another grid or budget under one label: what they have in common.
+    common = sorted(set.intersection(*(set(json.loads(text)) for text in set(grids))))
+    values = []
+    for text, curve in zip(grids, curves, strict=True):
+        grid = json.loads(text)
+        places = [grid.index(point) for point in common]
+        values.append(np.frombuffer(curve, "<f8")[places])
+    return Cell(
+        grid=np.array(common, np.int64),
+        curves=np.array(values, np.float64).reshape(len(runs), len(common)),
+        instances=np.array(instances, np.int64),
+        seeds=np.array(seeds, np.int64),
+        seconds=np.array(seconds, np.float64),
+    )

@@ -1,0 +1,75 @@
+"""Programs end and scratch folders go when this process does, however it ends.
+
+No process can clean up after its own SIGKILL, so another one does: a guard, started with the first
+program and shared by all of them, which waits for the end of a pipe from here (`guard_process.py`).
+The alternatives are worse. `PR_SET_PDEATHSIG` exists only on Linux, acts when the *thread* that
+started the program ends, does not reach the program's own children, and needs `preexec_fn`, which
+may deadlock in a process with threads. A supervisor for each program costs the start of a Python
+interpreter for each evaluation; the guard costs two short writes.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+_lock = threading.Lock()
+_guard: tuple[int, subprocess.Popen[bytes]] | None = None  # the process it was started by
+
+
+@contextlib.contextmanager
+def guarded(kind: str, value: int | str) -> Iterator[None]:
+    """Within it, a process group ("group") or a folder ("folder") goes when this process dies."""
+    _send([kind, value])
+    try:
+        yield
+    finally:
+        _send(["forget", kind, value])
+
+
+def _send(message: list[int | str]) -> None:
+    data = json.dumps(message).encode() + b"\n"
+    with _lock, contextlib.suppress(OSError):  # no guard: everything else works
+        try:
+            _write(_running(), data)
+        except BrokenPipeError:  # killed by somebody: the next one knows only what comes
+            _stop()
+            _write(_running(), data)
+
+
+def _write(guard: subprocess.Popen[bytes], data: bytes) -> None:
+    assert guard.stdin is not None
+    os.write(guard.stdin.fileno(), data)  # short enough to be written at once
+
+
+def _running() -> subprocess.Popen[bytes]:
+    """The guard of this process; one that was inherited by a fork is another's."""
+    global _guard
+    if _guard is None or _guard[0] != os.getpid():
+        script = Path(__file__).with_name("guard_process.py")
+        process = subprocess.Popen(
+            [sys.executable, "-I", "-S", str(script), str(os.getpid())],
+            stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )  # fmt: skip
+        _guard = os.getpid(), process
+    return _guard[1]
+
+
+@atexit.register
+def _stop() -> None:
+    global _guard
+    if _guard is not None and _guard[0] == os.getpid():
+        process = _guard[1]
+        assert process.stdin is not None
+        with contextlib.suppress(OSError):
+            process.stdin.close()
+        process.wait()
+    _guard = None
