@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from anyorder._checks import require
-from anyorder.archive import History
+from anyorder.history import History
 from anyorder.plotting import heatmaps
 from anyorder.strategies.policy.search import PolicySearch
 

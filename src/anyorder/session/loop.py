@@ -437,7 +437,12 @@ class Session:
             waiting += [c for others in self._same.values() for c in others]
             tickets = {candidate.number: candidate.ticket for candidate in waiting}
             restarts = len(self._archive.restarts)
-            counters = {"idle": self._idle, "restarts": restarts, "tickets": list(tickets.items())}
+            counters = {
+                "idle": self._idle,
+                "restarts": restarts,
+                "tickets": list(tickets.items()),
+                "facts": self._strategy.facts(),  # for `anyorder show`
+            }
             state = self.optimizer._search_state()
             self.study.keep_state(state, self._drawn, self._told, counters)
             self._kept = time.monotonic()

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from anyorder._checks import known_names, require
 from anyorder.strategies import create
+from anyorder.strategies.registry import ALIASES, REGISTRY
 
 Settings = dict[str, Any]
 
@@ -30,7 +31,7 @@ def split(text: str) -> Parts:
     kind, name, settings = create.split(text)
     if kind == "policy":
         kind = "anyorder"
-    elif kind in create.REGISTRY or kind in create.ALIASES:
+    elif kind in REGISTRY or kind in ALIASES:
         kind, name = "baseline", f"{kind}:{name}" if name else kind
     return Parts(kind, name, settings)
 
