@@ -9,11 +9,9 @@ import logging
 import os
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import metadata
 from platform import python_version
-from queue import Empty, SimpleQueue
 
 import numpy as np
 
@@ -23,8 +21,9 @@ from anyorder._version import __version__
 from anyorder.bench import algorithms
 from anyorder.bench.store import Finished, Spec, Store
 from anyorder.errors import DIED, OK
-from anyorder.session.evaluators import Done, Evaluator, OnExecutor, Outcome
+from anyorder.session.evaluators import OnExecutor, Outcome
 from anyorder.session.interrupts import Interrupts
+from anyorder.session.jobs import Jobs
 from anyorder.session.processes import Processes
 from anyorder.strategies.policy.engines import why_not
 
@@ -170,33 +169,23 @@ def _run_each(
     scheduler: str | None,
     one: OneRun,
 ) -> None:
-    done: Done = SimpleQueue()
-    seconds = one.seconds
-    with _evaluator(one, done, workers, scheduler, seconds) as evaluator:
-        running: dict[int, tuple[Spec, float]] = {}
-        number = 0
+    with _jobs(one, workers, scheduler) as jobs:
+        running: dict[int, Spec] = {}
         while True:
-            room = max(0, evaluator.slots - len(running))
+            room = max(0, jobs.slots - len(running))
             for spec in store.claim(room) if room and not interrupts.count else ():
-                running[number] = spec, time.monotonic()
-                evaluator.start(number, spec)
-                number += 1
+                running[jobs.start(spec)] = spec
             if not running:
-                if evaluator.slots < 1 and not interrupts.count:
+                if jobs.slots < 1 and not interrupts.count:
                     raise RuntimeError("no further run is possible: every worker hangs")
                 return
-            try:
-                job, outcome = done.get(timeout=_LOOK)
-            except Empty:
-                progress(_abandon_late(store, evaluator, running, seconds))
-                continue
-            if outcome.status is None and outcome.reason is not None:
-                raise RuntimeError(f"no further run is possible: {outcome.reason}")
-            if job in running:
+            for job, outcome in jobs.wait():
                 # Dask has retried by itself, on several workers
                 tries = _MOST_TRIES if scheduler is None else 1
-                _record(store, running.pop(job)[0], outcome, tries)
-                progress(1 + _abandon_late(store, evaluator, running, seconds))
+                _record(store, running.pop(job), outcome, tries)
+                progress(1)
+            if jobs.error is not None:
+                raise RuntimeError(f"no further run is possible: {jobs.error}")
 
 
 def _record(store: Store, spec: Spec, outcome: Outcome, most_tries: int) -> None:
@@ -212,43 +201,30 @@ def _record(store: Store, spec: Spec, outcome: Outcome, most_tries: int) -> None
         logger.warning("%s on %s failed: %s", spec.algorithm, spec.problem, outcome.reason)
 
 
-def _abandon_late(
-    store: Store, evaluator: Evaluator, running: dict[int, tuple[Spec, float]], limit: float | None
-) -> int:
-    """Fail late runs of an executor, which keeps no time itself; returns how many."""
-    if limit is None or not isinstance(evaluator, OnExecutor):
-        return 0
-    late = [job for job, (_, start) in running.items() if time.monotonic() - start > limit]
-    for job in late:
-        evaluator.abandon(job)
-        store.fail((running.pop(job)[0], f"no answer in {limit:g} s"))
-    return len(late)
-
-
 @contextlib.contextmanager
-def _evaluator(
-    f: OneRun, done: Done, workers: int, scheduler: str | None, seconds: float | None
-) -> Iterator[Evaluator]:
-    if scheduler is None:
-        with _one_thread_each():
-            processes = Processes(f, done, workers, seconds)
-            try:
-                yield processes
-            finally:
-                processes.close()
-        return
+def _jobs(f: OneRun, workers: int, scheduler: str | None) -> Iterator[Jobs]:
+    with contextlib.ExitStack() as stack:
+        if scheduler is None:
+            stack.enter_context(_one_thread_each())
+            jobs = Jobs(lambda done: Processes(f, done, workers, f.seconds))
+        else:
+            client = stack.enter_context(_client(scheduler))
+            count = len(client.nthreads())
+            jobs = Jobs(lambda done: OnExecutor(f, done, client, count), f.seconds)
+        stack.callback(jobs.close)
+        yield jobs
+
+
+def _client(scheduler: str) -> Any:
     distributed = require("distributed", "dask", "a scheduler requires Dask")
-    with distributed.Client(scheduler, timeout="30s") as client:
-        threads = client.nthreads().values()
-        if not threads:
-            raise RuntimeError(f"the scheduler {scheduler} has no workers")
-        if max(threads) > 1:
-            logger.warning("a worker does one run at a time: start them with --nthreads 1")
-        executor = OnExecutor(f, done, client, len(threads))
-        try:
-            yield executor
-        finally:
-            executor.close()
+    client = distributed.Client(scheduler, timeout="30s")
+    threads = client.nthreads().values()
+    if not threads:
+        client.close()
+        raise RuntimeError(f"the scheduler {scheduler} has no workers")
+    if max(threads) > 1:
+        logger.warning("a worker does one run at a time: start them with --nthreads 1")
+    return client
 
 
 @contextlib.contextmanager

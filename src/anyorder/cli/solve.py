@@ -39,7 +39,7 @@ from anyorder.strategies.policy.engines import ENGINES
 @click.option("--instance", type=int, help="Seed of the instance.  [default: 0]")
 @click.option("--budget", type=int, default=10_000, show_default=True, help="Evaluations to spend.")
 @click.option("--seed", type=int, help="Seed of the search; by default a random one.")
-@click.option("--config", "preset", default="", type=click.Choice(list(PRESET_NAMES)),
+@click.option("--config", "preset", type=click.Choice(list(PRESET_NAMES)),
               help="Preset of the policy.  [default: default]")  # fmt: skip
 @click.option("--set", "settings", multiple=True, metavar="NAME=VALUE",
               help="Change a setting of the policy, such as beta=2; may be repeated.")  # fmt: skip
@@ -51,7 +51,8 @@ from anyorder.strategies.policy.engines import ENGINES
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def solve(
     problem: str, n: int | None, k: int | None, d: int | None, kind: int | None,
-    instance: int | None, budget: int, seed: int | None, preset: str, settings: tuple[str, ...],
+    instance: int | None, budget: int, seed: int | None, preset: str | None,
+    settings: tuple[str, ...],
     engine: str, algorithm: str, plot: str | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Solve a built-in PROBLEM: a name such as nk, or a full one such as nk:n=64,k=2,seed=1.
@@ -62,6 +63,7 @@ def solve(
     with errors():
         check_folder("--plot", plot)
         chosen = chosen_problem(problem, {key: x for key, x in given.items() if x is not None})
+        preset = preset or ""
         config = parse_config(preset, settings) if settings or preset else None
         result = maximize(
             chosen, budget=budget, algorithm=algorithm, seed=seed, engine=engine,
