@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import metadata
 from platform import python_version
+from typing import Any
 
 import numpy as np
 
@@ -36,8 +37,8 @@ _BATCH = 100
 # Global generators are seeded and memory is limited for a whole process; Dask's workers may have
 # several threads.
 _ONE_AT_A_TIME = threading.Lock()
-# Seconds between checks for late runs on Dask, and until their workers end themselves.
-_LOOK, _GRACE = 0.5, 2.0
+# Seconds after the time limit of a run at which a worker of Dask ends itself.
+_GRACE = 2.0
 _LATEST = 1e9  # seconds, 31 years: what a timer accepts on every platform
 
 
