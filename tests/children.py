@@ -63,7 +63,7 @@ def marked(mark: str) -> list[int]:
     return found
 
 
-def wait_until(condition: Callable[[], Any], seconds: float = 30.0) -> Any:
+def wait_until(condition: Callable[[], Any], seconds: float = 120.0) -> Any:
     end = time.monotonic() + seconds
     while not (value := condition()):
         assert time.monotonic() < end, "it did not happen in time"
@@ -119,7 +119,7 @@ class Child:
         """As a terminal does: to the whole group."""
         os.killpg(self.process.pid, number)
 
-    def end(self, seconds: float = 60) -> tuple[str, str]:
+    def end(self, seconds: float = 120) -> tuple[str, str]:
         try:
             return self.process.communicate(timeout=seconds)
         finally:
@@ -130,7 +130,7 @@ class Child:
     def alone(self) -> None:
         """Nothing that it started is alive any more."""
         if PROC:
-            wait_until(lambda: not marked(self.mark), 10)
+            wait_until(lambda: not marked(self.mark))
 
 
 def ends(log: Path) -> list[str]:

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import threading
 import time
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -162,6 +163,13 @@ def sometimes(trouble: Callable[[Any], Any], log: str | None, x: np.ndarray) -> 
     return trouble(x) if x[0] else value(x)
 
 
+def no_such_file(x: np.ndarray) -> float:
+    """Fails with the name of a file that is no text."""
+    if x[0]:
+        raise FileNotFoundError(2, "No such file", os.fsdecode(b"caf\xe9.dat"))
+    return value(x)
+
+
 TAME = [  # trouble, status, what is said about it
     (raises, errors.FAILED, "KeyError: 'missing part'"),
     (nan, errors.FAILED, "NaN or None"),
@@ -206,8 +214,8 @@ def nap(seconds: float, log: str, x: np.ndarray) -> float:
 
 
 def flaky(x: np.ndarray) -> float:
-    """Goes wrong three times in ten, whatever the point."""
-    draw = int.from_bytes(os.urandom(4), "little") / 2**32
+    """Goes wrong at three points of ten."""
+    draw = zlib.crc32(x.tobytes()) / 2**32
     if draw < 0.075:
         raise ValueError("by chance")
     if draw < 0.15:
@@ -216,6 +224,24 @@ def flaky(x: np.ndarray) -> float:
         time.sleep(60)
     if draw < 0.3:
         os._exit(1)
+    return value(x)
+
+
+def flaky_status(x: np.ndarray) -> int:
+    """How it ends there, given a time limit."""
+    draw = zlib.crc32(x.tobytes()) / 2**32
+    if draw < 0.15:
+        return errors.FAILED
+    return errors.TIMEOUT if draw < 0.225 else errors.DIED if draw < 0.3 else errors.OK
+
+
+def forks(log: str, x: np.ndarray) -> float:
+    """Returns twice: in this process, and later, with another value, in a child of it."""
+    child = os.fork()
+    if child == 0:
+        time.sleep(0.01)
+        return -1000.0
+    note(log, str(child))
     return value(x)
 
 

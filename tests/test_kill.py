@@ -41,14 +41,14 @@ def test_ctrl_c_finishes_what_is_out_and_a_second_does_not(
     assert len(ao.load(child.study)) == len(ended) < 20
     child.alone()
 
-    again = Child(tmp_path, 20, 5.0, workers=2, asynchronous=asynchronous)
+    again = Child(tmp_path, 20, 60.0, workers=2, asynchronous=asynchronous)
     wait_until(lambda: lines(again.log).count("start") >= len(ended) + 2)
-    again.signal(signal.SIGINT)
-    time.sleep(0.3)
     start = time.monotonic()
-    again.signal(signal.SIGINT)
+    while again.process.poll() is None:  # two that come together count as one
+        again.signal(signal.SIGINT)
+        time.sleep(0.3)
+    assert time.monotonic() - start < 50  # and not the minute and more that they take
     _, err = again.end()
-    assert time.monotonic() - start < 4  # and not the five seconds and more that they take
     assert again.process.returncode != 0
     assert "KeyboardInterrupt" in err
     again.alone()
@@ -62,7 +62,7 @@ def test_ctrl_c_finishes_what_is_out_and_a_second_does_not(
 
 def test_a_script_without_a_main_guard_says_so(tmp_path: Path) -> None:
     child = Child(tmp_path, 20, 0.0, guard=False, workers=2)
-    _, err = child.end(45)
+    _, err = child.end()
     assert child.process.returncode != 0
     assert "if __name__ == '__main__':" in err.splitlines()[-1]
     child.alone()
@@ -78,11 +78,12 @@ def points_of(study: Path) -> list[str]:
 
 @pytest.mark.skipif(not PROC, reason="there is no /proc to look into")
 @pytest.mark.parametrize("asynchronous", [False, True])
-@pytest.mark.parametrize("kills", [4, pytest.param(100, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kills", [2, pytest.param(100, marks=pytest.mark.slow)])
 def test_kill_9(tmp_path: Path, asynchronous: bool, kills: int) -> None:
     """At moments that are drawn: from while it starts to deep in the run."""
     budget, workers, nap = min(20 + 8 * kills, 200), 4, 0.02  # of 256 points
     rng, known = random.Random(0), dict[str, int]()
+    out = 2 * workers if asynchronous else workers  # some are sent out before a worker is free
 
     def check() -> None:
         answered, logged = points_of(child.study), ends(child.log)
@@ -90,7 +91,7 @@ def test_kill_9(tmp_path: Path, asynchronous: bool, kills: int) -> None:
         assert all(logged.count(point) == times for point, times in known.items())
         known.update((point, logged.count(point)) for point in answered)
         assert known.keys() == set(answered) <= set(logged)  # nothing known is lost
-        assert len(set(logged) - set(answered)) <= workers  # or is, but what was out
+        assert len(set(logged) - set(answered)) <= out  # or is, but what was out
 
     for _ in range(kills):
         before = len(lines(tmp_path / "log"))
@@ -114,7 +115,7 @@ def test_kill_9(tmp_path: Path, asynchronous: bool, kills: int) -> None:
     child.alone()
     check()
     assert len(known) == budget
-    assert len(ends(child.log)) <= budget + kills * workers
+    assert len(ends(child.log)) <= budget + kills * out
     if not asynchronous:
         assert_same(load(child.study), ao.maximize(value, SPACE, budget, **QUICK).history)
 

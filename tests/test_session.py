@@ -260,7 +260,7 @@ def test_reasons_to_stop(where: str) -> None:
             lambda x: time.sleep(0.01) or value(x), SPACE, 100_000, max_seconds=0.5, **options
         )
         assert result.stop_reason == "time"
-        assert 0.5 <= time.monotonic() - start < 5
+        assert 0.5 <= time.monotonic() - start < 60
 
         result = ao.maximize(lambda x: 1.0, SPACE, 2_000, patience=35, **options)
         assert result.stop_reason == "patience"

@@ -423,7 +423,7 @@ def test_another_file_is_refused_and_left_alone(study: Path, make: Any, said: st
 
 
 def test_places_where_no_study_can_be(tmp_path: Path) -> None:
-    with refused(StudyError, str(tmp_path), "directory"):
+    with refused(StudyError, str(tmp_path), "expected a regular file"):
         ao.maximize(value, SPACE, 20, study=tmp_path, **QUICK)
     with refused(StudyError, "there is no such folder"):
         ao.maximize(value, SPACE, 20, study=tmp_path / "a" / "b.db", **QUICK)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import os
 import pickle
 import subprocess
@@ -17,7 +18,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from children import PROC, assert_same, descendants, marked, wait_until
+from children import PROC, assert_same, descendants, marked, processes, wait_until
 from functions import (
     FAST,
     QUICK,
@@ -29,6 +30,8 @@ from functions import (
     demanding,
     exits,
     flaky,
+    flaky_status,
+    forks,
     hangs,
     interrupts,
     leaves,
@@ -81,7 +84,7 @@ def test_what_goes_wrong_in_a_worker(
 ) -> None:
     log = str(tmp_path / "log")
     f = functools.partial(sometimes, trouble, log)
-    timeout = 0.5 if trouble is hangs else None
+    timeout = 1.0 if trouble is hangs else None
     result = ao.maximize(f, SPACE, 30, on_failure="worst", workers=4, timeout=timeout, **QUICK)
     check_troubled(result, status, said)
     assert len(lines(log)) == 30
@@ -262,7 +265,7 @@ def test_a_timeout_on_an_executor() -> None:
                     f, SPACE, 200, executor=pool, timeout=0.2, on_failure="worst",
                     asynchronous=asynchronous, **QUICK,
                 )  # fmt: skip
-            assert time.monotonic() - start < 15
+            assert time.monotonic() - start < 25  # they wait for half a minute
             release.set()
 
 
@@ -302,18 +305,55 @@ def test_a_broken_executor_ends_the_run_and_the_study_goes_on(tmp_path: Path) ->
 # --- asynchronous ---------------------------------------------------------------------------------
 
 
-def test_asynchronous_workers_are_never_idle(tmp_path: Path) -> None:
-    log = str(tmp_path / "log")
+def test_asynchronous_workers_do_not_wait_for_the_slowest() -> None:
+    """One evaluation lasts as long as fifty others: several batches of ten."""
+    ended, others, first = threading.Event(), [], threading.Lock()
+
+    def f(x: np.ndarray) -> float:
+        if first.acquire(blocking=False):
+            assert ended.wait(60)
+        else:
+            others.append(1)
+            if len(others) == 50:
+                ended.set()
+        return value(x)
+
+    with ThreadPoolExecutor(3) as pool:
+        result = ao.maximize(
+            f, ao.Space.binary(16), 80, executor=pool, asynchronous=True, cache=False, **QUICK
+        )
+    assert (result.evaluations, result.failures) == (80, 0)
+    assert result.history.generations.tolist().index(0) == 0
+    assert (np.diff(result.history.generations) < 0).any()  # the first was answered late
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_a_function_that_forks(asynchronous: bool, tmp_path: Path) -> None:
+    """Both processes return from it; only the worker may answer."""
+    log = tmp_path / "log"
     result = ao.maximize(
-        functools.partial(nap, 0.06, log), ao.Space.binary(16), 80, workers=4, asynchronous=True,
-        seed=0, config=FAST,
-    )  # fmt: skip
-    assert result.evaluations == 80
-    assert len(result.history) == len(lines(log)) + result.history.cached.sum()
-    spans = np.array([[float(t) for t in line.split()] for line in lines(log)])
-    begin, end = spans.min(), np.sort(spans[:, 1])[-4]  # until nothing is left to begin
-    busy = (np.minimum(spans[:, 1], end) - np.minimum(spans[:, 0], end)).sum()
-    assert busy / (4 * (end - begin)) > 0.7  # near 1 here; other processes share the machine
+        functools.partial(forks, str(log)), SPACE, 40, workers=2, asynchronous=asynchronous, **QUICK
+    )
+    assert result.evaluations == 40
+    values = [value(x) for x in result.history.codes]
+    np.testing.assert_array_equal(result.history.values, values)
+    if not asynchronous:
+        assert_same(result.history, ao.maximize(value, SPACE, 40, **QUICK).history)
+    pids = {int(line) for line in lines(log)}
+    assert len(lines(log)) == 40  # a child for each
+    wait_until(lambda: not pids & processes().keys())
+
+
+@pytest.mark.parametrize("option", ["timeout", "max_seconds"])
+def test_long_waits(option: str) -> None:
+    """Systems cannot wait as long as that in one go."""
+    for seconds in (3_000_000.0, 1e9):
+        for where in ({"workers": 1}, {"executor": ThreadPoolExecutor(1)}):
+            result = ao.maximize(value, SPACE, 12, **{option: seconds}, **where, **QUICK)
+            assert result.evaluations == 12
+    for seconds in (math.inf, 1e10, math.nan):
+        with pytest.raises(ValueError, match=f"{option} is"):
+            ao.maximize(value, SPACE, 12, workers=1, **{option: seconds}, **QUICK)
 
 
 @pytest.mark.parametrize("kind", ["processes", "threads"])
@@ -369,12 +409,11 @@ def test_a_function_that_fails_at_random(budget: int, asynchronous: bool) -> Non
         config=FAST.replace(epochs=1), asynchronous=asynchronous, cache=False,
     )  # fmt: skip
     assert result.evaluations == (~result.history.cached).sum() == budget
-    kinds = np.bincount(result.history.statuses, minlength=4)
-    # binomial: five standard deviations around the share each was given
-    spread = 5 * np.sqrt(0.075 * 0.925 * budget)
-    assert abs(kinds[errors.FAILED] - 0.15 * budget) < 2 * spread
-    assert abs(kinds[errors.DIED] - 0.075 * budget) < spread
-    assert kinds[errors.TIMEOUT] > 0.075 * budget - spread  # a slow machine adds some
+    statuses = result.history.statuses
+    expected = np.array([flaky_status(x) for x in result.history.codes.astype(np.int64)])
+    assert set(expected) == {errors.OK, errors.FAILED, errors.DIED, errors.TIMEOUT}
+    assert ((statuses == expected) | (statuses == errors.TIMEOUT)).all()  # by a slow machine
+    np.testing.assert_array_equal(statuses == errors.OK, ~np.isnan(result.history.values))
     assert len(os.listdir("/proc/self/fd")) == files
     assert threading.active_count() == threads
     assert descendants() <= before
@@ -383,14 +422,14 @@ def test_a_function_that_fails_at_random(budget: int, asynchronous: bool) -> Non
 @pytest.mark.skipif(not PROC, reason="there is no /proc to look into")
 def test_what_a_worker_started_dies_with_it() -> None:
     ao.maximize(bears, SPACE, 4, workers=2, timeout=0.3, on_failure="worst", **QUICK)
-    wait_until(lambda: not marked("ANYORDER_BORN=here"), 5)
+    wait_until(lambda: not marked("ANYORDER_BORN=here"))
 
 
 def test_max_seconds_ends_while_workers_are_busy(tmp_path: Path) -> None:
     study = tmp_path / "study.db"
     start = time.monotonic()
     result = ao.maximize(hangs, SPACE, 10, workers=2, max_seconds=0.5, study=study, **QUICK)
-    assert time.monotonic() - start < 10
+    assert time.monotonic() - start < 50  # one evaluation takes a minute
     assert (result.stop_reason, result.evaluations, result.best) == ("time", 0, None)
     assert len(ao.resume(study, value, workers=2).history) == 10
 
@@ -399,10 +438,8 @@ def test_max_seconds_ends_while_workers_are_busy(tmp_path: Path) -> None:
 
 
 def test_a_function_that_no_worker_can_read() -> None:
-    start = time.monotonic()
     with pytest.raises(RuntimeError, match="cannot be read in a worker process: ImportError"):
         ao.maximize(Broken(), SPACE, 20, workers=2, **QUICK)
-    assert time.monotonic() - start < 20
 
 
 def test_a_function_that_cannot_be_sent(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -426,13 +463,13 @@ def test_a_function_of_an_interactive_session() -> None:
 def test_a_watcher_that_fails_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     done: Any = SimpleQueue()
     evaluator = Processes(value, done, 2, None)
-    hired: Iterator[int] = iter(range(1))
+    started: Iterator[int] = iter(range(1))
 
-    def hire() -> Any:
-        next(hired)
+    def start() -> Any:
+        next(started)
         raise OSError("no more processes")
 
-    monkeypatch.setattr(evaluator, "_hire", hire)
+    monkeypatch.setattr(evaluator, "_start_worker", start)
     evaluator._workers[0].process.kill()
     job, outcome = done.get(timeout=20)
     assert (job, outcome.status) == (-1, None)
