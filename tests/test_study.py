@@ -3,16 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import io
 import math
 import os
-import pickle
 import random
-import resource
-import signal
 import sqlite3
-import subprocess
-import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -21,8 +15,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from children import Child, assert_same, ends, wait_until
 from conftest import refused
-from test_workers import FAST, PROC, SPACE, Child, assert_same, failing, lines, value, wait_until
+from functions import (
+    FAST,
+    QUICK,
+    SPACE,
+    failing,
+    lines,
+    value,
+)
 
 import anyorder as ao
 from anyorder.errors import StudyError
@@ -30,8 +32,6 @@ from anyorder.session import loop
 from anyorder.session.reading import VERSION, load, opened
 from anyorder.space.packing import Packing
 from anyorder.strategies.policy.search import PolicySearch
-
-QUICK: dict[str, Any] = {"seed": 0, "config": FAST}
 
 
 @pytest.fixture
@@ -360,120 +360,6 @@ def test_a_raising_sigint_handler_in_the_middle_of_training(
     )
 
 
-# --- kill -9 --------------------------------------------------------------------------------------
-
-
-def points_of(study: Path) -> list[str]:
-    history = load(study)
-    return ["".join(map(str, x)) for x in history.codes[~history.cached]]
-
-
-def ends(log: Path) -> list[str]:
-    return [line[4:] for line in lines(log) if line.startswith("end ")]
-
-
-@pytest.mark.skipif(not PROC, reason="there is no /proc to look into")
-@pytest.mark.parametrize("asynchronous", [False, True])
-@pytest.mark.parametrize("kills", [4, pytest.param(100, marks=pytest.mark.slow)])
-def test_kill_9(tmp_path: Path, asynchronous: bool, kills: int) -> None:
-    """At moments that are drawn: from while it starts to deep in the run."""
-    budget, workers, nap = min(20 + 8 * kills, 200), 4, 0.02  # of 256 points
-    rng, known = random.Random(0), dict[str, int]()
-
-    def check() -> None:
-        answered, logged = points_of(child.study), ends(child.log)
-        assert len(set(answered)) == len(answered)  # nothing is paid for twice
-        assert all(logged.count(point) == times for point, times in known.items())
-        known.update((point, logged.count(point)) for point in answered)
-        assert known.keys() == set(answered) <= set(logged)  # nothing known is lost
-        assert len(set(logged) - set(answered)) <= workers  # or is, but what was out
-
-    for _ in range(kills):
-        before = len(lines(tmp_path / "log"))
-        child = Child(tmp_path, budget, nap, workers=workers, asynchronous=asynchronous)
-        if rng.random() < 0.9:  # else while it starts
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                child.process.wait(0.1)
-            wait_until(
-                lambda b=before, c=child: c.process.poll() is not None or len(lines(c.log)) > b
-            )
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            child.process.wait(rng.uniform(0, 0.4))
-        child.process.kill()
-        child.end()
-        child.alone()
-        if child.study.exists():
-            check()
-    child = Child(tmp_path, budget, 0.0, workers=workers, asynchronous=asynchronous)
-    out, err = child.end()
-    assert f"RESULT budget {budget}" in out, err
-    child.alone()
-    check()
-    assert len(known) == budget
-    assert len(ends(child.log)) <= budget + kills * workers
-    if not asynchronous:
-        assert_same(load(child.study), ao.maximize(value, SPACE, budget, **QUICK).history)
-
-
-CLUSTER = """
-import sys, time
-from distributed import LocalCluster
-if __name__ == "__main__":
-    cluster = LocalCluster(n_workers=2, threads_per_worker=2, dashboard_address=None)
-    print(cluster.scheduler_address, flush=True)
-    sys.stdin.read()
-    cluster.close()
-"""
-
-CLIENT = """
-import os, sys, time
-import anyorder as ao
-from distributed import Client
-from test_workers import slow_and_noted
-import functools
-if __name__ == "__main__":
-    client = Client(sys.argv[1])
-    result = ao.maximize(
-        functools.partial(slow_and_noted, sys.argv[3]), ao.Space.binary(8), int(sys.argv[4]),
-        seed=0, config=ao.Config(epochs=3, hidden=(4,)), study=sys.argv[2], executor=client)
-    print("RESULT", result.evaluations, flush=True)
-"""
-
-
-@pytest.mark.slow
-def test_kill_9_beside_a_dask_cluster(tmp_path: Path) -> None:
-    pytest.importorskip("distributed")
-    study, log, budget, kills = tmp_path / "study.db", tmp_path / "log", 100, 6
-    (tmp_path / "cluster.py").write_text(CLUSTER)
-    (tmp_path / "client.py").write_text(CLIENT)
-    env = os.environ | {"PYTHONPATH": str(Path(__file__).parent)}
-    cluster = subprocess.Popen(
-        [sys.executable, str(tmp_path / "cluster.py")], stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE, env=env, text=True,
-    )  # fmt: skip
-    try:
-        assert cluster.stdout is not None
-        address = cluster.stdout.readline().strip()
-        rng = random.Random(0)
-        command = [sys.executable, str(tmp_path / "client.py"), address, str(study), str(log)]
-        for _ in range(kills):
-            before = len(lines(log))
-            client = subprocess.Popen([*command, str(budget)], env=env)
-            wait_until(lambda b=before, c=client: len(lines(log)) > b or c.poll() is not None)
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                client.wait(rng.uniform(0, 0.5))
-            client.kill()
-            client.wait()
-        run = subprocess.run(
-            [*command, str(budget)], env=env, capture_output=True, text=True, timeout=120
-        )
-        assert f"RESULT {budget}" in run.stdout, run.stderr
-    finally:
-        cluster.communicate("", timeout=60)
-    assert_same(load(study), ao.maximize(value, SPACE, budget, **QUICK).history)
-    assert len(lines(log)) <= budget + 4 * kills
-
-
 # --- refusals -------------------------------------------------------------------------------------
 
 
@@ -537,7 +423,7 @@ def test_another_file_is_refused_and_left_alone(study: Path, make: Any, said: st
 
 
 def test_places_where_no_study_can_be(tmp_path: Path) -> None:
-    with refused(StudyError, str(tmp_path), "directory"):
+    with refused(StudyError, str(tmp_path), "expected a regular file"):
         ao.maximize(value, SPACE, 20, study=tmp_path, **QUICK)
     with refused(StudyError, "there is no such folder"):
         ao.maximize(value, SPACE, 20, study=tmp_path / "a" / "b.db", **QUICK)
@@ -646,144 +532,3 @@ def test_readers_in_other_processes(tmp_path: Path) -> None:
     assert "RESULT budget 60" in out, err
     assert sizes == sorted(sizes)
     assert len(set(sizes)) > 3
-
-
-# --- damage ---------------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def sound(tmp_path_factory: pytest.TempPathFactory) -> bytes:
-    path = tmp_path_factory.mktemp("sound") / "study.db"
-    ao.maximize(value, ao.Space.binary(16), 1_000, study=path, **QUICK)
-    return path.read_bytes()
-
-
-def survives(study: Path) -> bool:
-    """Whether it can be read and go on; if not, that is said as it should be."""
-    said = []
-    for use in (
-        lambda: load(study),
-        lambda: ao.maximize(value, ao.Space.binary(16), 1_020, study=study, **QUICK),
-    ):
-        try:
-            use()
-        except StudyError as error:
-            said.append(str(error))
-    assert all(str(study) in text for text in said)
-    return not said
-
-
-def test_a_truncated_study(study: Path, sound: bytes) -> None:
-    pages = len(sound) // 4096
-    for page in range(0, pages, 5):
-        study.write_bytes(sound[: page * 4096 + 1234])
-        assert not survives(study)
-    study.write_bytes(sound[:100])
-    assert not survives(study)
-
-
-def test_garbage_in_a_study(study: Path, sound: bytes) -> None:
-    """Whole pages, and a few bytes anywhere; SQLite keeps no checksums, so some go unnoticed."""
-    rng = random.Random(0)
-    noticed = 0
-    for page in range(1, len(sound) // 4096, 3):
-        damaged = bytearray(sound)
-        damaged[page * 4096 : (page + 1) * 4096] = rng.randbytes(4096)
-        study.write_bytes(damaged)
-        noticed += not survives(study)
-    assert noticed > len(sound) // 4096 // 6
-    places = [sound.index(b"CREATE TABLE"), *(rng.randrange(4096, len(sound)) for _ in range(20))]
-    for at in places:
-        damaged = bytearray(sound)
-        damaged[at : at + 8] = b"\xd3" * 8
-        study.write_bytes(damaged)
-        survives(study)
-
-
-def _evil() -> bytes:
-    class Evil:
-        def __reduce__(self) -> Any:
-            return os._exit, (17,)
-
-    buffer = io.BytesIO()
-    np.savez(buffer, header=np.array([Evil()], dtype=object))
-    return buffer.getvalue()
-
-
-@pytest.mark.parametrize("kind", ["truncated", "empty", "text", "pickle", "bare pickle", "flipped"])
-def test_a_damaged_state(study: Path, kind: str) -> None:
-    ao.maximize(value, SPACE, 40, study=study, cache=False, **QUICK)
-    with contextlib.closing(sqlite3.connect(study)) as database:
-        ((blob,),) = database.execute("SELECT arrays FROM state").fetchall()
-        flipped = bytearray(blob)
-        flipped[len(blob) // 2] ^= 255
-        damaged = {
-            "truncated": blob[: len(blob) // 2], "empty": b"", "text": b"hello", "pickle": _evil(),
-            "bare pickle": pickle.dumps({"theta": np.zeros(3)}), "flipped": bytes(flipped),
-        }[kind]  # fmt: skip
-        database.execute("UPDATE state SET arrays=?", (damaged,))
-        database.commit()
-    with refused(StudyError, str(study), "state is damaged"):
-        ao.maximize(value, SPACE, 60, study=study, cache=False, **QUICK)
-    assert len(load(study)) == 40  # the evaluations are all there
-
-
-@pytest.mark.parametrize("asynchronous", [False, True])
-def test_a_full_disk(study: Path, asynchronous: bool) -> None:
-    """A limit on the size of files is the nearest to a full disk that needs no disk."""
-    space = ao.Space.binary(64)
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    calls = []
-
-    def f(x: np.ndarray) -> float:
-        calls.append(1)
-        return float(x.sum())
-
-    with ThreadPoolExecutor(1) as pool:
-        where = {"executor": pool, "asynchronous": True} if asynchronous else {}
-        try:
-            resource.setrlimit(resource.RLIMIT_FSIZE, (150_000, hard))
-            with refused(StudyError, str(study), "what was written before is safe"):
-                ao.maximize(f, space, 2_000, study=study, **where, **QUICK)
-        finally:
-            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-            signal.signal(signal.SIGXFSZ, handler)
-        had = load(study)
-        assert len(calls) - 1 <= (~had.cached).sum() <= len(calls)  # but the last
-        budget = len(calls) + 100
-        result = ao.maximize(f, space, budget, study=study, **where, **QUICK)
-        whole = ao.maximize(f, space, budget, **where, **QUICK)
-    assert_same(result.history, whole.history)
-
-
-def test_the_disk_fills_up_while_the_study_is_begun(study: Path) -> None:
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    try:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (5_000, hard))
-        with refused(StudyError, str(study)):
-            ao.maximize(value, SPACE, 20, study=study, **QUICK)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-        signal.signal(signal.SIGXFSZ, handler)
-    assert ao.maximize(value, SPACE, 20, study=study, **QUICK).evaluations == 20
-
-
-def test_a_study_begun_elsewhere_is_kept_as_it_is(
-    study: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    """If candidates are drawn otherwise, those of the study count, and that is said."""
-    ao.maximize(value, SPACE, 25, study=study, **QUICK)
-    with contextlib.closing(sqlite3.connect(study)) as database:
-        database.execute("DELETE FROM state")
-        (point,) = Packing(SPACE).pack(np.array([[1, 0, 1, 0, 1, 0, 1, 0]]))
-        old = database.execute("SELECT value FROM candidates WHERE number=4").fetchone()
-        database.execute("UPDATE candidates SET point=? WHERE number=4", (point,))
-        database.commit()
-    assert old is not None
-    had = load(study)
-    result = ao.maximize(value, SPACE, 40, study=study, **QUICK)
-    assert "is drawn otherwise here" in caplog.text
-    np.testing.assert_array_equal(result.history.codes[: len(had)], had.codes)
-    assert result.evaluations == 40

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import functools
-import json
+import math
 import os
-import random
-import signal
+import pickle
 import subprocess
 import sys
 import threading
@@ -19,226 +18,38 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import hears_ctrl_c
+from children import PROC, assert_same, descendants, marked, processes, wait_until
+from functions import (
+    FAST,
+    QUICK,
+    SPACE,
+    TAME,
+    WILD,
+    Broken,
+    bears,
+    demanding,
+    exits,
+    flaky,
+    flaky_status,
+    forks,
+    hangs,
+    interrupts,
+    leaves,
+    lines,
+    nan,
+    nap,
+    raises,
+    slow_for_some,
+    sometimes,
+    text,
+    third_time,
+    value,
+)
 
 import anyorder as ao
-from anyorder import errors as failures
+from anyorder import errors
 from anyorder.session.evaluators import OnExecutor, Outcome
 from anyorder.session.processes import Processes
-
-FAST = ao.Config(epochs=3, hidden=(4,))
-SPACE = ao.Space.binary(8)
-QUICK: dict[str, Any] = {"seed": 0, "config": FAST}
-PROC = Path("/proc/self/fd").is_dir()
-
-
-def assert_same(one: ao.History, other: ao.History) -> None:
-    """Bit for bit, but for the time it took."""
-    for name in ("values", "codes", "generations", "statuses", "cached"):
-        np.testing.assert_array_equal(getattr(one, name), getattr(other, name), err_msg=name)
-    assert one.restarts == other.restarts
-
-
-def note(log: str | Path, line: str) -> None:
-    """A line that is in the file before this returns, whatever happens next."""
-    file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-    try:
-        os.write(file, f"{line}\n".encode())
-    finally:
-        os.close(file)
-
-
-def lines(log: str | Path) -> list[str]:
-    return Path(log).read_text().splitlines() if Path(log).exists() else []
-
-
-def processes() -> dict[int, int]:
-    """Every process that is not a zombie, and its parent."""
-    found = {}
-    for entry in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            state, parent = entry.read_text().rsplit(")", 1)[1].split()[:2]
-        except OSError:
-            continue
-        found[int(entry.parent.name)] = int(parent)
-        if state == "Z" and int(parent) == os.getpid():
-            found[-int(entry.parent.name)] = int(parent)  # a zombie of ours shows up as well
-    return found
-
-
-def descendants() -> set[int]:
-    known, parents = {os.getpid()}, processes()
-    while True:
-        more = {child for child, parent in parents.items() if parent in known} - known
-        if not more:
-            return known - {os.getpid()}
-        known |= more
-
-
-def marked(mark: str) -> list[int]:
-    """The processes that have it in their environment, wherever they hang."""
-    found = []
-    for entry in Path("/proc").glob("[0-9]*/environ"):
-        try:
-            if mark.encode() in entry.read_bytes():
-                found.append(int(entry.parent.name))
-        except OSError:
-            continue
-    return found
-
-
-def wait_until(condition: Callable[[], Any], seconds: float = 30.0) -> Any:
-    end = time.monotonic() + seconds
-    while not (value := condition()):
-        assert time.monotonic() < end, "it did not happen in time"
-        time.sleep(0.01)
-    return value
-
-
-def value(x: np.ndarray) -> float:
-    """Something to climb, of which neighbours matter to each other."""
-    return float(x.sum() + 0.5 * (x[1:] * x[:-1]).sum() - 1.5 * x[0] * x[-1])
-
-
-def failing(x: np.ndarray) -> float:
-    """Fails at a third of the points."""
-    kind = int(x @ (1 << np.arange(len(x)))) % 9
-    if kind == 0:
-        raise ValueError("never here")
-    if kind == 1:
-        raise ao.Infeasible("nor here")
-    return float("nan") if kind == 2 else value(x)
-
-
-def slow_and_noted(log: str, x: np.ndarray) -> float:
-    """Takes its time, and says when it is done."""
-    time.sleep(0.02 * (1 + float(x[0])))
-    note(log, "".join(map(str, x)))
-    return value(x)
-
-
-# --- functions that go wrong where the first variable is 1 ----------------------------------------
-
-
-class Demanding(Exception):
-    """Cannot be made again from its message."""
-
-    def __init__(self, what: str, code: int) -> None:
-        super().__init__(f"{what} {code}")
-
-
-class Unpicklable(Exception):
-    def __init__(self) -> None:
-        super().__init__("held a lock")
-        self.lock = threading.Lock()
-
-
-class Speechless(Exception):
-    def __str__(self) -> str:
-        raise RuntimeError("no words")
-
-
-class Stranger(Exception):
-    """Can be read by the worker that sent it, and by nobody else."""
-
-    def __reduce__(self) -> Any:
-        return _only_in, (os.getpid(),)
-
-
-def _only_in(process: int) -> Exception:
-    if os.getpid() != process:
-        raise ImportError("not here")
-    return Stranger()
-
-
-def _exception(x: np.ndarray) -> float:
-    raise KeyError("missing part")
-
-
-def _nan(x: np.ndarray) -> float:
-    return float("nan")
-
-
-def _none(x: np.ndarray) -> None:
-    return None
-
-
-def _text(x: np.ndarray) -> str:
-    return "good"
-
-
-def _unpicklable_result(x: np.ndarray) -> Any:
-    return lambda: 1.0
-
-
-def _infeasible(x: np.ndarray) -> float:
-    raise ao.Infeasible("too heavy")
-
-
-def _demanding(x: np.ndarray) -> float:
-    raise Demanding("part", 7)
-
-
-def _unpicklable(x: np.ndarray) -> float:
-    raise Unpicklable
-
-
-def _speechless(x: np.ndarray) -> float:
-    raise Speechless
-
-
-def _stranger(x: np.ndarray) -> float:
-    raise Stranger
-
-
-def _leaves(x: np.ndarray) -> float:
-    os._exit(3)
-
-
-def _killed(x: np.ndarray) -> float:
-    os.kill(os.getpid(), signal.SIGSEGV if x[1] else signal.SIGKILL)
-    time.sleep(60)
-    return 0.0
-
-
-def _exits(x: np.ndarray) -> float:
-    raise SystemExit(5)
-
-
-def _interrupts(x: np.ndarray) -> float:
-    raise KeyboardInterrupt
-
-
-def _hangs(x: np.ndarray) -> float:
-    time.sleep(60)
-    return 0.0
-
-
-def sometimes(trouble: Callable[[Any], Any], log: str | None, x: np.ndarray) -> Any:
-    if log is not None:
-        note(log, "".join(map(str, x)))
-    return trouble(x) if x[0] else value(x)
-
-
-TAME = [  # trouble, status, what is said about it
-    (_exception, failures.FAILED, "KeyError: 'missing part'"),
-    (_nan, failures.FAILED, "NaN or None"),
-    (_none, failures.FAILED, "NaN or None"),
-    (_text, failures.FAILED, "'good', expected a number"),
-    (_unpicklable_result, failures.FAILED, "expected a number"),
-    (_infeasible, failures.INFEASIBLE, "too heavy"),
-    (_demanding, failures.FAILED, "Demanding: part 7"),
-    (_unpicklable, failures.FAILED, "Unpicklable: held a lock"),
-    (_speechless, failures.FAILED, "Speechless"),
-]
-WILD = [  # only processes of their own survive these
-    (_stranger, failures.FAILED, "cannot be read here: ImportError: not here"),
-    (_leaves, failures.DIED, "exit status 3"),
-    (_killed, failures.DIED, "exit status -"),
-    (_exits, failures.DIED, "exit status 5"),
-    (_interrupts, failures.DIED, "exit status 1"),
-    (_hangs, failures.TIMEOUT, "no answer in"),
-]
 
 
 def check_troubled(result: ao.Result, status: int, said: str) -> None:
@@ -247,7 +58,7 @@ def check_troubled(result: ao.Result, status: int, said: str) -> None:
     assert bad.any()
     assert not bad.all()
     assert (history.statuses[bad] == status).all()
-    assert (history.statuses[~bad] == failures.OK).all()
+    assert (history.statuses[~bad] == errors.OK).all()
     assert np.isnan(history.values[bad]).all()  # no number is invented
     np.testing.assert_array_equal(history.values[~bad], [value(x) for x in history.codes[~bad]])
     assert result.best_value == history.values[~bad].max()
@@ -273,7 +84,7 @@ def test_what_goes_wrong_in_a_worker(
 ) -> None:
     log = str(tmp_path / "log")
     f = functools.partial(sometimes, trouble, log)
-    timeout = 0.5 if trouble is _hangs else None
+    timeout = 1.0 if trouble is hangs else None
     result = ao.maximize(f, SPACE, 30, on_failure="worst", workers=4, timeout=timeout, **QUICK)
     check_troubled(result, status, said)
     assert len(lines(log)) == 30
@@ -283,8 +94,8 @@ def test_what_goes_wrong_in_a_thread() -> None:
     with ThreadPoolExecutor(2) as pool:
         for trouble, status, said in [
             *TAME,
-            (_exits, failures.DIED, "SystemExit: 5"),
-            (_interrupts, failures.DIED, "KeyboardInterrupt"),
+            (exits, errors.DIED, "SystemExit: 5"),
+            (interrupts, errors.DIED, "KeyboardInterrupt"),
         ]:
             f = functools.partial(sometimes, trouble, None)
             result = ao.maximize(f, SPACE, 30, on_failure="worst", executor=pool, **QUICK)
@@ -295,10 +106,10 @@ def test_what_goes_wrong_in_a_thread() -> None:
 @pytest.mark.parametrize(
     ("trouble", "error", "said"),
     [
-        (_exception, KeyError, "missing part"),
-        (_nan, ValueError, "NaN or None for array"),
-        (_demanding, Exception, "part 7"),
-        (_text, TypeError, "'good', expected a number"),
+        (raises, KeyError, "missing part"),
+        (nan, ValueError, "NaN or None for array"),
+        (demanding, Exception, "part 7"),
+        (text, TypeError, "'good', expected a number"),
     ],
     ids=_label,
 )
@@ -306,25 +117,16 @@ def test_raise_raises_what_was_raised(trouble: Any, error: Any, said: str, where
     with pytest.raises(error, match=said) as raised:
         ao.maximize(functools.partial(sometimes, trouble, None), SPACE, 30, **where, **QUICK)
     if where and error is KeyError:  # where it happened is told as well
-        assert "_exception" in "".join(raised.value.__notes__)
+        assert "raises" in "".join(raised.value.__notes__)
 
 
 def test_a_dead_worker_raises_and_the_study_goes_on(tmp_path: Path) -> None:
     study = tmp_path / "study.db"
-    f = functools.partial(sometimes, _leaves, None)
+    f = functools.partial(sometimes, leaves, None)
     with pytest.raises(RuntimeError, match="exit status 3"):
         ao.maximize(f, SPACE, 30, workers=2, study=study, **QUICK)
     result = ao.maximize(value, SPACE, 30, workers=2, study=study, **QUICK)
     assert_same(result.history, ao.maximize(value, SPACE, 30, **QUICK).history)
-
-
-def third_time(log: str, x: np.ndarray) -> float:
-    """Fails twice at each point, then works."""
-    point = "".join(map(str, x))
-    note(log, point)
-    if lines(log).count(point) <= 2:
-        raise OSError("busy")
-    return value(x)
 
 
 def test_retries(tmp_path: Path) -> None:
@@ -354,12 +156,6 @@ def test_retries_of_a_vectorised_function() -> None:
 
 
 # --- the same history everywhere ------------------------------------------------------------------
-
-
-def slow_for_some(x: np.ndarray) -> float:
-    """The later come first."""
-    time.sleep(0.002 * float(x[2] + 2 * x[3]))
-    return value(x)
 
 
 @pytest.fixture(scope="module")
@@ -394,10 +190,10 @@ def test_dask_gives_the_serial_history(serial: ao.History) -> None:
         count = ao.maximize(value, SPACE, 57, executor=client, asynchronous=True, **QUICK)
         assert count.evaluations == 57
         failed = ao.maximize(
-            functools.partial(sometimes, _demanding, None), SPACE, 30, executor=client,
+            functools.partial(sometimes, demanding, None), SPACE, 30, executor=client,
             on_failure="worst", **QUICK,
         )  # fmt: skip
-        check_troubled(failed, failures.FAILED, "Demanding: part 7")
+        check_troubled(failed, errors.FAILED, "Demanding: part 7")
 
 
 @pytest.mark.slow
@@ -423,7 +219,7 @@ class Hand(Executor):
 
 
 def test_an_executor_must_tell_how_many_workers_it_has() -> None:
-    with pytest.raises(ValueError, match="does not tell how many workers"):
+    with pytest.raises(ValueError, match="does not say how many workers"):
         ao.maximize(value, SPACE, 10, executor=Hand(), **QUICK)
     with pytest.raises(TypeError, match="expected an Executor"):
         ao.maximize(value, SPACE, 10, executor=3, **QUICK)
@@ -441,7 +237,7 @@ def test_a_slot_given_up_comes_back_once() -> None:
     evaluator.abandon(0)
     assert evaluator.slots == 1
     evaluator.start(0, np.zeros(8, int))  # tried again, under the same number
-    first.set_result(Outcome(failures.OK, 1.0))  # the first try ends after all
+    first.set_result(Outcome(errors.OK, 1.0))  # the first try ends after all
     assert evaluator.slots == 2
     assert done.get_nowait() == (-1, Outcome(None))  # which is no answer of the second
     second, run = hand.waiting[1]
@@ -469,7 +265,7 @@ def test_a_timeout_on_an_executor() -> None:
                     f, SPACE, 200, executor=pool, timeout=0.2, on_failure="worst",
                     asynchronous=asynchronous, **QUICK,
                 )  # fmt: skip
-            assert time.monotonic() - start < 15
+            assert time.monotonic() - start < 25  # they wait for half a minute
             release.set()
 
 
@@ -487,13 +283,13 @@ def test_a_timeout_on_an_executor_costs_one_evaluation() -> None:
         result = ao.maximize(f, SPACE, 40, executor=pool, timeout=1.0, on_failure="skip", **QUICK)
         ends.set()
     assert result.failures == 1
-    late = result.history.statuses == failures.TIMEOUT
+    late = result.history.statuses == errors.TIMEOUT
     assert (result.history.codes[late] == stuck[0]).all()
 
 
 def test_a_broken_executor_ends_the_run_and_the_study_goes_on(tmp_path: Path) -> None:
     study = tmp_path / "study.db"
-    f = functools.partial(sometimes, _leaves, None)
+    f = functools.partial(sometimes, leaves, None)
     with (
         ProcessPoolExecutor(2) as pool,
         pytest.raises(RuntimeError, match="not possible any more: BrokenProcessPool"),
@@ -509,25 +305,55 @@ def test_a_broken_executor_ends_the_run_and_the_study_goes_on(tmp_path: Path) ->
 # --- asynchronous ---------------------------------------------------------------------------------
 
 
-def nap(seconds: float, log: str, x: np.ndarray) -> float:
-    start = time.monotonic()
-    time.sleep(seconds * (0.5 + float(x.sum()) / 8))
-    note(log, f"{start} {time.monotonic()}")
-    return value(x)
+def test_asynchronous_workers_do_not_wait_for_the_slowest() -> None:
+    """One evaluation lasts as long as fifty others: several batches of ten."""
+    ended, others, first = threading.Event(), [], threading.Lock()
+
+    def f(x: np.ndarray) -> float:
+        if first.acquire(blocking=False):
+            assert ended.wait(60)
+        else:
+            others.append(1)
+            if len(others) == 50:
+                ended.set()
+        return value(x)
+
+    with ThreadPoolExecutor(3) as pool:
+        result = ao.maximize(
+            f, ao.Space.binary(16), 80, executor=pool, asynchronous=True, cache=False, **QUICK
+        )
+    assert (result.evaluations, result.failures) == (80, 0)
+    assert result.history.generations.tolist().index(0) == 0
+    assert (np.diff(result.history.generations) < 0).any()  # the first was answered late
 
 
-def test_asynchronous_workers_are_never_idle(tmp_path: Path) -> None:
-    log = str(tmp_path / "log")
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_a_function_that_forks(asynchronous: bool, tmp_path: Path) -> None:
+    """Both processes return from it; only the worker may answer."""
+    log = tmp_path / "log"
     result = ao.maximize(
-        functools.partial(nap, 0.06, log), ao.Space.binary(16), 80, workers=4, asynchronous=True,
-        seed=0, config=FAST,
-    )  # fmt: skip
-    assert result.evaluations == 80
-    assert len(result.history) == len(lines(log)) + result.history.cached.sum()
-    spans = np.array([[float(t) for t in line.split()] for line in lines(log)])
-    begin, end = spans.min(), np.sort(spans[:, 1])[-4]  # until nothing is left to begin
-    busy = (np.minimum(spans[:, 1], end) - np.minimum(spans[:, 0], end)).sum()
-    assert busy / (4 * (end - begin)) > 0.7  # near 1 here; other processes share the machine
+        functools.partial(forks, str(log)), SPACE, 40, workers=2, asynchronous=asynchronous, **QUICK
+    )
+    assert result.evaluations == 40
+    values = [value(x) for x in result.history.codes]
+    np.testing.assert_array_equal(result.history.values, values)
+    if not asynchronous:
+        assert_same(result.history, ao.maximize(value, SPACE, 40, **QUICK).history)
+    pids = {int(line) for line in lines(log)}
+    assert len(lines(log)) == 40  # a child for each
+    wait_until(lambda: not pids & processes().keys())
+
+
+@pytest.mark.parametrize("option", ["timeout", "max_seconds"])
+def test_long_waits(option: str) -> None:
+    """Systems cannot wait as long as that in one go."""
+    for seconds in (3_000_000.0, 1e9):
+        for where in ({"workers": 1}, {"executor": ThreadPoolExecutor(1)}):
+            result = ao.maximize(value, SPACE, 12, **{option: seconds}, **where, **QUICK)
+            assert result.evaluations == 12
+    for seconds in (math.inf, 1e10, math.nan):
+        with pytest.raises(ValueError, match=f"{option} is"):
+            ao.maximize(value, SPACE, 12, workers=1, **{option: seconds}, **QUICK)
 
 
 @pytest.mark.parametrize("kind", ["processes", "threads"])
@@ -571,20 +397,6 @@ def test_asynchronous_waits_for_twins_of_what_is_out() -> None:
 # --- nothing is left behind -----------------------------------------------------------------------
 
 
-def flaky(x: np.ndarray) -> float:
-    """Goes wrong three times in ten, whatever the point."""
-    draw = int.from_bytes(os.urandom(4), "little") / 2**32
-    if draw < 0.075:
-        raise ValueError("by chance")
-    if draw < 0.15:
-        return float("nan")
-    if draw < 0.225:
-        time.sleep(60)
-    if draw < 0.3:
-        os._exit(1)
-    return value(x)
-
-
 @pytest.mark.skipif(not PROC, reason="there is no /proc to look into")
 @pytest.mark.parametrize("budget", [300, pytest.param(2_000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("asynchronous", [False, True])
@@ -597,162 +409,37 @@ def test_a_function_that_fails_at_random(budget: int, asynchronous: bool) -> Non
         config=FAST.replace(epochs=1), asynchronous=asynchronous, cache=False,
     )  # fmt: skip
     assert result.evaluations == (~result.history.cached).sum() == budget
-    kinds = np.bincount(result.history.statuses, minlength=4)
-    # binomial: five standard deviations around the share each was given
-    spread = 5 * np.sqrt(0.075 * 0.925 * budget)
-    assert abs(kinds[failures.FAILED] - 0.15 * budget) < 2 * spread
-    assert abs(kinds[failures.DIED] - 0.075 * budget) < spread
-    assert kinds[failures.TIMEOUT] > 0.075 * budget - spread  # a slow machine adds some
+    statuses = result.history.statuses
+    expected = np.array([flaky_status(x) for x in result.history.codes.astype(np.int64)])
+    assert set(expected) == {errors.OK, errors.FAILED, errors.DIED, errors.TIMEOUT}
+    assert ((statuses == expected) | (statuses == errors.TIMEOUT)).all()  # by a slow machine
+    np.testing.assert_array_equal(statuses == errors.OK, ~np.isnan(result.history.values))
     assert len(os.listdir("/proc/self/fd")) == files
     assert threading.active_count() == threads
     assert descendants() <= before
 
 
-def bears(x: np.ndarray) -> float:
-    """Starts a process of its own, and hangs."""
-    subprocess.Popen(["sleep", "300"], env={"ANYORDER_BORN": "here"})
-    time.sleep(60)
-    return 0.0
-
-
 @pytest.mark.skipif(not PROC, reason="there is no /proc to look into")
 def test_what_a_worker_started_dies_with_it() -> None:
     ao.maximize(bears, SPACE, 4, workers=2, timeout=0.3, on_failure="worst", **QUICK)
-    wait_until(lambda: not marked("ANYORDER_BORN=here"), 5)
+    wait_until(lambda: not marked("ANYORDER_BORN=here"))
 
 
 def test_max_seconds_ends_while_workers_are_busy(tmp_path: Path) -> None:
     study = tmp_path / "study.db"
     start = time.monotonic()
-    result = ao.maximize(_hangs, SPACE, 10, workers=2, max_seconds=0.5, study=study, **QUICK)
-    assert time.monotonic() - start < 10
+    result = ao.maximize(hangs, SPACE, 10, workers=2, max_seconds=0.5, study=study, **QUICK)
+    assert time.monotonic() - start < 50  # one evaluation takes a minute
     assert (result.stop_reason, result.evaluations, result.best) == ("time", 0, None)
     assert len(ao.resume(study, value, workers=2).history) == 10
 
 
-# --- scripts --------------------------------------------------------------------------------------
-
-CHILD = """
-import json, os, sys, time
-import anyorder as ao
-
-def note(line):
-    file = os.open(os.environ["LOG"], os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-    os.write(file, line.encode() + b"\\n")
-    os.close(file)
-
-def f(x):
-    note("start")
-    time.sleep(float(os.environ["NAP"]) * (1 + x[0]))
-    note("end " + "".join(map(str, x)))
-    return float(x.sum() + 0.5 * (x[1:] * x[:-1]).sum() - 1.5 * x[0] * x[-1])
-
-def main():
-    budget, options = json.loads(sys.argv[1])
-    config = ao.Config(epochs=3, hidden=(4,))
-    result = ao.maximize(f, ao.Space.binary(8), budget, seed=0, config=config,
-                         study=os.environ["STUDY"], **options)
-    print("RESULT", result.stop_reason, result.evaluations, result.best_value, flush=True)
-
-GUARD
-    main()
-"""
-
-
-class Child:
-    """A script that runs `maximize` in a process of its own, marked so that we can find it."""
-
-    def __init__(self, folder: Path, budget: int, nap: float, guard: bool = True, **options: Any):
-        self.log, self.study = folder / "log", folder / "study.db"
-        guarded = "if __name__ == '__main__':" if guard else "if True:"
-        script = folder / "script.py"
-        script.write_text(CHILD.replace("GUARD", guarded))
-        self.mark = f"ANYORDER_MARK={random.SystemRandom().getrandbits(64):x}"
-        name, mark = self.mark.split("=")
-        env = {"LOG": str(self.log), "NAP": str(nap), "STUDY": str(self.study), name: mark}
-        self.process = subprocess.Popen(
-            [sys.executable, str(script), json.dumps([budget, options])], env=os.environ | env,
-            start_new_session=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-            preexec_fn=hears_ctrl_c,
-        )  # fmt: skip
-
-    def signal(self, number: int) -> None:
-        """As a terminal does: to the whole group."""
-        os.killpg(self.process.pid, number)
-
-    def end(self, seconds: float = 60) -> tuple[str, str]:
-        try:
-            return self.process.communicate(timeout=seconds)
-        finally:
-            if self.process.poll() is None:
-                self.process.kill()
-                self.process.communicate()
-
-    def alone(self) -> None:
-        """Nothing that it started is alive any more."""
-        if PROC:
-            wait_until(lambda: not marked(self.mark), 10)
-
-
-@pytest.mark.parametrize("asynchronous", [False, True])
-def test_ctrl_c_finishes_what_is_out_and_a_second_does_not(
-    tmp_path: Path, asynchronous: bool
-) -> None:
-    child = Child(tmp_path, 20, 0.5, workers=2, asynchronous=asynchronous)
-    # not when both have just ended and nothing is out
-    wait_until(lambda: lines(child.log).count("start") >= 3)
-    child.signal(signal.SIGINT)
-    out, err = child.end()
-    assert "RESULT interrupted" in out, err
-    assert "finishing what is being evaluated" in err
-    told = lines(child.log)
-    ended = [line for line in told if line.startswith("end")]
-    assert len(ended) == told.count("start")  # nothing was cut off
-    assert len(ao.load(child.study)) == len(ended) < 20
-    child.alone()
-
-    again = Child(tmp_path, 20, 5.0, workers=2, asynchronous=asynchronous)
-    wait_until(lambda: lines(again.log).count("start") >= len(ended) + 2)
-    again.signal(signal.SIGINT)
-    time.sleep(0.3)
-    start = time.monotonic()
-    again.signal(signal.SIGINT)
-    _, err = again.end()
-    assert time.monotonic() - start < 4  # and not the five seconds and more that they take
-    assert again.process.returncode != 0
-    assert "KeyboardInterrupt" in err
-    again.alone()
-    assert len(ao.load(child.study)) == len(ended)
-
-    whole = ao.resume(child.study, value, workers=2)
-    assert whole.evaluations == 20
-    if not asynchronous:
-        assert_same(whole.history, ao.maximize(value, SPACE, 20, **QUICK).history)
-
-
-def test_a_script_without_a_main_guard_says_so(tmp_path: Path) -> None:
-    child = Child(tmp_path, 20, 0.0, guard=False, workers=2)
-    _, err = child.end(45)
-    assert child.process.returncode != 0
-    assert "if __name__ == '__main__':" in err.splitlines()[-1]
-    child.alone()
-
-
-class Broken:
-    """A function that no worker can read."""
-
-    def __call__(self, x: np.ndarray) -> float:
-        return 0.0
-
-    def __reduce__(self) -> Any:
-        return _only_in, (os.getpid(),)
+# --- functions that cannot be sent ---------------------------------------------------------------
 
 
 def test_a_function_that_no_worker_can_read() -> None:
-    start = time.monotonic()
     with pytest.raises(RuntimeError, match="cannot be read in a worker process: ImportError"):
         ao.maximize(Broken(), SPACE, 20, workers=2, **QUICK)
-    assert time.monotonic() - start < 20
 
 
 def test_a_function_that_cannot_be_sent(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -776,16 +463,22 @@ def test_a_function_of_an_interactive_session() -> None:
 def test_a_watcher_that_fails_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     done: Any = SimpleQueue()
     evaluator = Processes(value, done, 2, None)
-    hired: Iterator[int] = iter(range(1))
+    started: Iterator[int] = iter(range(1))
 
-    def hire() -> Any:
-        next(hired)
+    def start() -> Any:
+        next(started)
         raise OSError("no more processes")
 
-    monkeypatch.setattr(evaluator, "_hire", hire)
+    monkeypatch.setattr(evaluator, "_start_worker", start)
     evaluator._workers[0].process.kill()
     job, outcome = done.get(timeout=20)
     assert (job, outcome.status) == (-1, None)
     assert "no more processes" in outcome.reason
     evaluator.close()
     assert evaluator._workers == []
+
+
+def test_functions_pickle() -> None:
+    """Else the tests above test something else."""
+    for trouble, *_ in TAME + WILD:
+        pickle.dumps(functools.partial(sometimes, trouble, None))

@@ -127,6 +127,7 @@ class Session:
         for candidate in self._batch:  # answers that the strategy would wait for
             if candidate.status is not None:
                 self.optimizer._record(candidate)
+        self._show(at_once=True)
         if reason == "exhausted":
             self._explain_exhaustion()
         return reason
@@ -456,9 +457,9 @@ class Session:
 
     # --- progress -------------------------------------------------------------------------------
 
-    def _show(self) -> None:
+    def _show(self, at_once: bool = False) -> None:
         bar = self._bar
-        if bar.disable or time.monotonic() - self._shown < _SHOW_EVERY:
+        if bar.disable or (not at_once and time.monotonic() - self._shown < _SHOW_EVERY):
             return
         self._shown = time.monotonic()
         bar.update(self.evaluations - bar.n)

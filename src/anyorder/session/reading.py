@@ -121,7 +121,8 @@ def translated(path: Path | None) -> Iterator[None]:
 
 def damaged(path: Path | None, reason: object) -> StudyError:
     """The error for contents that anyorder has not written."""
-    text = f"{type(reason).__name__}: {reason}" if isinstance(reason, Exception) else str(reason)
+    named = isinstance(reason, Exception) and not isinstance(reason, ValueError)
+    text = f"{type(reason).__name__}: {reason}" if named else str(reason)
     return StudyError(
         f"study {path} is damaged: {text}; `anyorder show --csv` saves what can still be read"
     )
