@@ -9,7 +9,7 @@
     stats.py        means, intervals, ranks, tests, running times (distributions.py)
     curves.py       results as one small file
     tables.py       tables of results; typeset.py: as text, Markdown, LaTeX
-    figures.py      convergence, ranks, ECDF, critical differences
+    figures.py      convergence, ranks, ECDF, critical differences (figure_style.py)
     report.py       all of them on one HTML page
     ioh_export.py   the folders that IOHanalyzer reads
     reproduce.py    the paper's tables and figures as campaigns

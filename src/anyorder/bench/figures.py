@@ -1,4 +1,4 @@
-"""Figures of results. What is drawn is extracted by one function and drawn by another.
+"""Figures of results. One function extracts the data, another draws it.
 
 Every figure is written to `path` (PNG, PDF or SVG by its suffix), or returned without one.
 `dark=True` uses a dark background. An algorithm has the same style in all figures that are given
@@ -8,35 +8,33 @@ the same `styles`; algorithms of this library are blue, unless there are no othe
 from __future__ import annotations
 
 import math
-import os
 import textwrap
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from anyorder._checks import require
-from anyorder.bench import results as measured
 from anyorder.bench import stats
+from anyorder.bench.figure_style import Page, Path, Style, plain_label, short_label, style
 from anyorder.bench.results import Floats, Ints, Results
+<<<<<<< HEAD
 from anyorder.plotting.runs import COLOURS
 from anyorder.strategies.policy.config import PRESET_NAMES, PRESETS, resolve
+=======
+>>>>>>> bench
 
-Path = str | os.PathLike[str] | None
+__all__ = [
+    "Band", "RankMap", "Style", "band", "bands", "convergence", "critical_difference", "distance",
+    "ecdf", "rank_map", "ranks", "style",
+]  # fmt: skip
 
-# Okabe and Ito's colours, distinct for any colour vision. Blue is this library's. Black would be
-# invisible on a dark background: grey, visible on both, replaces it.
-_OURS = (COLOURS[0], COLOURS[5])
-_OTHERS = (COLOURS[1], COLOURS[2], COLOURS[3], COLOURS[4], "#808080")
-_LINES = ("-", (0, (5, 1.5)), (0, (1.2, 1.2)), (0, (6, 1.5, 1.2, 1.5)))
-_MARKERS = "os^DvPX<>*hpd8H"
-_LONGEST = 40  # characters of a label
 _BANDS = {"bootstrap": "band: its 95 % interval", "error": "band: its standard error"}
 
 
 @dataclass(frozen=True)
+<<<<<<< HEAD
 class Style:
     """How an algorithm is drawn; a higher `order` is drawn on top."""
 
@@ -91,6 +89,8 @@ def _look(colours: tuple[str, ...], k: int, width: float, order: float, ours: bo
 
 
 @dataclass(frozen=True)
+=======
+>>>>>>> bench
 class Band:
     """A line with a band around it; NaN where there is none."""
 
@@ -142,13 +142,15 @@ def convergence(
         raise ValueError(f"{results.name} has no finished runs, expected some")
     columns = min(3, len(drawn))
     rows = math.ceil(len(drawn) / columns)
-    page = _Page(dark, (4.4 * columns + 2.6, 3.2 * rows + 0.3))
+    page = Page(dark, (4.4 * columns + 2.6, 3.2 * rows + 0.3))
     panels = page.figure.subplots(rows, columns, squeeze=False).ravel()
     looks = style(results.algorithms, results.ours) if styles is None else styles
     for k, (panel, distribution) in enumerate(zip(panels, drawn, strict=False)):
         lines = bands(results, distribution, interval)
         _draw_bands(panel, lines, looks)
-        page.dress(panel, _short(distribution), "evaluations" if k >= len(drawn) - columns else "")
+        page.dress(
+            panel, short_label(distribution), "evaluations" if k >= len(drawn) - columns else ""
+        )
         _frame(panel, lines, log)
     for panel in panels[len(drawn) :]:
         panel.remove()
@@ -175,12 +177,12 @@ def distance(
     `curves` has for each label the evaluations `(points,)` and the distances `(runs, points)`;
     their mean over runs is drawn with its band, see `band`.
     """
-    page = _Page(dark)
+    page = Page(dark)
     axes = page.figure.subplots()
     looks = style(curves) if styles is None else styles
     lines = {label: band(grid, runs, interval) for label, (grid, runs) in curves.items()}
     _draw_bands(axes, lines, looks)
-    above = None if title is None else _plain(title)
+    above = None if title is None else plain_label(title)
     page.dress(axes, above, "evaluations", f"{ylabel}\n(mean; {_BANDS[interval]})")
     axes.set_ylim(bottom=0)
     axes.set_xlim(0, max((line.grid[-1] for line in lines.values()), default=1))
@@ -200,7 +202,7 @@ def ecdf(
     Points of the grid are joined by lines: twenty step functions would be hard to distinguish.
     """
     grid, shares = stats.ecdf(results)
-    page = _Page(dark)
+    page = Page(dark)
     axes = page.figure.subplots()
     looks = style(results.algorithms, results.ours) if styles is None else styles
     for k, (label, share) in enumerate(shares.items()):
@@ -208,7 +210,9 @@ def ecdf(
     axes.set_xscale("log")
     axes.set_xlim(grid[0], grid[-1])
     axes.set_ylim(0, 1)
-    page.dress(axes, _short(results.name), "evaluations", "share of (run, target) pairs reached")
+    page.dress(
+        axes, short_label(results.name), "evaluations", "share of (run, target) pairs reached"
+    )
     page.legend({label: looks[label] for label in shares})
     return page.written(path)
 
@@ -238,11 +242,13 @@ def rank_map(
     """Ranks as a heat map, distributions by algorithms, with the mean ranks below."""
     data = ranks(results, evaluations)
     count, rows = len(data.algorithms), len(data.distributions)
-    title = f"{_short(results.name)}: rank by mean, 1 is the best"
-    across, down = (list(map(_short, labels)) for labels in (data.algorithms, data.distributions))
+    title = f"{short_label(results.name)}: rank by mean, 1 is the best"
+    across, down = (
+        list(map(short_label, labels)) for labels in (data.algorithms, data.distributions)
+    )
     # inches around the map: labels to the left and below, the title above
     left, below = (0.08 * max(map(len, labels), default=0) for labels in (down, across))
-    page = _Page(dark, (max(2.6 + 0.48 * count, 0.3 + max(0.8, left) + 0.09 * len(title)),
+    page = Page(dark, (max(2.6 + 0.48 * count, 0.3 + max(0.8, left) + 0.09 * len(title)),
                         max(2.2, 1.3 + 0.64 * below) + 0.36 * rows))  # fmt: skip
     axes = page.figure.subplots()
     shown = np.vstack([data.ranks, data.means])
@@ -285,7 +291,7 @@ def critical_difference(
     looks = style(results.algorithms, results.ours) if styles is None else styles
     count, half = len(data.algorithms), (len(data.algorithms) + 1) // 2
     top = 0.9 + 0.28 * len(data.groups)  # labels start below the bars
-    page = _Page(dark, (9.0, 1.3 + 0.27 * (top + half)))
+    page = Page(dark, (9.0, 1.3 + 0.27 * (top + half)))
     axes = page.figure.subplots()
     for k, (label, rank) in enumerate(zip(data.algorithms, data.ranks, strict=True)):
         left = k < half
@@ -294,7 +300,7 @@ def critical_difference(
         look = looks[label]
         axes.plot([rank, rank, edge], [0, y, y], color=look.colour, linewidth=look.width * 0.7,
                   zorder=look.order)  # fmt: skip
-        axes.text(edge, y, f" {_short(label)}  {rank:.2f} ", ha="right" if left else "left",
+        axes.text(edge, y, f" {short_label(label)}  {rank:.2f} ", ha="right" if left else "left",
                   va="center", fontsize=9, color=page.ink,
                   fontweight="bold" if look.ours else "normal")  # fmt: skip
     for g, (first, last) in enumerate(data.groups):
@@ -313,7 +319,7 @@ def critical_difference(
     p = data.friedman.p
     said = f"p {'< 0.001' if p < 0.001 else f'= {p:.3f}'} (Friedman)"
     on = f"mean ranks on {len(data.distributions)} distributions"
-    page.dress(axes, textwrap.fill(f"{_short(results.name)}: {on}, {said}", 80))
+    page.dress(axes, textwrap.fill(f"{short_label(results.name)}: {on}, {said}", 80))
     axes.grid(False)
     axes.spines[:].set_visible(False)
     axes.set_yticks([])
@@ -325,43 +331,6 @@ def critical_difference(
         axes.plot([rank, rank], [0, 0.25], color=page.ink, linewidth=1.0)
         axes.text(rank, 0.35, str(rank), ha="center", va="bottom", fontsize=9, color=page.ink)
     return page.written(path)
-
-
-class _Page:
-    """A figure with its colours and legend, which can be written to a file."""
-
-    def __init__(self, dark: bool, size: tuple[float, float] = (8.6, 4.6)) -> None:
-        figures = require("matplotlib.figure", "plot", "figures require Matplotlib")
-        self.ink, self.ground = ("#d8d8d8", "#16181c") if dark else ("#222222", "#ffffff")
-        self.figure = figures.Figure(figsize=size, layout="constrained", facecolor=self.ground)
-
-    def dress(self, axes: Any, title: str | None, xlabel: str = "", ylabel: str = "") -> None:
-        axes.set_facecolor(self.ground)
-        axes.set_axisbelow(True)
-        axes.grid(color="#808080", alpha=0.25, linewidth=0.6)
-        axes.spines[["top", "right"]].set_visible(False)
-        axes.spines[:].set_color("#808080")
-        axes.tick_params(colors=self.ink, labelsize=9)
-        axes.tick_params(which="both", color="#808080")
-        axes.set_xlabel(xlabel, color=self.ink)
-        axes.set_ylabel(ylabel, color=self.ink)
-        if title is not None:
-            axes.set_title(title, loc="left", fontsize=11, color=self.ink)
-
-    def legend(self, looks: Mapping[str, Style]) -> None:
-        from matplotlib.lines import Line2D
-
-        handles = [Line2D([], [], label=_short(label), **s.plot) for label, s in looks.items()]
-        self.figure.legend(
-            handles=handles, loc="outside right upper", frameon=False, labelcolor=self.ink,
-            fontsize=9, handlelength=3.2,
-        )  # fmt: skip
-
-    def written(self, path: Path) -> Any:
-        if path is None:
-            return self.figure
-        self.figure.savefig(path, dpi=150)
-        return None
 
 
 def _draw_bands(axes: Any, lines: Mapping[str, Band], looks: Mapping[str, Style]) -> None:
@@ -397,14 +366,3 @@ def _frame(axes: Any, lines: Mapping[str, Band], log: bool) -> None:
         axes.set_xscale("log")
     else:
         axes.set_xlim(0, end)
-
-
-def _plain(label: str) -> str:
-    """One line of text, with dollars escaped: Matplotlib reads them as mathematics."""
-    return " ".join(label.split()).replace("$", r"\$")
-
-
-def _short(label: str) -> str:
-    """As `_plain`; the middle of a long text is left out, since labels differ at their ends."""
-    text = " ".join(label.split())
-    return _plain(text if len(text) <= _LONGEST else f"{text[:20]}…{text[-19:]}")

@@ -98,8 +98,8 @@ class Session:
         self._error: Exception | None = None
         self.evaluations = self.failures = 0
         self._replay: Replay | None = None
-        self._interrupts = Interrupts("finishing what is being evaluated", self._running)
         self._jobs = Jobs(lambda done: _evaluator(f, done, evaluation), evaluation.timeout)
+        self._interrupts = Interrupts("finishing what is being evaluated", self._jobs)
 
     # --- the run --------------------------------------------------------------------------------
 

@@ -1,0 +1,126 @@
+"""Styles of figures: colours, lines and markers of algorithms, axes, legends and labels."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from anyorder._checks import require
+from anyorder.bench import results as measured
+from anyorder.plotting.runs import COLOURS
+from anyorder.strategies.policy.config import PRESETS
+
+Path = str | os.PathLike[str] | None
+
+# Okabe and Ito's colours, distinct for any colour vision. Blue is this library's. Black would be
+# invisible on a dark background: grey, visible on both, replaces it.
+_OURS = (COLOURS[0], COLOURS[5])
+_OTHERS = (COLOURS[1], COLOURS[2], COLOURS[3], COLOURS[4], "#808080")
+_LINES = ("-", (0, (5, 1.5)), (0, (1.2, 1.2)), (0, (6, 1.5, 1.2, 1.5)))
+_MARKERS = "os^DvPX<>*hpd8H"
+_LONGEST = 40  # characters of a label
+
+
+@dataclass(frozen=True)
+class Style:
+    """How an algorithm is drawn; a higher `order` is drawn on top."""
+
+    colour: str
+    line: Any
+    marker: str
+    width: float
+    order: float
+    ours: bool
+
+    @property
+    def plot(self) -> dict[str, Any]:
+        """The arguments of Matplotlib's `plot`."""
+        return {
+            "color": self.colour, "linestyle": self.line, "marker": self.marker,
+            "linewidth": self.width, "zorder": self.order, "markersize": 6 if self.ours else 4.5,
+            "markeredgewidth": 0,
+        }  # fmt: skip
+
+
+def style(labels: Iterable[str], ours: Collection[str] | None = None) -> dict[str, Style]:
+    """The style of each algorithm, by label; `ours` as in `Results`.
+
+    Those of this library are thick, on top, and blue; "anyorder" and its presets look the same in
+    every figure. The others take colour, line and marker by their order; up to 20 of them are all
+    different. If all are of this library, those that are not presets take colours of the others.
+    Give all figures of a page the styles of all its algorithms.
+    """
+    all_labels = list(dict.fromkeys(labels))
+    mine = measured.ours(all_labels) if ours is None else set(ours)
+    rest = _OURS if set(all_labels) - mine else _OTHERS
+    fixed = {preset: k for k, preset in enumerate(PRESETS)}
+    styles: dict[str, Style] = {}
+    others, more = 0, len(fixed)
+    for label in all_labels:
+        if label in mine:
+            preset = "default" if label == "anyorder" else label.removeprefix("anyorder:")
+            k = fixed.pop(preset, more)  # (a second name of a preset is one more)
+            styles[label] = _look(_OURS if k < more else rest, k, 2.6, 4.0 - 0.01 * k, True)
+            more += k == more
+        else:
+            styles[label] = _look(_OTHERS, others, 1.3, 3.0 - 0.01 * others, False)
+            others += 1
+    return styles
+
+
+def _look(colours: tuple[str, ...], k: int, width: float, order: float, ours: bool) -> Style:
+    line = _LINES[k // len(colours) % len(_LINES)]
+    return Style(colours[k % len(colours)], line, _MARKERS[k % len(_MARKERS)], width, order, ours)
+
+
+class Page:
+    """A figure with its colours and legend, which can be written to a file."""
+
+    def __init__(self, dark: bool, size: tuple[float, float] = (8.6, 4.6)) -> None:
+        figures = require("matplotlib.figure", "plot", "figures require Matplotlib")
+        self.ink, self.ground = ("#d8d8d8", "#16181c") if dark else ("#222222", "#ffffff")
+        self.figure = figures.Figure(figsize=size, layout="constrained", facecolor=self.ground)
+
+    def dress(self, axes: Any, title: str | None, xlabel: str = "", ylabel: str = "") -> None:
+        """Set the colours, the title and the labels of axes."""
+        axes.set_facecolor(self.ground)
+        axes.set_axisbelow(True)
+        axes.grid(color="#808080", alpha=0.25, linewidth=0.6)
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.spines[:].set_color("#808080")
+        axes.tick_params(colors=self.ink, labelsize=9)
+        axes.tick_params(which="both", color="#808080")
+        axes.set_xlabel(xlabel, color=self.ink)
+        axes.set_ylabel(ylabel, color=self.ink)
+        if title is not None:
+            axes.set_title(title, loc="left", fontsize=11, color=self.ink)
+
+    def legend(self, looks: Mapping[str, Style]) -> None:
+        """Add a legend beside the axes."""
+        from matplotlib.lines import Line2D
+
+        handles = [Line2D([], [], label=short_label(label), **s.plot) for label, s in looks.items()]
+        self.figure.legend(
+            handles=handles, loc="outside right upper", frameon=False, labelcolor=self.ink,
+            fontsize=9, handlelength=3.2,
+        )  # fmt: skip
+
+    def written(self, path: Path) -> Any:
+        """Write the figure, or return it if there is no path."""
+        if path is None:
+            return self.figure
+        self.figure.savefig(path, dpi=150)
+        return None
+
+
+def plain_label(label: str) -> str:
+    """One line of text, with dollars escaped: Matplotlib reads them as mathematics."""
+    return " ".join(label.split()).replace("$", r"\$")
+
+
+def short_label(label: str) -> str:
+    """As `plain_label`, without the middle of a long text: labels differ at their ends."""
+    text = " ".join(label.split())
+    return plain_label(text if len(text) <= _LONGEST else f"{text[:20]}…{text[-19:]}")
