@@ -10,7 +10,7 @@ from typing import Any
 from anyorder._checks import require
 from anyorder.bench import results as measured
 from anyorder.plotting.runs import COLOURS
-from anyorder.strategies.policy.config import PRESETS
+from anyorder.strategies.policy.config import PRESET_NAMES, PRESETS, resolve
 
 Path = str | os.PathLike[str] | None
 
@@ -55,13 +55,15 @@ def style(labels: Iterable[str], ours: Collection[str] | None = None) -> dict[st
     all_labels = list(dict.fromkeys(labels))
     mine = measured.ours(all_labels) if ours is None else set(ours)
     rest = _OURS if set(all_labels) - mine else _OTHERS
-    fixed = {preset: k for k, preset in enumerate(PRESETS)}
+    fixed = {config: k for k, config in enumerate(PRESETS.values())}
     styles: dict[str, Style] = {}
     others, more = 0, len(fixed)
     for label in all_labels:
         if label in mine:
             preset = "default" if label == "anyorder" else label.removeprefix("anyorder:")
-            k = fixed.pop(preset, more)  # (a second name of a preset is one more)
+            k = more  # as of a second name of a preset
+            if preset in PRESET_NAMES:
+                k = fixed.pop(resolve(preset), more)
             styles[label] = _look(_OURS if k < more else rest, k, 2.6, 4.0 - 0.01 * k, True)
             more += k == more
         else:

@@ -19,11 +19,6 @@ import numpy.typing as npt
 from anyorder.bench import stats
 from anyorder.bench.figure_style import Page, Path, Style, plain_label, short_label, style
 from anyorder.bench.results import Floats, Ints, Results
-<<<<<<< HEAD
-from anyorder.plotting.runs import COLOURS
-from anyorder.strategies.policy.config import PRESET_NAMES, PRESETS, resolve
-=======
->>>>>>> bench
 
 __all__ = [
     "Band", "RankMap", "Style", "band", "bands", "convergence", "critical_difference", "distance",
@@ -34,63 +29,6 @@ _BANDS = {"bootstrap": "band: its 95 % interval", "error": "band: its standard e
 
 
 @dataclass(frozen=True)
-<<<<<<< HEAD
-class Style:
-    """How an algorithm is drawn; a higher `order` is drawn on top."""
-
-    colour: str
-    line: Any
-    marker: str
-    width: float
-    order: float
-    ours: bool
-
-    @property
-    def plot(self) -> dict[str, Any]:
-        """The arguments of Matplotlib's `plot`."""
-        return {
-            "color": self.colour, "linestyle": self.line, "marker": self.marker,
-            "linewidth": self.width, "zorder": self.order, "markersize": 6 if self.ours else 4.5,
-            "markeredgewidth": 0,
-        }  # fmt: skip
-
-
-def style(labels: Iterable[str], ours: Collection[str] | None = None) -> dict[str, Style]:
-    """The style of each algorithm, by label; `ours` as in `Results`.
-
-    Those of this library are thick, on top, and blue; "anyorder" and its presets look the same in
-    every figure. The others take colour, line and marker by their order; up to 20 of them are all
-    different. If all are of this library, those that are not presets take colours of the others.
-    Give all figures of a page the styles of all its algorithms.
-    """
-    all_labels = list(dict.fromkeys(labels))
-    mine = measured.ours(all_labels) if ours is None else set(ours)
-    rest = _OURS if set(all_labels) - mine else _OTHERS
-    fixed = {config: k for k, config in enumerate(PRESETS.values())}
-    styles: dict[str, Style] = {}
-    others, more = 0, len(fixed)
-    for label in all_labels:
-        if label in mine:
-            preset = "default" if label == "anyorder" else label.removeprefix("anyorder:")
-            k = more  # as of a second name of a preset
-            if preset in PRESET_NAMES:
-                k = fixed.pop(resolve(preset), more)
-            styles[label] = _look(_OURS if k < more else rest, k, 2.6, 4.0 - 0.01 * k, True)
-            more += k == more
-        else:
-            styles[label] = _look(_OTHERS, others, 1.3, 3.0 - 0.01 * others, False)
-            others += 1
-    return styles
-
-
-def _look(colours: tuple[str, ...], k: int, width: float, order: float, ours: bool) -> Style:
-    line = _LINES[k // len(colours) % len(_LINES)]
-    return Style(colours[k % len(colours)], line, _MARKERS[k % len(_MARKERS)], width, order, ours)
-
-
-@dataclass(frozen=True)
-=======
->>>>>>> bench
 class Band:
     """A line with a band around it; NaN where there is none."""
 
