@@ -74,7 +74,7 @@ def read(path: str | os.PathLike[str]) -> Campaign:
     `memory`, such as "4 GB"; `modules`, names of Python modules to import first, such as one
     beside the file that registers your own problems. Sections:
 
-    - `[[algorithm]]`: `name`, such as "anyorder:default" or "baseline:boa"; optional: `label`;
+    - `[[algorithm]]`: `name`, such as "policy:default" or "boa"; optional: `label`;
     - `[[problem]]`: `problem`, such as "nk:n=64,k=4"; optional: `name`, and its own `budget`,
       `grid`, `instances` and `runs`.
 

@@ -29,7 +29,7 @@ def measure(
     """
     kind, detail, settings = split(method)
     if kind != "anyorder":
-        raise ValueError(f"method is {method!r}, expected anyorder or anyorder:PRESET")
+        raise ValueError(f"method is {method!r}, expected policy or policy:PRESET")
     config, chosen = configured(detail, {"engine": engine, **settings})
     space = problems[0].space
     if chosen == "auto":

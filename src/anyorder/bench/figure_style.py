@@ -47,7 +47,7 @@ class Style:
 def style(labels: Iterable[str], ours: Collection[str] | None = None) -> dict[str, Style]:
     """The style of each algorithm, by label; `ours` as in `Results`.
 
-    Those of this library are thick, on top, and blue; "anyorder" and its presets look the same in
+    Those of this library are thick, on top, and blue; the presets of the policy look the same in
     every figure. The others take colour, line and marker by their order; up to 20 of them are all
     different. If all are of this library, those that are not presets take colours of the others.
     Give all figures of a page the styles of all its algorithms.
@@ -60,7 +60,7 @@ def style(labels: Iterable[str], ours: Collection[str] | None = None) -> dict[st
     others, more = 0, len(fixed)
     for label in all_labels:
         if label in mine:
-            preset = "default" if label == "anyorder" else label.removeprefix("anyorder:")
+            preset = label.removeprefix("anyorder").removeprefix("policy").lstrip(":") or "default"
             k = more  # as of a second name of a preset
             if preset in PRESET_NAMES:
                 k = fixed.pop(resolve(preset), more)

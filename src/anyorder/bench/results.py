@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -62,7 +63,7 @@ class Results:
     failed
         By distribution and algorithm: the number of failed runs, by reason.
     ours
-        Labels of the method; by default those that begin with "anyorder" or name a preset.
+        Labels of the policy; by default those that begin with "policy" or name a preset.
     """
 
     name: str
@@ -113,9 +114,9 @@ class Results:
 
 
 def ours(labels: Iterable[str]) -> frozenset[str]:
-    """The labels that name the method: "anyorder", with or without settings, or a preset."""
+    """The labels that name the policy: "policy", with or without settings, or a preset."""
     return frozenset(
         label
         for label in labels
-        if label in {"anyorder", *PRESET_NAMES} or label.startswith(("anyorder:", "anyorder+"))
+        if label in PRESET_NAMES or re.fullmatch("(policy|anyorder)([:+].*)?", label)
     )

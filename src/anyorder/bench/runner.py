@@ -20,6 +20,7 @@ from anyorder import problems
 from anyorder._checks import require
 from anyorder._version import __version__
 from anyorder.bench import algorithms
+from anyorder.bench.algorithms.naming import split
 from anyorder.bench.store import Finished, Spec, Store
 from anyorder.errors import DIED, OK
 from anyorder.session.evaluators import OnExecutor, Outcome
@@ -281,8 +282,9 @@ def _memory_limited(most: int | None) -> Iterator[None]:
 
 def versions(method: str) -> dict[str, str]:
     """Versions of Python, of this library, and of the packages that a run has used."""
-    packages = {"numpy", "numba"} if method.startswith("anyorder") else {"numpy"}
-    packages |= {method.partition(":")[0]} - {"anyorder", "baseline"}
+    kind = split(method).kind
+    packages = {"numpy", "numba"} if kind == "anyorder" else {"numpy"}
+    packages |= {kind} - {"anyorder", "baseline"}
     loaded = {"torch": "torch", "triton": "triton", "ioh": "ioh", "sklearn": "scikit-learn"}
     packages |= {package for module, package in loaded.items() if module in sys.modules}
     found = {"python": python_version(), "anyorder": __version__}

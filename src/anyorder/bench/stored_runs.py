@@ -115,7 +115,8 @@ class StoredRuns:
                 "WHERE status='done' AND asked ORDER BY instance, seed"
             ).fetchall()
             ours = self._file.connection.execute(
-                "SELECT DISTINCT algorithm FROM runs WHERE asked AND method GLOB 'anyorder*'"
+                "SELECT DISTINCT algorithm FROM runs WHERE asked "
+                "AND (method GLOB 'anyorder*' OR method GLOB 'policy*')"
             ).fetchall()
         grouped: dict[tuple[str, str], list[Any]] = {}
         for distribution, algorithm, *rest in rows:

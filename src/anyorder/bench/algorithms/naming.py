@@ -33,6 +33,8 @@ def split(text: str) -> Parts:
         kind = "anyorder"
     elif kind in REGISTRY or kind in ALIASES:
         kind, name = "baseline", f"{kind}:{name}" if name else kind
+    if kind == "baseline":
+        name = ALIASES.get(name, name)
     return Parts(kind, name, settings)
 
 
