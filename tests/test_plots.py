@@ -13,13 +13,16 @@ import numpy as np
 import pytest
 
 import anyorder as ao
+from anyorder.archive import Archive
+from anyorder.cli.study import kept_policy
+from anyorder.history import History
 from anyorder.plotting.heatmaps import Influence as Moves
 from anyorder.plotting.heatmaps import agreement, draw_influence, influence
-from anyorder.plotting.runs import _canvas, curve, diversity, overview, restarts
-from anyorder.result import KINDS, History, Result
+from anyorder.plotting.runs import KINDS, _canvas, curve, diversity, overview, restarts
 from anyorder.strategies.policy.engines.reference import ReferenceEngine
 from anyorder.strategies.policy.orders import order_keys
 from anyorder.strategies.policy.rng import ORDER_G
+from anyorder.strategies.policy.search import PolicySearch
 
 FAST = ao.Config(epochs=3, hidden=(4,))
 NAMED = ao.Space({"flag": ao.Binary(), "value": ao.Categorical(["a", "b"]), "k": ao.Integer(2, 5)})
@@ -34,22 +37,27 @@ def history(
     if codes is None:
         rng = np.random.default_rng(0)
         codes = rng.integers(0, space.cardinalities, (count, len(space)))
-    fields: dict[str, Any] = {
-        "space": space, "maximized": maximized, "values": values,
-        "codes": np.asarray(codes, np.int32).reshape(count, len(space)),
-        "generations": np.arange(count) // 10, "restarts": (),
-        "statuses": np.isnan(values).astype(np.uint8), "cached": np.zeros(count, np.bool_),
-        "seconds": np.zeros(count), "errors": {},
-    }  # fmt: skip
-    return History(**{**fields, **changes})
+    codes = np.asarray(codes, np.int32).reshape(count, len(space))
+    generations = changes.get("generations", np.arange(count) // 10)
+    cached = changes.get("cached", np.zeros(count, np.bool_))
+    archive = Archive(space, "maximize" if maximized else "minimize")
+    for k, key in enumerate(archive.packing.pack(codes)):
+        status = int(np.isnan(values[k]))
+        archive.add(
+            key, values[k], status, known=bool(cached[k]), generation=int(generations[k])
+        )  # fmt: skip
+    archive.restarts += changes.get("restarts", ())
+    return History(archive)
 
 
-def result(f: Any, space: ao.Space, budget: int, **options: Any) -> Result:
-    """A run with its optimiser."""
-    seen: list[ao.Optimizer] = []
-    options = {"seed": 0, "config": FAST, **options}
-    found = ao.maximize(f, space, budget, callback=lambda o: seen.append(o), **options)
-    return dataclasses.replace(found, _optimizer=seen[-1])
+def result(f: Any, space: ao.Space, budget: int, **options: Any) -> ao.Result:
+    return ao.maximize(f, space, budget, **{"seed": 0, "config": FAST, **options})
+
+
+def policy_of(run: ao.Result) -> PolicySearch:
+    strategy = run.optimizer.strategy
+    assert isinstance(strategy, PolicySearch)
+    return strategy
 
 
 def texts(figure: Any) -> set[str]:
@@ -153,7 +161,9 @@ def test_influence_is_the_direct_computation(settings: dict[str, Any]) -> None:
     np.testing.assert_allclose(states["cpu"].influence(6), moves, atol=1e-3)
 
     optimizer = states["reference"]
-    engine, layout = optimizer._engine, optimizer._layout
+    policy = optimizer.strategy
+    assert isinstance(policy, PolicySearch)
+    engine, layout = policy._engine, policy._model
     assert isinstance(engine, ReferenceEngine)
     fixed = bool(settings.get("generation_order"))
     points = optimizer.ask(6)  # those of the next generation
@@ -166,7 +176,7 @@ def test_influence_is_the_direct_computation(settings: dict[str, Any]) -> None:
             other = code.copy()
             other[j] = (code[j] + 1 + row % (layout.cards[j] - 1)) % layout.cards[j]
             before, after = (
-                engine._conditional(optimizer._policy.theta[0], x[None], (keys < keys[i])[None], i)
+                engine._conditional(policy._policy.theta[0], x[None], (keys < keys[i])[None], i)
                 for x in (code, other)
             )
             changes.append(np.abs(after - before).sum() / 2)
@@ -235,7 +245,7 @@ def test_names_are_written_where_they_fit(n: int, named: bool) -> None:
 
 def test_influence_needs_a_policy_and_kinds_are_checked(tmp_path: Path) -> None:
     made = history(ao.Space.binary(2), [1.0, 2.0])
-    with pytest.raises(ValueError, match="no policy is kept"):
+    with pytest.raises(ValueError, match="this run has no policy, or kept none"):
         overview(made, lambda: None, "influence")
     run = result(lambda x: 1.0, ao.Space.binary(3), 20)
     with pytest.raises(ValueError, match="kind is 'heat', expected one of convergence, div"):
@@ -247,21 +257,22 @@ def test_a_study_keeps_the_policy(tmp_path: Path) -> None:
         lambda x: float(x.sum()), ao.Space.binary(5), 60, seed=0, config=FAST,
         study=tmp_path / "a.db", cache=False,
     )  # fmt: skip
-    kept = dataclasses.replace(run, _optimizer=None)._policy()
+    kept = kept_policy(str(tmp_path / "a.db"))
     assert kept is not None
-    assert kept.told == 60
     assert influence(kept).trained == 6
+    np.testing.assert_array_equal(kept.influence(), policy_of(run).influence())
 
 
 def test_results_stay_picklable() -> None:
     run = result(lambda x: float(x.sum()), ao.Space.binary(5), 60)
     again = pickle.loads(pickle.dumps(run))
     assert again.best_value == run.best_value
-    np.testing.assert_array_equal(again._policy().influence(), run._policy().influence())
-    assert pickle.loads(pickle.dumps(again))._policy().told == run._policy().told
+    np.testing.assert_array_equal(policy_of(again).influence(), policy_of(run).influence())
+    np.testing.assert_array_equal(again.history.values, run.history.values)
+    assert pickle.loads(pickle.dumps(again)).optimizer.told == run.optimizer.told
     odd = ao.Space({"x": ao.Categorical([Fraction(1, 2), Fraction(1, 3)])})  # JSON has no fractions
     run = result(lambda p: float(p["x"]), odd, 2)
-    assert pickle.loads(pickle.dumps(run))._policy() is None
+    assert pickle.loads(pickle.dumps(run)).best == run.best
 
 
 # --- tables -------------------------------------------------------------------------------------
@@ -292,13 +303,18 @@ def test_tables_of_nameless_and_empty_runs() -> None:
     table = run.to_pandas()
     assert list(table.columns[:4]) == ["x0", "x1", "x2", "value"]
     np.testing.assert_array_equal(table[["x0", "x1", "x2"]], run.history.points)
-    empty = dataclasses.replace(run, _history=history(NAMED, [])).to_pandas()
-    assert empty.shape == (0, 9)
+    assert with_history(run, history(NAMED, [])).to_pandas().shape == (0, 9)
     clash = ao.Space({"value": ao.Binary(), "value_": ao.Binary(), "error": ao.Binary()})
     made = history(clash, [1.0, 2.0], [[0, 1, 0], [0, 1, 1]])
-    table = dataclasses.replace(run, _history=made).to_pandas()
+    table = with_history(run, made).to_pandas()
     assert list(table.columns[:3]) == ["value__", "value_", "error_"]
     assert list(table["error_"]) == [False, True]
+
+
+def with_history(run: ao.Result, made: History) -> ao.Result:
+    changed = dataclasses.replace(run)
+    changed.__dict__["history"] = made
+    return changed
 
 
 def test_without_pandas_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
