@@ -238,6 +238,7 @@ SHELLS = [name for name in ("dash", "bash") if shutil.which(name)]
         ("cat <<END\n{x}\nEND\n", "END\ntouch hacked"),
         ("echo a # it's\necho {x}", "'; touch hacked; '"),
         ("echo a # it's\necho {x} # it's", "\ntouch hacked\n"),
+        ('echo a # 5"\necho "{x}"', "$(touch hacked)"),
         ('echo "${{V:-"{x}"}}"', "$(touch hacked)"),
         ('echo "${{V:-"{x}"}}"', '"; touch hacked; "'),
         ('echo "{x}"', "$(touch hacked)`touch hacked`"),
@@ -313,6 +314,7 @@ def test_a_script_with_a_scratch_folder_can_be_pasted() -> None:
         ("echo \"it's {x}\"", True),
         ("echo 'a {x}'", False),
         ("cat <<'END'\n{x}\nEND\n", False),
+        ("echo a # it's\necho '{x}'", False),  # behind an apostrophe that opens no quotes
     ],
 )  # fmt: skip
 def test_placeholders_that_the_shell_would_not_expand_are_refused(
