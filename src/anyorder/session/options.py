@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from anyorder._checks import Check, choice, flag, function, integer, number, optional, real
+from anyorder._checks import Check, choice, flag, function, integer, number, optional, real, short
+from anyorder.errors import ON_FAILURE
 
-ON_FAILURE = ("raise", "worst", "skip")
 # Waits longer than this are cut into several, see `jobs.py`; this only refuses nonsense.
 _LONGEST = 1e9
 
@@ -32,8 +32,14 @@ def _target(what: str, value: Any) -> float:
     return target
 
 
-def _anything(what: str, value: Any) -> Any:
-    return value  # evaluators check it
+def _executor(what: str, value: Any) -> Any:
+    if value is None or callable(getattr(value, "submit", None)):
+        return value
+    if not isinstance(value, str):
+        raise TypeError(f"{what} is {short(value)}, expected an Executor, a Client or 'ray'")
+    if value != "ray":
+        raise ValueError(f"{what} is {value!r}, expected an Executor, a Client or 'ray'")
+    return value
 
 
 def _option(default: Any, check: Check, *, kept: bool = False, file: bool = False) -> Any:
@@ -66,7 +72,7 @@ class Evaluation(_Checked):
     """How to evaluate: see `maximize`."""
 
     vectorized: bool = _option(False, flag)
-    executor: Any = _option(None, _anything)  # noqa: RUF009  # a field
+    executor: Any = _option(None, _executor)  # noqa: RUF009  # a field
     workers: int | None = _option(None, optional(partial(integer, minimum=1)), file=True)
     asynchronous: bool = _option(False, flag, kept=True, file=True)
     timeout: float | None = _option(None, optional(_seconds), file=True)
