@@ -70,6 +70,7 @@ bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/baselines.py --runs 50 --algorithm "BOA, read in reverse" \
 	  --out baselines_boa.csv
 	$(BIN)/python benchmarks/local_search.py
+	$(BIN)/python benchmarks/loop.py session
 	$(BIN)/python benchmarks/loop.py overhead
 	$(BIN)/python benchmarks/loop.py async
 	$(BIN)/python benchmarks/loop.py million

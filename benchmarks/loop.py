@@ -1,9 +1,14 @@
-"""What does the loop around the optimiser cost, and what does it do for slow functions?
+"""What does the session around a strategy cost, and what does it do for slow functions?
 
+    python benchmarks/loop.py session    results/session_overhead.csv
     python benchmarks/loop.py overhead   results/loop_overhead.csv
     python benchmarks/loop.py async      results/loop_async.csv
     python benchmarks/loop.py million    results/loop_million.csv
 
+- session: 64 bits, a function that costs nothing and a strategy that proposes points drawn before,
+  one at a time, without a study: the time of an evaluation, less that of the strategy itself.
+  Asked: at most 30 us. The median of several repetitions is printed, and the least: other
+  processes can only add to it.
 - overhead: `maximize` with a function that costs nothing, with a study and without, against the
   optimiser alone (ask, call, tell) at n = 128, in turns; the ratio of times per candidate. Asked:
   at most 1.2.
@@ -26,6 +31,7 @@ import sys
 import tempfile
 import time
 from collections import deque
+from collections.abc import Sequence
 from pathlib import Path
 from queue import Empty
 from typing import Any
@@ -36,10 +42,65 @@ from scipy import stats
 from tqdm import tqdm
 
 import anyorder as ao
-from anyorder.session import loop as driver
+from anyorder.session import jobs, loop
 from anyorder.session.evaluators import Outcome, call
+from anyorder.strategies.base import Answer, Codes, Proposals, Search
 
 N, WORKERS, MEAN, SIGMA = 128, 8, 0.040, 1.0
+
+
+# --- the session --------------------------------------------------------------------------------
+
+
+class Listed(Search):
+    """Proposes points that were drawn before, and takes the time that it spends itself."""
+
+    name = "listed"
+
+    def __init__(self, space: ao.Space, seed: int, count: int) -> None:
+        super().__init__(space, seed)
+        self._points, self._at, self.seconds = self._uniform(count), 0, 0.0
+
+    def propose(self, count: int, given: Codes | None = None) -> Proposals:
+        """The next ones."""
+        start = time.perf_counter()
+        proposals = super().propose(count, given)
+        self.seconds += time.perf_counter() - start
+        return proposals
+
+    def learn(self, answers: Sequence[Answer]) -> None:
+        """Nothing."""
+        start = time.perf_counter()
+        super().learn(answers)
+        self.seconds += time.perf_counter() - start
+
+    def _propose(self, count: int) -> Codes:
+        first, self._at = self._at, self._at + count
+        return self._points[first : self._at]
+
+    def _learn(self, answers: Sequence[Answer]) -> None:
+        pass
+
+
+def session(repetitions: int = 9, budget: int = 20_000) -> None:
+    rows: list[dict[str, Any]] = []
+    space = ao.Space.binary(64)
+    for repetition in range(-1, repetitions):  # the first is not counted
+        strategy = Listed(space, repetition + 1, budget)
+        start, cpu = time.perf_counter(), time.process_time()
+        ao.maximize(free, space, budget, algorithm=strategy, seed=0, progress=False)
+        seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
+        row = {"n": 64, "repetition": repetition, "evaluations": budget}
+        row["us_per_evaluation"] = round(1e6 * (seconds - strategy.seconds) / budget, 2)
+        row["cpu_us"] = round(1e6 * (cpu - strategy.seconds * cpu / seconds) / budget, 2)
+        row["strategy_us"] = round(1e6 * strategy.seconds / budget, 2)
+        if repetition >= 0:
+            rows.append(row)
+    path = write("session_overhead.csv", rows)
+    for name in ("us_per_evaluation", "cpu_us"):
+        figures = sorted(row[name] for row in rows)
+        print(f"{name:<18} median {statistics.median(figures):.1f}, least {figures[0]:.1f}")
+    print(f"every repetition: {path}")
 
 
 # --- overhead -------------------------------------------------------------------------------------
@@ -131,9 +192,11 @@ def busy(asynchronous: bool, seed: int, budget: int) -> dict[str, Any]:
 
 
 class Simulated:
-    """Workers whose time is simulated; evaluator and queue at once, in the place of the loop's."""
+    """Workers whose time is simulated: evaluator and queue at once, in place of the session's."""
 
     slots = WORKERS
+    in_process = False
+    keeps_time = True
 
     def __init__(self, f: Any) -> None:
         self.f, self.now, self.worked = f, 0.0, 0.0
@@ -174,16 +237,16 @@ class Simulated:
 def simulated(asynchronous: bool, seed: int, budget: int) -> dict[str, Any]:
     problem = ao.problems.nk(N, 4, seed)
     clock = Simulated(problem)
-    plain = driver._evaluator, driver.SimpleQueue
-    driver._evaluator = lambda *rest: clock  # type: ignore[assignment]
-    driver.SimpleQueue = lambda: clock  # type: ignore[assignment,misc]
+    plain = loop.make_evaluator, jobs.SimpleQueue
+    loop.make_evaluator = lambda *rest: clock  # type: ignore[assignment]
+    jobs.SimpleQueue = lambda: clock  # type: ignore[assignment,misc]
     try:
         result = ao.maximize(
             problem, problem.space, budget, seed=seed, workers=WORKERS, asynchronous=asynchronous,
             progress=False,
         )  # fmt: skip
     finally:
-        driver._evaluator, driver.SimpleQueue = plain
+        loop.make_evaluator, jobs.SimpleQueue = plain  # type: ignore[misc]
     return {"seconds": round(clock.now, 3), "busy": round(clock.worked / WORKERS / clock.now, 4),
             "best": result.best_value}  # fmt: skip
 
@@ -260,7 +323,7 @@ def million(evaluations: int = 1_000_000) -> None:
 
 
 if __name__ == "__main__":
-    parts = {"overhead": overhead, "async": asynchronous, "million": million}
+    parts = {"session": session, "overhead": overhead, "async": asynchronous, "million": million}
     if len(sys.argv) < 2 or sys.argv[1] not in parts:
         sys.exit(__doc__)
     parts[sys.argv[1]](*map(int, sys.argv[2:]))

@@ -83,7 +83,7 @@ def test_kill_9(tmp_path: Path, asynchronous: bool, kills: int) -> None:
     """At moments that are drawn: from while it starts to deep in the run."""
     budget, workers, nap = min(20 + 8 * kills, 200), 4, 0.02  # of 256 points
     rng, known = random.Random(0), dict[str, int]()
-    out = 2 * workers if asynchronous else workers  # some are sent out before a worker is free
+    most = 2 * workers if asynchronous else workers  # some are sent out before a worker is free
 
     def check() -> None:
         answered, logged = points_of(child.study), ends(child.log)
@@ -91,7 +91,7 @@ def test_kill_9(tmp_path: Path, asynchronous: bool, kills: int) -> None:
         assert all(logged.count(point) == times for point, times in known.items())
         known.update((point, logged.count(point)) for point in answered)
         assert known.keys() == set(answered) <= set(logged)  # nothing known is lost
-        assert len(set(logged) - set(answered)) <= out  # or is, but what was out
+        assert len(set(logged) - set(answered)) <= most  # or is, but what was out
 
     for _ in range(kills):
         before = len(lines(tmp_path / "log"))
@@ -115,7 +115,7 @@ def test_kill_9(tmp_path: Path, asynchronous: bool, kills: int) -> None:
     child.alone()
     check()
     assert len(known) == budget
-    assert len(ends(child.log)) <= budget + kills * out
+    assert len(ends(child.log)) <= budget + kills * most
     if not asynchronous:
         assert_same(load(child.study), ao.maximize(value, SPACE, budget, **QUICK).history)
 

@@ -89,13 +89,12 @@ def test_diversity_is_what_the_optimizer_says() -> None:
 
 def test_agreement_counts_the_values_of_the_best_point() -> None:
     codes = [[0, 2], [1, 2], [0, 0], [1, 1]]
-    made = history(
-        ao.Space.categorical(2, 3), [3, np.nan, 7, 5], codes, generations=np.array([0, 0, 2, 2])
-    )
-    data = agreement(made)
+    space, values = ao.Space.categorical(2, 3), [3, np.nan, 7, 5]
+    generations = np.array([0, 0, 2, 2])
+    data = agreement(history(space, values, codes, generations=generations))
     assert data is not None
     np.testing.assert_array_equal(data.shares, [[0.5, np.nan, 0.5], [0, np.nan, 0.5]])
-    low = agreement(dataclasses.replace(made, maximized=False))
+    low = agreement(history(space, values, codes, maximized=False, generations=generations))
     assert low is not None
     np.testing.assert_array_equal(low.shares, [[0.5, np.nan, 0.5], [1, np.nan, 0]])
     assert agreement(history(ao.Space.binary(3), [np.nan] * 4)) is None

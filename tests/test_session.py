@@ -30,7 +30,7 @@ from hypothesis import strategies as st
 
 import anyorder as ao
 from anyorder import errors
-from anyorder.session import loop
+from anyorder.session import ending, loop
 from anyorder.session.evaluators import Outcome, call
 from anyorder.session.reading import opened
 from anyorder.strategies.base import Answer
@@ -206,8 +206,8 @@ def test_a_converged_policy_ends_the_run(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where it is not restarted, which only a policy of one's own can be told."""
-    monkeypatch.setattr(loop, "_IDLE_CANDIDATES", 50)
-    monkeypatch.setattr(loop, "_IDLE_BATCHES", 50)
+    monkeypatch.setattr(ending, "_IDLE_CANDIDATES", 50)
+    monkeypatch.setattr(ending, "_IDLE_BATCHES", 50)
     config = ao.PRESETS["text"].replace(epochs=20, learning_rate=0.1, hidden=(4,))
     space = ao.Space.binary(12)
     policy = PolicySearch(space, 0, config, restart=False)
@@ -230,8 +230,8 @@ def test_a_policy_that_knows_all_it_draws_is_restarted(preset: str) -> None:
 
 
 def test_a_constraint_that_refuses_everything_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loop, "_IDLE_CANDIDATES", 50)
-    monkeypatch.setattr(loop, "_IDLE_BATCHES", 5)
+    monkeypatch.setattr(ending, "_IDLE_CANDIDATES", 50)
+    monkeypatch.setattr(ending, "_IDLE_BATCHES", 5)
     result = ao.maximize(value, SPACE, 10, constraint=lambda x: False, **QUICK)
     assert (result.stop_reason, result.evaluations, result.best) == ("exhausted", 0, None)
     with ThreadPoolExecutor(2) as pool:
@@ -476,8 +476,8 @@ def test_any_order_of_answers_and_crashes_is_a_run_without_crashes(
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         patch.setattr(loop, "_KEEP_EVERY", keep)
         patch.setattr(loop, "_KEEP_SHARE", math.inf)
-        patch.setattr(loop, "_IDLE_CANDIDATES", 160)
-        patch.setattr(loop, "_IDLE_BATCHES", 40)
+        patch.setattr(ending, "_IDLE_CANDIDATES", 160)
+        patch.setattr(ending, "_IDLE_BATCHES", 40)
         study, rng = Path(folder) / "study.db", random.Random(seed)
         for _ in range(300):
             try:

@@ -28,7 +28,7 @@ from functions import (
 
 import anyorder as ao
 from anyorder.errors import StudyError
-from anyorder.session import loop
+from anyorder.session import ending, loop
 from anyorder.session.reading import VERSION, load, opened
 from anyorder.space.packing import Packing
 from anyorder.strategies.policy.search import PolicySearch
@@ -148,8 +148,8 @@ def test_with_restarts_of_the_policy(study: Path, kept: str, stop: bool) -> None
 def test_an_interrupted_search_in_a_small_space_ends_where_it_would_have(
     study: Path, kept: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(loop, "_IDLE_CANDIDATES", 200)
-    monkeypatch.setattr(loop, "_IDLE_BATCHES", 20)
+    monkeypatch.setattr(ending, "_IDLE_CANDIDATES", 200)
+    monkeypatch.setattr(ending, "_IDLE_BATCHES", 20)
     options: dict[str, Any] = {"constraint": lambda x: x[0] == 0, **QUICK}
     whole = ao.maximize(value, ao.Space.binary(4), 100, **options)
     assert (whole.stop_reason, whole.evaluations) == ("exhausted", 8)

@@ -27,4 +27,5 @@ STATUSES = (
     "infeasible",  # the function raised Infeasible
     "rejected",  # by the constraint, before it was evaluated
 )
+ON_FAILURE = ("raise", "worst", "skip")  # what to do about those that are not "ok"
 OK, FAILED, TIMEOUT, DIED, INFEASIBLE, REJECTED = range(len(STATUSES))

@@ -11,19 +11,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from anyorder import optimizer_state
 from anyorder._checks import choice, flag, integer, numbers
 from anyorder._version import __version__
 from anyorder.archive import Archive
 from anyorder.candidate import Candidate
-from anyorder.errors import FAILED, OK
-from anyorder.optimizer_state import (
-    FORMAT,
-    VERSION,
-    prefixed,
-    read_header,
-    refusing_damage,
-    without_prefix,
-)
+from anyorder.errors import FAILED, OK, ON_FAILURE
+from anyorder.optimizer_state import points_in, prefixed, refusing_damage, without_prefix
 from anyorder.space import Space
 from anyorder.strategies.base import Answer, Codes, Strategy
 from anyorder.strategies.create import DEFAULT, Algorithm, create, recreate, settings_of
@@ -31,8 +25,6 @@ from anyorder.strategies.policy.config import Config
 from anyorder.strategies.policy.engines import why_not
 from anyorder.strategies.policy.search import PolicySearch
 from anyorder.strategies.registry import REGISTRY
-
-ON_FAILURE = ("raise", "worst", "skip")
 
 
 class Optimizer:
@@ -85,11 +77,10 @@ class Optimizer:
         self._set(space, seed, strategy, direction, deterministic)
 
     @classmethod
-    def _of(
-        cls, space: Space, seed: int, strategy: Strategy, direction: str, deterministic: bool
-    ) -> Optimizer:
+    def _of(cls, *parts: Any) -> Optimizer:
+        """An optimizer of the parts that `_set` takes."""
         self = cls.__new__(cls)
-        self._set(space, seed, strategy, direction, deterministic)
+        self._set(*parts)
         return self
 
     def _set(
@@ -183,6 +174,11 @@ class Optimizer:
         given = self._suggested[:count]
         generation = self.strategy.generation
         tickets, codes = self.strategy.propose(count, np.stack(given) if given else None)
+        if len(codes) > count or codes.shape[1:] != (len(self.space),):
+            raise ValueError(
+                f"{self.strategy.name} proposed points of shape {codes.shape}, expected at most "
+                f"{count} of {len(self.space)} variables"
+            )
         del self._suggested[:count]
         keys = self.archive.packing.pack(codes)
         return [
@@ -283,8 +279,8 @@ class Optimizer:
     # --- state ----------------------------------------------------------------------------------
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # as a state, which can be read where the engine cannot run; a space may have values that
-        # JSON cannot hold, and a strategy of the user's is pickled itself
+        # A state can be read where the engine cannot run. The space may have values that JSON
+        # cannot hold; a strategy of the user's is pickled itself.
         strategy = None if self.strategy.name in REGISTRY else self.strategy
         return _unpickled, (self.space, self._header(), self._arrays(), strategy)
 
@@ -298,8 +294,8 @@ class Optimizer:
 
     def _header(self) -> dict[str, Any]:
         return {
-            "format": FORMAT,
-            "version": VERSION,
+            "format": optimizer_state.FORMAT,
+            "version": optimizer_state.VERSION,
             "library": __version__,
             "algorithm": self.strategy.name,
             "settings": settings_of(self.strategy),
@@ -329,7 +325,7 @@ class Optimizer:
         }
 
     def _restore_search(self, state: Mapping[str, Any]) -> None:
-        self._suggested = list(self._points_in(state, "suggested"))
+        self._suggested = list(points_in(state, "suggested", self.space))
         self.strategy.restore(without_prefix("strategy", state))
 
     @classmethod
@@ -351,7 +347,7 @@ class Optimizer:
         algorithm
             For a strategy that is not one of this library's: a new object of its class.
         """
-        header = read_header(state)
+        header = optimizer_state.read_header(state)
         with refusing_damage("the state's header"):
             space = Space.from_dict(header["space"])
         return cls._rebuilt(space, header, state, engine, algorithm)
@@ -378,7 +374,7 @@ class Optimizer:
         with refusing_damage("the state"):
             self.archive.restore(without_prefix("archive", state))
             self._restore_search(state)
-            points = self._points_in(state, "open_points")
+            points = points_in(state, "open_points", space)
             tickets = np.asarray(state["open_tickets"])
             if tickets.shape != (len(points), 2) or tickets.dtype != np.int64:
                 raise ValueError("open candidates are damaged")
@@ -390,14 +386,6 @@ class Optimizer:
 
     def _matrix(self, points: Sequence[Codes]) -> Codes:
         return np.array(points, np.int32).reshape(-1, len(self.space))
-
-    def _points_in(self, state: Mapping[str, Any], name: str) -> Codes:
-        points = np.asarray(state[name])
-        if points.dtype.kind != "i" or points.ndim != 2 or points.shape[1] != len(self.space):
-            raise ValueError(f"{name!r} is damaged or of another space")
-        if ((points < 0) | (points >= self.space.cardinalities)).any():
-            raise ValueError(f"{name!r} has points outside the space")
-        return points.astype(np.int32)
 
 
 def _unpickled(

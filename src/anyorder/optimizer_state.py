@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from anyorder._version import __version__
+from anyorder.space import Space
 
 FORMAT, VERSION = "anyorder-optimizer", 2
 
@@ -35,6 +36,16 @@ def without_prefix(prefix: str, state: Mapping[str, Any]) -> dict[str, npt.NDArr
     """The arrays of a part; `prefixed` undone."""
     start = f"{prefix}."
     return {name[len(start) :]: np.asarray(state[name]) for name in state if name.startswith(start)}
+
+
+def points_in(state: Mapping[str, Any], name: str, space: Space) -> npt.NDArray[np.int32]:
+    """An array of points, if they are of the space."""
+    points = np.asarray(state[name])
+    if points.dtype.kind != "i" or points.ndim != 2 or points.shape[1] != len(space):
+        raise ValueError(f"{name!r} is damaged or of another space")
+    if ((points < 0) | (points >= space.cardinalities)).any():
+        raise ValueError(f"{name!r} has points outside the space")
+    return points.astype(np.int32)
 
 
 def read_header(state: Mapping[str, Any]) -> dict[str, Any]:

@@ -2,6 +2,8 @@
 
     options.py      how to evaluate and when to stop, with the checks of each option
     loop.py         proposes, evaluates, records and learns, until something stops the run
+    ending.py       when it stops, and why
+    progress.py     the progress bar
     jobs.py         the evaluations that are running, and their time limits
     evaluators.py   where they run: in this process or on an executor
     processes.py    or in worker processes

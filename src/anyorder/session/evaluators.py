@@ -226,17 +226,13 @@ _DEATHS = ("KilledWorker", "WorkerCrashedError", "ActorDiedError", "OutOfMemoryE
 
 def _as_executor(executor: Any) -> tuple[Any, int | None]:
     """An object with `submit`, and how many workers it has, if that is known."""
-    if isinstance(executor, str):
-        if executor != "ray":
-            raise ValueError(f"executor is {executor!r}, expected an Executor, a Client or 'ray'")
+    if isinstance(executor, str):  # "ray": options.py has checked it
         ray_executor = _Ray()
         return ray_executor, ray_executor.slots
     if hasattr(executor, "get_executor") and hasattr(executor, "scheduler_info"):
         # Dask: equal points are separate evaluations, and retries are the session's business.
         slots = sum(executor.nthreads().values())
         return executor.get_executor(pure=False, retries=0), slots or None
-    if not callable(getattr(executor, "submit", None)):
-        raise TypeError(f"executor is {executor!r}, expected an Executor, a Client or 'ray'")
     return executor, getattr(executor, "_max_workers", None)
 
 

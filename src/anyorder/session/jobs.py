@@ -10,7 +10,16 @@ from typing import Any
 
 from anyorder._checks import wait_time
 from anyorder.errors import TIMEOUT
-from anyorder.session.evaluators import Done, Evaluator, Outcome
+from anyorder.session.evaluators import (
+    Done,
+    Evaluator,
+    Inline,
+    Measured,
+    OnExecutor,
+    Outcome,
+)
+from anyorder.session.options import Evaluation
+from anyorder.session.processes import Processes
 
 
 class EvaluatorError(RuntimeError):
@@ -103,3 +112,13 @@ class Jobs:
     def close(self) -> None:
         """End everything that still runs."""
         self._evaluator.close()
+
+
+def make_evaluator(f: Callable[..., Any], done: Done, evaluation: Evaluation) -> Evaluator:
+    """The evaluator that the options ask for."""
+    measured = Measured(f, evaluation.vectorized)
+    if evaluation.executor is not None:
+        return OnExecutor(measured, done, evaluation.executor, evaluation.workers)
+    if evaluation.workers is not None or evaluation.timeout is not None:
+        return Processes(measured, done, evaluation.workers or 1, evaluation.timeout)
+    return Inline(measured, done)

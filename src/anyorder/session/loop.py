@@ -25,24 +25,22 @@ import numpy as np
 from anyorder.candidate import Candidate
 from anyorder.errors import FAILED, INFEASIBLE, OK, REJECTED, STATUSES
 from anyorder.optimizer import Optimizer
-from anyorder.session.evaluators import Done, Evaluator, Inline, Measured, OnExecutor, Outcome
+from anyorder.session.ending import explain_exhaustion, is_exhausted, stop_reason
+from anyorder.session.evaluators import Outcome
 from anyorder.session.interrupts import Interrupts
-from anyorder.session.jobs import Jobs
+from anyorder.session.jobs import Jobs, make_evaluator
 from anyorder.session.options import Evaluation, Stopping
-from anyorder.session.processes import Processes
+from anyorder.session.progress import Progress
 from anyorder.session.replay import Replay
 from anyorder.session.study import Study
 
 logger = logging.getLogger("anyorder")
 
-# A run in which so many candidates, or batches, in a row were known or rejected has ended.
-_IDLE_CANDIDATES, _IDLE_BATCHES = 1_000, 100
 # After so many proposals, or batches, in a row that are being evaluated already, wait for them.
 _SAME_CANDIDATES, _SAME_BATCHES = 30, 3
 _LONGEST_ERROR = 500  # characters of a failure's message that are kept
 # A state is kept every so many seconds, and so seldom that it costs at most a twentieth.
 _KEEP_EVERY, _KEEP_SHARE = 2.0, 0.05
-_SHOW_EVERY = 0.1  # seconds between updates of the progress bar
 
 
 class Session:
@@ -52,10 +50,8 @@ class Session:
     ----------
     f
         The user's function.
-    optimizer
-        Strategy and archive.
-    evaluation, stopping
-        How to evaluate and when to stop.
+    optimizer, evaluation, stopping
+        Strategy and archive, how to evaluate, and when to stop.
     study
         Where the run is kept, if anywhere.
     bar
@@ -82,10 +78,11 @@ class Session:
         self.optimizer, self.study = optimizer, study
         self._archive, self._strategy = optimizer.archive, optimizer.strategy
         self._evaluation, self._stopping = evaluation, stopping
-        self._bar, self._callback = bar, callback
-        self._start = self._kept = self._shown = time.monotonic()
+        self._progress, self._callback = Progress(bar), callback
+        self._start = self._kept = time.monotonic()
         self._drawn = 0  # candidates proposed
         self._told = 0  # answers learned
+        self._placed = 0  # answers that have a place and are not learned yet
         self._batch: list[Candidate] = []  # in batch mode: what the strategy waits for
         self._ready: deque[Candidate] = deque()
         self._running: dict[int, list[Candidate]] = {}  # by job
@@ -98,7 +95,7 @@ class Session:
         self._error: Exception | None = None
         self.evaluations = self.failures = 0
         self._replay: Replay | None = None
-        self._jobs = Jobs(lambda done: _evaluator(f, done, evaluation), evaluation.timeout)
+        self._jobs = Jobs(lambda done: make_evaluator(f, done, evaluation), evaluation.timeout)
         self._interrupts = Interrupts("finishing what is being evaluated", self._jobs)
 
     # --- the run --------------------------------------------------------------------------------
@@ -110,7 +107,7 @@ class Session:
             with self._interrupts:
                 if self.study is not None and self.study.resumed:
                     self._resume(self.study)
-                while (reason := self._reason()) is None:
+                while (reason := stop_reason(self)) is None:
                     self._propose()
                     self._dispatch()
                     if self._running:
@@ -127,56 +124,10 @@ class Session:
         for candidate in self._batch:  # answers that the strategy would wait for
             if candidate.status is not None:
                 self.optimizer._record(candidate)
-        self._show(at_once=True)
+        self._progress.show(self, at_once=True)
         if reason == "exhausted":
-            self._explain_exhaustion()
+            explain_exhaustion(self)
         return reason
-
-    def _reason(self) -> str | None:
-        """Why to stop now, if there is a reason."""
-        stopping = self._stopping
-        if self._interrupts.count and not self._running:
-            return "interrupted"
-        if self._replay is not None:
-            return None
-        if self._reached:
-            return "target"
-        if self._called_off:
-            return "callback"
-        archive = self._archive
-        if stopping.patience is not None and (
-            archive.evaluations - archive.improved >= stopping.patience
-        ):
-            return "patience"
-        if stopping.max_seconds is not None and (
-            time.monotonic() - self._start >= stopping.max_seconds
-        ):
-            return "time"
-        if stopping.stop_collapsed and self._strategy.converged:
-            return "collapsed"
-        if self._running:
-            return None
-        if self.evaluations >= stopping.budget:
-            return "budget"
-        if not self._ready and self._is_exhausted():
-            return "exhausted"
-        return None
-
-    def _is_exhausted(self) -> bool:
-        archive, evaluation = self._archive, self._evaluation
-        cached = evaluation.cache and evaluation.deterministic
-        if self._finished or (cached and archive.distinct >= archive.space.size):
-            return True
-        return self._idle >= max(_IDLE_CANDIDATES, _IDLE_BATCHES * self._strategy.batch)
-
-    def _explain_exhaustion(self) -> None:
-        archive, evaluation = self._archive, self._evaluation
-        reason = f"each of the last {self._idle} candidates was known or rejected"
-        if evaluation.cache and evaluation.deterministic and archive.distinct >= archive.space.size:
-            reason = "all points of the space are known"
-        elif self._finished:
-            reason = f"{self._strategy.name} has finished"
-        logger.warning("stopped after %d evaluations: %s", self.evaluations, reason)
 
     # --- proposing ------------------------------------------------------------------------------
 
@@ -216,8 +167,8 @@ class Session:
             len(self._ready) + len(self._running) < self._places()
             and len(self._ready) < self._room()
             and same < most
-            and not self._is_exhausted()
-            and self._reason() is None
+            and not is_exhausted(self)
+            and stop_reason(self) is None
         ):
             before = len(self._ready), self._told
             if not self._draw(1):
@@ -282,8 +233,6 @@ class Session:
             self._placed += 1
         else:
             candidate.place = candidate.number
-
-    _placed = 0  # answers that have a place and are not learned yet
 
     # --- evaluating -----------------------------------------------------------------------------
 
@@ -377,7 +326,7 @@ class Session:
             with self.study.writing():
                 self.study.answer(answered)
         self._learn(answered)
-        self._show()
+        self._progress.show(self)
 
     def _look_for_target(self, candidate: Candidate) -> None:
         """Whether a value is as good as the target, be its batch complete or not."""
@@ -454,31 +403,3 @@ class Session:
         self._replay = Replay(self, study)
         self.evaluations, self.failures = study.evaluations()
         logger.info("study %s: %d evaluations so far", study.path, self.evaluations)
-
-    # --- progress -------------------------------------------------------------------------------
-
-    def _show(self, at_once: bool = False) -> None:
-        bar = self._bar
-        if bar.disable or (not at_once and time.monotonic() - self._shown < _SHOW_EVERY):
-            return
-        self._shown = time.monotonic()
-        bar.update(self.evaluations - bar.n)
-        parts = [f"best {self._archive.best_value:.6g}"]
-        parts += [f"{name} {value:.4g}" for name, value in self._strategy.facts().items()
-                  if isinstance(value, int | float)]  # fmt: skip
-        if self._jobs.slots > 1:
-            parts.append(f"busy {len(self._running)}/{self._jobs.slots}")
-        if self.failures:
-            parts.append(f"failed {self.failures}")
-        if self._archive.restarts:
-            parts.append(f"restarts {len(self._archive.restarts)}")
-        bar.set_postfix_str(", ".join(parts), refresh=False)
-
-
-def _evaluator(f: Callable[..., Any], done: Done, evaluation: Evaluation) -> Evaluator:
-    measured = Measured(f, evaluation.vectorized)
-    if evaluation.executor is not None:
-        return OnExecutor(measured, done, evaluation.executor, evaluation.workers)
-    if evaluation.workers is not None or evaluation.timeout is not None:
-        return Processes(measured, done, evaluation.workers or 1, evaluation.timeout)
-    return Inline(measured, done)

@@ -14,9 +14,18 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from anyorder._checks import Check, choice, flag, function, integer, number, optional, seconds
-
-ON_FAILURE = ("raise", "worst", "skip")
+from anyorder._checks import (
+    Check,
+    choice,
+    flag,
+    function,
+    integer,
+    number,
+    optional,
+    seconds,
+    short,
+)
+from anyorder.errors import ON_FAILURE
 
 
 def _target(what: str, value: Any) -> float:
@@ -26,8 +35,14 @@ def _target(what: str, value: Any) -> float:
     return target
 
 
-def _anything(what: str, value: Any) -> Any:
-    return value  # evaluators check it
+def _executor(what: str, value: Any) -> Any:
+    if value is None or callable(getattr(value, "submit", None)):
+        return value
+    if not isinstance(value, str):
+        raise TypeError(f"{what} is {short(value)}, expected an Executor, a Client or 'ray'")
+    if value != "ray":
+        raise ValueError(f"{what} is {value!r}, expected an Executor, a Client or 'ray'")
+    return value
 
 
 def _option(default: Any, check: Check, *, kept: bool = False, file: bool = False) -> Any:
@@ -60,7 +75,7 @@ class Evaluation(_Checked):
     """How to evaluate: see `maximize`."""
 
     vectorized: bool = _option(False, flag)
-    executor: Any = _option(None, _anything)  # noqa: RUF009  # a field
+    executor: Any = _option(None, _executor)  # noqa: RUF009  # a field
     workers: int | None = _option(None, optional(partial(integer, minimum=1)), file=True)
     asynchronous: bool = _option(False, flag, kept=True, file=True)
     timeout: float | None = _option(None, optional(seconds), file=True)

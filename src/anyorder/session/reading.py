@@ -24,9 +24,8 @@ import numpy.typing as npt
 from anyorder._checks import Check, choice, flag, integer, optional
 from anyorder._version import __version__
 from anyorder.archive import Archive
-from anyorder.errors import OK, STATUSES, StudyError, StudyMismatch
+from anyorder.errors import OK, ON_FAILURE, STATUSES, StudyError, StudyMismatch
 from anyorder.history import History
-from anyorder.session.options import ON_FAILURE
 from anyorder.space import Space
 from anyorder.space.packing import Packing
 

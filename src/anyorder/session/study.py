@@ -309,6 +309,8 @@ class Study:
 
     def close(self) -> None:
         """Let others have it."""
+        with contextlib.suppress(Exception):  # an error that ends the run is not to be hidden
+            self._put_back()
         with contextlib.suppress(sqlite3.Error, AttributeError):
             self._database.close()
         if self._owner is not None:
