@@ -253,8 +253,7 @@ class PolicySearch:
         share = agreement(points, values, free)
         self._diversity = 1.0 - share
         limit = self.config.restart_agreement
-        default = Config().restart_agreement or 1.0
-        self._collapsed = self._collapsed + 1 if share >= (limit or default) else 0
+        self._collapsed = self._collapsed + 1 if share >= (limit or _AGREEMENT) else 0
         self.converged = self._collapsed >= self.config.restart_patience
         if self.converged and self._restart and (limit is not None or known):
             self.restarts += 1
@@ -380,6 +379,7 @@ class PolicySearch:
                 raise ValueError(f"the policy's {name!r} has impossible values: it is damaged")
 
 
+_AGREEMENT = Config().restart_agreement or 1.0  # of a collapsed policy that is never restarted
 _COUNTERS = ("generation", "restarts", "_age", "_drawn", "_next_ticket", "_collapsed")
 _KINDS = {  # the arrays of a state, and the kind of number in each
     "theta": "f", "adam_m": "f", "adam_v": "f", "adam_steps": "i", "diversity": "f",
