@@ -318,7 +318,9 @@ def _continued(
     """Seed and strategy of a study that is continued by `maximize` with the same arguments."""
     settings, seed = study.settings, int(study.settings["seed"])
     given = arguments["algorithm"]
-    if not isinstance(given, str | type):
+    if isinstance(given, type):  # its object has the seed of this call
+        return seed, create(given, Space.from_dict(settings["space"]), seed)
+    if not isinstance(given, str):
         return seed, strategy
     engine = arguments["engine"]
     if engine == "auto":
