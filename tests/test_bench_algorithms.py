@@ -18,6 +18,7 @@ from anyorder.bench.algorithms.meter import Meter, Spent
 from anyorder.problems import Problem
 from anyorder.space.variables import Binary, Categorical, Integer
 from anyorder.strategies import RandomSearch, Search
+from anyorder.strategies.registry import REGISTRY
 
 BUDGET, GRID = 47, [1, 2, 10, 33, 47]
 # of each library some, and all that go another way than the others
@@ -164,7 +165,7 @@ class GivesUp(RandomSearch):
 
 
 def test_early_end(monkeypatch):
-    monkeypatch.setitem(baselines.registry, "gives-up", GivesUp)
+    monkeypatch.setitem(REGISTRY, "gives-up", GivesUp)
     problem = Counted([Binary()] * 9)
     trace = algorithms.run("baseline:gives-up", problem, BUDGET, 0, GRID)
     assert trace.evaluations == len(problem.seen) == 20
@@ -186,7 +187,7 @@ def test_no_evaluation_at_all(monkeypatch):
         def _propose(self, count):
             return self._none()
 
-    monkeypatch.setitem(baselines.registry, "nothing", Nothing)
+    monkeypatch.setitem(REGISTRY, "nothing", Nothing)
     with refused(algorithms.AlgorithmError, "baseline:nothing", "before its first evaluation"):
         algorithms.run("baseline:nothing", Counted([Binary()] * 3), 10, 0, [10])
 
@@ -208,7 +209,7 @@ def test_errors_of_an_algorithm(monkeypatch):
         def _learn(self, answers):
             pass
 
-    monkeypatch.setitem(baselines.registry, "broken", Broken)
+    monkeypatch.setitem(REGISTRY, "broken", Broken)
     with pytest.raises(algorithms.AlgorithmError, match="baseline:broken on counted") as info:
         algorithms.run("baseline:broken", Counted([Binary()] * 3), 10, 0, [10])
     assert isinstance(info.value.__cause__, KeyError)
@@ -217,9 +218,9 @@ def test_errors_of_an_algorithm(monkeypatch):
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("baseline:taboo", ["'baseline:taboo'", "did you mean 'baseline:tabu'?"]),
-        ("anyorder:defualt", ["did you mean 'anyorder:default'?"]),
-        ("anyoder", ["did you mean 'anyorder'?", "nevergrad:NAME"]),
+        ("baseline:taboo", ["'taboo'", "did you mean 'tabu'?"]),
+        ("anyorder:defualt", ["did you mean 'policy:default'?"]),
+        ("polciy", ["did you mean 'policy'?", "nevergrad:NAME"]),
         ("anyorder:default+beta", ["+NAME=VALUE"]),
         ("anyorder+bata=2", ["'bata'", "'beta'"]),
         ("anyorder+beta=-2", ["beta", "-2"]),
@@ -227,7 +228,7 @@ def test_errors_of_an_algorithm(monkeypatch):
         ("anyorder+engine=gpu", ["engine", "'gpu'", "cpu"]),
         ("baseline:boa+populatoin=500", ["'populatoin'", "did you mean 'population'?"]),
         ("baseline:boa+population=0", ["baseline:boa+population=0", "population", "0"]),
-        ("baseline:boa+seed=1", ["unknown setting 'seed'"]),
+        ("baseline:boa+seed=1", ["unknown setting of boa 'seed'"]),
         ("cmaes:CMA", ["did you mean 'cmaes:CatCMAwM'?"]),
         ("gomea:StaticLinkageTree", ["did you mean 'gomea:LinkageTree'?"]),
     ],
@@ -277,7 +278,7 @@ def test_arguments():
 
 def test_available():
     names = algorithms.available()
-    assert {"anyorder", "anyorder:text", "baseline:boa"} <= set(names)
+    assert {"policy", "policy:paper", "boa"} <= set(names)
     assert not [name for name in names if name.startswith("nevergrad:")]
     for name in ("optuna:TPE", "cmaes:CatCMAwM", "gomea:LinkageTree"):
         kind = name.partition(":")[0]

@@ -314,8 +314,8 @@ else:
     [
         ("module", "solve held", 2),
         ("script", "compare held --algorithms anyorder", 2),
-        ("module", "compare held --algorithms baseline:random", 1),  # they wait for nothing
-        ("script", "solve held --algorithm baseline:random", 1),
+        ("module", "compare held --algorithms random", 2),
+        ("script", "solve held --algorithm baseline:random", 2),
     ],
 )
 def test_ctrl_c_that_leaves_at_once_exits_with_130(

@@ -134,7 +134,7 @@ CLIENT = """
 import os, sys, time
 import anyorder as ao
 from distributed import Client
-from test_workers import slow_and_noted
+from functions import slow_and_noted
 import functools
 if __name__ == "__main__":
     client = Client(sys.argv[1])

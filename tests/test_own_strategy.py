@@ -85,6 +85,15 @@ def test_stopped_and_resumed_at_any_moment(mode: str, asynchronous: bool, tmp_pa
         ao.resume(study, f, 70, **constraint)
 
 
+def test_a_class_gets_the_seed_of_the_study(tmp_path: Path) -> None:
+    study = tmp_path / "study.db"
+    first = ao.maximize(value, SPACE, 20, algorithm=Climber, study=study)
+    again = ao.maximize(value, SPACE, 40, algorithm=Climber, study=study)
+    assert again.seed == first.seed
+    whole = ao.maximize(value, SPACE, 40, algorithm=Climber, seed=first.seed)
+    assert_same(again.history, whole.history)
+
+
 def test_on_two_workers(tmp_path: Path) -> None:
     for asynchronous in (False, True):
         study = tmp_path / f"{asynchronous}.db"

@@ -455,7 +455,7 @@ def _asynchronously(fake: _Fake, study: Path, budget: int, options: dict[str, An
             )  # fmt: skip
 
 
-@settings(max_examples=12)
+@settings(max_examples=20)
 @given(
     seed=st.integers(0, 2**32),
     slots=st.integers(1, 6),
@@ -472,12 +472,12 @@ def test_any_order_of_answers_and_crashes_is_a_run_without_crashes(
     seed: int, slots: int, crash: float, keep: float, options: dict[str, Any]
 ) -> None:
     # Without a cache only what failed is known, and that depends on when a life ended.
-    budget, f = (24, failing) if options.get("cache", True) else (60, value)
+    budget, f = (16, failing) if options.get("cache", True) else (40, value)
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         patch.setattr(loop, "_KEEP_EVERY", keep)
         patch.setattr(loop, "_KEEP_SHARE", math.inf)
-        patch.setattr(ending, "_IDLE_CANDIDATES", 160)
-        patch.setattr(ending, "_IDLE_BATCHES", 40)
+        patch.setattr(ending, "_IDLE_CANDIDATES", 60)
+        patch.setattr(ending, "_IDLE_BATCHES", 15)
         study, rng = Path(folder) / "study.db", random.Random(seed)
         for _ in range(300):
             try:

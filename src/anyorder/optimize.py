@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, Literal, ParamSpec, TypeVar
 
 import numpy.typing as npt
-from tqdm import tqdm
 
 from anyorder._checks import did_you_mean, function, integer, optional
 from anyorder.errors import StudyError
@@ -19,6 +18,7 @@ from anyorder.problems.base import Problem
 from anyorder.result import Result
 from anyorder.session.loop import Session
 from anyorder.session.options import Evaluation, Stopping, kept, select
+from anyorder.session.progress import progress_bar
 from anyorder.session.reading import opened, read_settings, translated
 from anyorder.session.study import Study
 from anyorder.space import Space
@@ -248,7 +248,7 @@ def _run(direction: str, arguments: dict[str, Any]) -> Result:
     if stopping.stop_collapsed and not isinstance(strategy, PolicySearch):
         raise ValueError(f"stop_collapsed is for the policy, and this is {strategy.name!r}")
     evaluation = Evaluation(**select(Evaluation, arguments))
-    with _bar(stopping.budget, arguments["progress"]) as bar:
+    with progress_bar(stopping.budget, arguments["progress"]) as bar:
         path = arguments["study"]
         if path is None:
             optimizer = _optimizer(space, number, strategy, direction, evaluation)
@@ -318,7 +318,9 @@ def _continued(
     """Seed and strategy of a study that is continued by `maximize` with the same arguments."""
     settings, seed = study.settings, int(study.settings["seed"])
     given = arguments["algorithm"]
-    if not isinstance(given, str | type):
+    if isinstance(given, type):  # its object has the seed of this call
+        return seed, create(given, Space.from_dict(settings["space"]), seed)
+    if not isinstance(given, str):
         return seed, strategy
     engine = arguments["engine"]
     if engine == "auto":
@@ -344,10 +346,3 @@ def _result(session: Session, reason: str, start: float) -> Result:
         study=None if session.study is None else session.study.path,
         optimizer=optimizer,
     )
-
-
-def _bar(budget: int, progress: bool | None) -> Any:
-    if progress not in (True, False, None):
-        raise ValueError(f"progress is {progress!r}, expected True, False or None")
-    disable = None if progress is None else not progress  # None: only on a terminal
-    return tqdm(total=budget, unit="eval", disable=disable, delay=0 if progress else 2.0)

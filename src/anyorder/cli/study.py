@@ -87,6 +87,7 @@ def facts(path: str) -> dict[str, Any]:
 
 def being_written(file: Path) -> bool | None:
     """Whether a process holds the study; None where that cannot be seen."""
+    file = file.resolve()
     owner = file.with_name(file.name + "-owner")
     if not owner.exists():
         return False

@@ -25,9 +25,9 @@ from anyorder._checks import integer, number
 from anyorder.many.base import Log, Task
 from anyorder.many.host import run_host
 from anyorder.many.objective import Objective, Pointwise, Problems, Torch, Vectorized
-from anyorder.optimize import _bar
 from anyorder.problems import Problem
 from anyorder.result import Runs
+from anyorder.session.progress import progress_bar
 from anyorder.space import Space
 from anyorder.strategies.policy.config import Config, resolve
 from anyorder.strategies.policy.engines import Engine, create, make_model
@@ -125,7 +125,7 @@ def solve_many(
     chosen = create(engine, layout, len(all_seeds))
     sign = 1.0 if direction == "maximize" else -1.0
     task = Task(space, config, all_seeds, budget, sign, None if target is None else float(target))
-    with _bar(budget * len(all_seeds), progress) as bar:
+    with progress_bar(budget * len(all_seeds), progress) as bar:
         log = _run(chosen, objective, task, bar)
     return Runs(
         seeds=all_seeds,

@@ -41,3 +41,13 @@ class Progress:
         if archive.restarts:
             parts.append(f"restarts {len(archive.restarts)}")
         bar.set_postfix_str(", ".join(parts), refresh=False)
+
+
+def progress_bar(budget: int, shown: bool | None) -> Any:
+    """A bar that counts evaluations: shown, not shown, or None: on a terminal, after two seconds."""
+    from tqdm import tqdm  # which takes a while to import
+
+    if shown not in (True, False, None):
+        raise ValueError(f"progress is {shown!r}, expected True, False or None")
+    disable = None if shown is None else not shown  # None: only on a terminal
+    return tqdm(total=budget, unit="eval", disable=disable, delay=0 if shown else 2.0)

@@ -36,7 +36,7 @@ APPLICATION = 0x616E796F  # "anyo", in the file's header
 # Where a checksum would be in a study of format 1.
 _UNKNOWN = "unknown"
 _CHUNK = 4_096  # rows that are read at a time
-_COLUMNS = "number, after, generation, point, place, status, value, paid, tries, seconds, error"
+COLUMNS = "number, after, generation, point, place, status, value, paid, tries, seconds, error"
 
 
 class Row(NamedTuple):
@@ -166,7 +166,7 @@ def read_settings(database: sqlite3.Connection) -> dict[str, Any]:
     """What the run was started with, checked."""
     settings: dict[str, Any] = {}
     for name, value, checksum in database.execute(
-        f"SELECT name, value, {_checksum(database)} FROM settings"
+        f"SELECT name, value, {checksum_column(database)} FROM settings"
     ):
         if checksum != _UNKNOWN and checksum != checksum_of(name, value):
             raise ValueError(f"setting {name!r} has been changed since it was written")
@@ -204,7 +204,7 @@ _SETTINGS: dict[str, Check] = {
 }
 
 
-def _checksum(database: sqlite3.Connection) -> str:
+def checksum_column(database: sqlite3.Connection) -> str:
     """The column of checksums, for a query: format 1 has none."""
     (version,) = database.execute("PRAGMA user_version").fetchone()
     return "checksum" if version > 1 else f"{_UNKNOWN!r}"
@@ -225,11 +225,11 @@ def checked_rows(
 ) -> Iterator[tuple[Row, str | None]]:
     """Candidates, each with what is wrong with it, if anything is."""
     packing = Packing(space)
-    query = f"SELECT {_COLUMNS}, {_checksum(database)} FROM candidates WHERE {where}"
+    query = f"SELECT {COLUMNS}, {checksum_column(database)} FROM candidates WHERE {where}"
     cursor = database.execute(query, parameters)
     while some := cursor.fetchmany(_CHUNK):
         rows = [Row(*columns) for *columns, _ in some]
-        problems = [_problem(row, entry[-1]) for row, entry in zip(rows, some, strict=True)]
+        problems = [problem_of(row, entry[-1]) for row, entry in zip(rows, some, strict=True)]
         for k, row in enumerate(rows):
             if problems[k] is None and len(row.point) != packing.width:
                 problems[k] = f"candidate {row.number} has a point of another space"
@@ -240,7 +240,7 @@ def checked_rows(
         yield from zip(rows, problems, strict=True)
 
 
-def _problem(row: Row, checksum: int | str | None) -> str | None:
+def problem_of(row: Row, checksum: int | str | None) -> str | None:
     """What is wrong with a candidate, if anything is."""
     if checksum != _UNKNOWN and checksum != row.checksum:
         return f"candidate {row.number} has been changed since it was written"

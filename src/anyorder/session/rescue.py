@@ -12,18 +12,20 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from anyorder.errors import STATUSES, StudyError
+from anyorder.errors import OK, STATUSES, StudyError
 from anyorder.result import RECORD, columns
-from anyorder.session.reading import check_version, opened
+from anyorder.session.reading import (
+    COLUMNS,
+    Row,
+    check_version,
+    checksum_column,
+    opened,
+    problem_of,
+)
 from anyorder.space import Space
 from anyorder.space.packing import Packing
 
-_SELECT = (
-    "SELECT number, place, point, value, generation, status, paid, seconds, error FROM candidates"
-)
 _GAP = 100_000  # consecutive numbers that may be unreadable before the search ends
-
-Row = tuple[Any, ...]
 
 
 class Found(NamedTuple):
@@ -41,28 +43,51 @@ def write_csv(study: str | os.PathLike[str], path: str | os.PathLike[str]) -> Fo
     if the space cannot be read.
     """
     error = space = None
-    rows: list[Row] = []
+    rows: list[tuple[Row, bool]] = []
     try:
         with opened(study) as database:
             space = _space(database)
-            rows = database.execute(f"{_SELECT} ORDER BY number").fetchall()
-    except (StudyError, TypeError, ValueError) as damage:
-        if isinstance(damage, StudyError) and not isinstance(damage.__cause__, sqlite3.Error):
+            rows = [_checked(entry, space) for entry in database.execute(_query(database))]
+    except StudyError as damage:
+        if damage.__cause__ is None or isinstance(damage.__cause__, OSError):
             raise  # no such file, not a study, of another version
-        error = str(damage.__cause__ or damage)
+        error = str(damage.__cause__)
         space, rows = _rescued(Path(study).absolute())
-    sound = [row for row in rows if _is_sound(row, space)]
+    sound = [row for row, good in rows if good]
     if len(sound) < len(rows) and error is None:
-        error = "some candidates have impossible values"
-    answered = [row for row in sound if row[5] is not None]
-    answered.sort(key=lambda row: (row[1], row[0]))
+        error = "some candidates have been changed"
+    answered = sorted(
+        (row for row in sound if row.status is not None), key=lambda row: (row.place, row.number)
+    )
     with open(path, "w", newline="", encoding="utf-8") as file:
         table = csv.writer(file, lineterminator="\n")
         table.writerow([*(["point"] if space is None else columns(space)), *RECORD])
-        for row, values in zip(answered, _values([row[2] for row in answered], space), strict=True):
-            table.writerow([*values, *_record(row)])
-    expected = 1 + max((row[0] for row in sound), default=-1)
+        points = _values([row.point for row in answered], space)
+        for row, values in zip(answered, points, strict=True):
+            status = STATUSES[row.status or OK]
+            table.writerow(
+                [*values, row.value, row.generation, status, not row.paid, row.seconds, row.error]
+            )
+    expected = 1 + max((row.number for row in sound), default=-1)
     return Found(len(answered), expected - len(sound), error)
+
+
+def _query(database: sqlite3.Connection, where: str = "1 ORDER BY number") -> str:
+    return f"SELECT {COLUMNS}, {checksum_column(database)} FROM candidates WHERE {where}"
+
+
+def _checked(entry: tuple[Any, ...], space: Space | None) -> tuple[Row, bool]:
+    """A candidate, and whether it is what was written."""
+    *columns, checksum = entry
+    row = Row(*columns)
+    if problem_of(row, checksum) is not None:
+        return row, False
+    if space is None:
+        return row, True
+    packing = Packing(space)
+    if len(row.point) != packing.width:
+        return row, False
+    return row, bool((packing.unpack([row.point]) < space.cardinalities).all())
 
 
 def _values(points: list[bytes], space: Space | None) -> list[Any]:
@@ -73,41 +98,12 @@ def _values(points: list[bytes], space: Space | None) -> list[Any]:
     return [list(point.values()) if isinstance(point, dict) else point for point in decoded]
 
 
-def _record(row: Row) -> list[Any]:
-    *_, value, generation, status, paid, seconds, error = row
-    return [value, generation, STATUSES[status], not paid, seconds, error]
-
-
-def _is_sound(row: Row, space: Space | None) -> bool:
-    """Whether the columns of a candidate have possible values."""
-    number, place, point, value, generation, status, _, seconds, error = row
-    if not (isinstance(number, int) and isinstance(generation, int) and isinstance(point, bytes)):
-        return False
-    if space is not None:
-        try:
-            codes = Packing(space).unpack([point])
-        except ValueError:
-            return False
-        if codes.shape != (1, len(space)) or (codes >= space.cardinalities).any():
-            return False
-    if status is None:
-        return True
-    numbers = all(x is None or isinstance(x, int | float) for x in (value, seconds))
-    return (
-        isinstance(status, int)
-        and 0 <= status < len(STATUSES)
-        and isinstance(place, int)
-        and numbers
-        and isinstance(error, str | None)
-    )
-
-
 def _space(database: sqlite3.Connection) -> Space:
     (text,) = database.execute("SELECT value FROM settings WHERE name='space'").fetchone()
     return Space.from_json(text)
 
 
-def _rescued(file: Path) -> tuple[Space | None, list[Row]]:
+def _rescued(file: Path) -> tuple[Space | None, list[tuple[Row, bool]]]:
     """Space and candidates, as far as they can be read from a copy of the file."""
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / "study"
@@ -119,7 +115,8 @@ def _rescued(file: Path) -> tuple[Space | None, list[Row]]:
             database.execute("PRAGMA writable_schema=ON")  # also reads a truncated file
             try:
                 check_version(database, file)
-                return _readable_space(database), list(_readable(database))
+                space = _readable_space(database)
+                return space, [_checked(entry, space) for entry in _readable(database)]
             except sqlite3.Error as error:
                 raise StudyError(f"study {file}: nothing of it can be read: {error}") from error
 
@@ -131,11 +128,11 @@ def _readable_space(database: sqlite3.Connection) -> Space | None:
         return None
 
 
-def _readable(database: sqlite3.Connection) -> Iterator[Row]:
+def _readable(database: sqlite3.Connection) -> Iterator[tuple[Any, ...]]:
     """Candidates up to the first damage, from the end back to the last, then one by one between."""
     first, last = -1, None
     try:
-        for row in database.execute(f"{_SELECT} ORDER BY number"):
+        for row in database.execute(_query(database)):
             first = row[0]
             yield row
         return
@@ -143,7 +140,7 @@ def _readable(database: sqlite3.Connection) -> Iterator[Row]:
         if "no such" in str(error):  # the table or a column is missing
             raise
     try:
-        query = f"{_SELECT} WHERE number > ? ORDER BY number DESC"
+        query = _query(database, "number > ? ORDER BY number DESC")
         for row in database.execute(query, (first,)):
             last = row[0]
             yield row
@@ -152,7 +149,7 @@ def _readable(database: sqlite3.Connection) -> Iterator[Row]:
     number, end = first + 1, first + 1 + _GAP if last is None else last
     while number < end:
         try:
-            row = database.execute(f"{_SELECT} WHERE number = ?", (number,)).fetchone()
+            row = database.execute(_query(database, "number = ?"), (number,)).fetchone()
         except sqlite3.Error:
             row = None
         if row is not None:

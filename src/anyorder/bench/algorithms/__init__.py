@@ -249,7 +249,7 @@ def _checked(name: str, space: Space | None) -> Parts:
     library = LIBRARIES[kind]
     if detail not in library.names():
         what = "algorithm (settings are +NAME=VALUE)" if "+" in detail else "algorithm"
-        raise unknown(what, name, _names(kind))
+        raise unknown(what, detail if kind == "baseline" else name, _names(kind))
     try:
         with _quiet(kind):
             library.check(detail, settings, space)

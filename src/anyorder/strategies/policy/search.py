@@ -254,8 +254,7 @@ class PolicySearch:
         share = agreement(points, values, free)
         self._diversity = 1.0 - share
         limit = self.config.restart_agreement
-        measure = limit or Config().restart_agreement or 1.0
-        self._collapsed = generations_in_a_row(self._collapsed, share, measure)
+        self._collapsed = generations_in_a_row(self._collapsed, share, limit or _AGREEMENT)
         self.converged = self._collapsed >= self.config.restart_patience
         if self.converged and self._restart and (limit is not None or known):
             self.restarts += 1
@@ -386,6 +385,7 @@ class PolicySearch:
                 raise ValueError(f"the policy's {name!r} has impossible values: it is damaged")
 
 
+_AGREEMENT = Config().restart_agreement or 1.0  # of a collapsed policy that is never restarted
 _COUNTERS = ("generation", "restarts", "_age", "_drawn", "_next_ticket", "_collapsed")
 _KINDS = {  # the arrays of a state, and the kind of number in each
     "theta": "f", "adam_m": "f", "adam_v": "f", "adam_steps": "i", "diversity": "f",
