@@ -90,7 +90,7 @@ def test_same_seeds_for_all():
 
 
 def test_bad_arguments():
-    with refused(ValueError, "'baseline:taboo'", "did you mean 'tabu'"):
+    with refused(ValueError, "'taboo'", "did you mean 'tabu'"):
         compare(PROBLEM, ["baseline:taboo"], 1, 10)
     with refused(ValueError, "runs", "0"):
         compare(PROBLEM, ["baseline:rls"], 0, 10)

@@ -44,7 +44,7 @@ class Progress:
 
 
 def progress_bar(budget: int, shown: bool | None) -> Any:
-    """A bar that counts evaluations: shown, not shown, or None: on a terminal, after two seconds."""
+    """A bar that counts evaluations; `shown` None: on a terminal, after two seconds."""
     from tqdm import tqdm  # which takes a while to import
 
     if shown not in (True, False, None):
