@@ -121,12 +121,12 @@ def test_solve_by_a_baseline(tmp_path):
     answer = json.loads(run(*arguments, "--seed", "4", "--json").output)
     assert answer["best_value"] == 8
     assert answer["best"] == [1] * 8
-    assert answer["algorithm"] == "baseline:tabu"
+    assert answer["algorithm"] == "tabu"
     assert len(answer["best_every_100"]) == 2
     text = run(*arguments, "--plot", str(tmp_path / "x.png"))
     assert text.exit_code == 0
     assert "best value   8" in text.output
     assert "11111111" in text.output
-    wrong = run("solve", "onemax", "--algorithm", "anyorder:text")
+    wrong = run("solve", "onemax", "--algorithm", "tabu", "--config", "paper")
     assert wrong.exit_code == 2
-    assert "--config" in wrong.output
+    assert "config is for the algorithm 'policy'" in wrong.output

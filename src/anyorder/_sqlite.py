@@ -11,6 +11,7 @@ import contextlib
 import json
 import os
 import sqlite3
+import stat
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -36,6 +37,8 @@ class Format:
         SQLite's application id, four letters as an integer.
     version
         Of its tables.
+    readable
+        Older versions that can be read as well.
     tables
         The statements that create them, separated by semicolons.
     rescue
@@ -47,18 +50,22 @@ class Format:
     version: int
     tables: str
     rescue: str = ""
+    readable: tuple[int, ...] = ()
 
-    def check(self, connection: sqlite3.Connection, path: Path) -> None:
-        """Refuse a database of another kind or version."""
+    def check(self, connection: sqlite3.Connection, path: Path) -> int:
+        """Refuse a database of another kind, or of an unknown version; returns its version."""
         (application,) = connection.execute("PRAGMA application_id").fetchone()
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         if application != self.application:
-            raise StudyError(f"{path} is not a {self.name} of anyorder, and is left as it is")
-        if version != self.version:
+            raise StudyError(f"{path} is not a {self.name} of anyorder; it was left unchanged")
+        known = (*self.readable, self.version)
+        if version not in known:
+            listed = " and ".join(map(str, known))
             raise StudyError(
                 f"{self.name} {path} has format {version}; this is anyorder {__version__}, which "
-                f"reads format {self.version}"
+                f"reads format{'s' if len(known) > 1 else ''} {listed}"
             )
+        return int(version)
 
     def create(self, connection: sqlite3.Connection) -> None:
         """Create the tables; within a transaction."""
@@ -70,6 +77,8 @@ class Format:
     def exists(self, path: Path) -> bool:
         """Whether there is a file with something in it; one that is not SQLite's is refused."""
         try:
+            if not stat.S_ISREG(path.stat().st_mode):  # opening a pipe would wait
+                raise StudyError(f"{self.name} {path}: expected a regular file")
             with path.open("rb") as file:
                 head = file.read(len(_MAGIC))
         except FileNotFoundError:
@@ -77,7 +86,7 @@ class Format:
         except OSError as error:
             raise StudyError(f"{self.name} {path}: {error.strerror}") from error
         if head and head != _MAGIC:
-            raise StudyError(f"{path} is not a {self.name} of anyorder, and is left as it is")
+            raise StudyError(f"{path} is not a {self.name} of anyorder; it was left unchanged")
         return bool(head)
 
     @contextlib.contextmanager
@@ -164,6 +173,11 @@ class Database:
         (application,) = self.connection.execute("PRAGMA application_id").fetchone()
         return not application and not tables
 
+    @property
+    def sync_due(self) -> bool:
+        """Whether the next transaction waits for the disk."""
+        return time.monotonic() - self._synced >= self._sync_every
+
     def errors(self) -> contextlib.AbstractContextManager[None]:
         """`Format.errors` for this file."""
         return self.form.errors(self.path)
@@ -172,7 +186,7 @@ class Database:
     def transaction(self) -> Iterator[sqlite3.Connection]:
         """All or nothing; when it ends, the file has it, and every so often the disk."""
         with self.errors():
-            due = time.monotonic() - self._synced >= self._sync_every
+            due = self.sync_due
             self.connection.execute(f"PRAGMA synchronous={'FULL' if due else 'NORMAL'}")
             self.connection.execute("BEGIN IMMEDIATE")
             try:

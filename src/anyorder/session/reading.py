@@ -11,7 +11,6 @@ import json
 import math
 import os
 import sqlite3
-import stat
 import zlib
 from collections.abc import Iterator
 from functools import partial
@@ -22,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from anyorder._checks import Check, choice, flag, integer, optional
-from anyorder._version import __version__
+from anyorder._sqlite import Format, reading
 from anyorder.archive import Archive
 from anyorder.errors import OK, ON_FAILURE, STATUSES, StudyError, StudyMismatch
 from anyorder.history import History
@@ -30,8 +29,28 @@ from anyorder.space import Space
 from anyorder.space.packing import Packing
 
 VERSION = 2
-READABLE = (1, 2)
-APPLICATION = 0x616E796F  # "anyo", in the file's header
+TABLES = """
+CREATE TABLE settings (name TEXT PRIMARY KEY, value TEXT NOT NULL, checksum INTEGER)
+    WITHOUT ROWID;
+CREATE TABLE candidates (
+    number INTEGER PRIMARY KEY, after INTEGER NOT NULL, generation INTEGER NOT NULL,
+    point BLOB NOT NULL, place INTEGER, status INTEGER, value REAL, paid INTEGER,
+    tries INTEGER, seconds REAL, error TEXT, checksum INTEGER);
+"""
+LATER_TABLES = """
+CREATE TABLE restarts (number INTEGER PRIMARY KEY, told INTEGER NOT NULL);
+CREATE TABLE state (
+    id INTEGER PRIMARY KEY, drawn INTEGER NOT NULL, told INTEGER NOT NULL, arrays BLOB NOT NULL,
+    counters TEXT NOT NULL, checksum INTEGER NOT NULL);
+"""
+STUDY = Format(
+    name="study",
+    application=0x616E796F,  # "anyo"
+    version=VERSION,
+    tables=TABLES + LATER_TABLES,
+    rescue=": `anyorder show --csv` saves what can still be read",
+    readable=(1,),
+)
 
 # Where a checksum would be in a study of format 1.
 _UNKNOWN = "unknown"
@@ -80,38 +99,16 @@ class Kept(NamedTuple):
 @contextlib.contextmanager
 def opened(path: str | os.PathLike[str]) -> Iterator[sqlite3.Connection]:
     """A study to read, whether it is being written or not."""
-    file = Path(path).absolute()
-    if not is_study(file):
-        raise StudyError(f"there is no study {file}")
-    with translated(file):
-        # Reading a file that another process writes leaves two files beside it, which only someone
-        # with write permission can remove; where nobody has it, nobody writes.
-        writable = os.access(file.parent, os.W_OK) and os.access(file, os.W_OK)
-        mode = "mode=rw" if writable else "immutable=1"
-        database = sqlite3.connect(f"{file.as_uri()}?{mode}", uri=True, isolation_level=None)
-        try:
-            database.execute("PRAGMA query_only=ON")
-            check_version(database, file)
-            yield database
-        finally:
-            database.close()
+    with reading(path, STUDY) as database, translated(Path(path).absolute()):
+        yield database
 
 
 @contextlib.contextmanager
 def translated(path: Path | None) -> Iterator[None]:
     """Turn SQLite's errors, and what damaged contents lead to, into a StudyError with advice."""
     try:
-        yield
-    except (sqlite3.Error, json.JSONDecodeError, UnicodeDecodeError) as error:
-        text = str(error)
-        hint = ""
-        if "full" in text or "disk I/O" in text:
-            hint = "; what was written before is safe: free some space and run the same call again"
-        elif "readonly" in text or "read-only" in text:
-            hint = "; the file or its folder cannot be written"
-        elif any(word in text for word in ("malformed", "not a database", "no such", "decode")):
-            hint = "; the file is damaged: `anyorder show --csv` saves what can still be read"
-        raise StudyError(f"study {path}: {text}{hint}") from error
+        with STUDY.errors(path):
+            yield
     except StudyMismatch:
         raise
     except (KeyError, IndexError, TypeError, ValueError, OverflowError, RecursionError) as error:
@@ -127,38 +124,6 @@ def damaged(path: Path | None, reason: object) -> StudyError:
     )
 
 
-def is_study(path: Path) -> bool:
-    """Whether there is a study; a file of another kind is refused."""
-    try:
-        if not stat.S_ISREG(path.stat().st_mode):
-            raise StudyError(f"study {path}: expected a regular file")
-        with path.open("rb") as file:
-            head = file.read(100)
-    except FileNotFoundError:
-        return False
-    except OSError as error:
-        raise StudyError(f"study {path}: {error.strerror}") from error
-    if not head:  # created, and nothing written yet
-        return False
-    if not head.startswith(b"SQLite format 3\0"):
-        raise StudyError(f"{path} is not a study of anyorder; it was left unchanged")
-    return True
-
-
-def check_version(database: sqlite3.Connection, path: Path) -> int:
-    """Refuse a database that is not a study, or of an unknown format; returns the format."""
-    (application,) = database.execute("PRAGMA application_id").fetchone()
-    (version,) = database.execute("PRAGMA user_version").fetchone()
-    if application != APPLICATION:
-        raise StudyError(f"{path} is not a study of anyorder; it was left unchanged")
-    if version not in READABLE:
-        raise StudyError(
-            f"study {path} has format {version}; this is anyorder {__version__}, which reads "
-            f"formats {' and '.join(map(str, READABLE))}"
-        )
-    return int(version)
-
-
 # --- its contents -------------------------------------------------------------------------------
 
 
@@ -171,6 +136,8 @@ def read_settings(database: sqlite3.Connection) -> dict[str, Any]:
         if checksum != _UNKNOWN and checksum != checksum_of(name, value):
             raise ValueError(f"setting {name!r} has been changed since it was written")
         settings[name] = json.loads(value)
+    if not settings:
+        raise StudyError("the study is empty: its run was stopped before it began")
     settings.setdefault("algorithm", "policy")  # format 1 knew no other
     for name, check in _SETTINGS.items():
         check(name, settings[name])

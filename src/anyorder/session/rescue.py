@@ -16,8 +16,8 @@ from anyorder.errors import OK, STATUSES, StudyError
 from anyorder.result import RECORD, columns
 from anyorder.session.reading import (
     COLUMNS,
+    STUDY,
     Row,
-    check_version,
     checksum_column,
     opened,
     problem_of,
@@ -114,7 +114,7 @@ def _rescued(file: Path) -> tuple[Space | None, list[tuple[Row, bool]]]:
             database.text_factory = lambda text: text.decode(errors="replace")
             database.execute("PRAGMA writable_schema=ON")  # also reads a truncated file
             try:
-                check_version(database, file)
+                STUDY.check(database, file)
                 space = _readable_space(database)
                 return space, [_checked(entry, space) for entry in _readable(database)]
             except sqlite3.Error as error:

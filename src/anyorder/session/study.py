@@ -34,7 +34,6 @@ import logging
 import math
 import os
 import sqlite3
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
@@ -42,20 +41,20 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from anyorder._sqlite import Database
 from anyorder._version import __version__
 from anyorder.archive import Archive
 from anyorder.candidate import Candidate
 from anyorder.errors import StudyError, StudyMismatch
 from anyorder.session.ownership import claim, owner_file
 from anyorder.session.reading import (
-    APPLICATION,
+    LATER_TABLES,
+    STUDY,
     VERSION,
     Kept,
     Row,
     check_complete,
-    check_version,
     checksum_of,
-    is_study,
     read_answers,
     read_rows,
     read_settings,
@@ -69,20 +68,6 @@ _SYNC_EVERY = 1.0  # seconds: what a power failure may cost
 _MAY_DIFFER = ("engine", "budget", "library")
 _LARGEST_STATE = 900_000_000  # bytes: SQLite's limit is 1e9
 
-_TABLES = """
-CREATE TABLE settings (name TEXT PRIMARY KEY, value TEXT NOT NULL, checksum INTEGER)
-    WITHOUT ROWID;
-CREATE TABLE candidates (
-    number INTEGER PRIMARY KEY, after INTEGER NOT NULL, generation INTEGER NOT NULL,
-    point BLOB NOT NULL, place INTEGER, status INTEGER, value REAL, paid INTEGER,
-    tries INTEGER, seconds REAL, error TEXT, checksum INTEGER);
-"""
-_LATER_TABLES = """
-CREATE TABLE restarts (number INTEGER PRIMARY KEY, told INTEGER NOT NULL);
-CREATE TABLE state (
-    id INTEGER PRIMARY KEY, drawn INTEGER NOT NULL, told INTEGER NOT NULL, arrays BLOB NOT NULL,
-    counters TEXT NOT NULL, checksum INTEGER NOT NULL);
-"""
 # Format 1 had no checksums, an index that is no longer used, and another kind of state; replaying
 # the run finds its restarts again.
 _FROM_1 = """
@@ -126,15 +111,14 @@ class Study:
         # Links are resolved: a study is written by one process, whatever it is called.
         self.path = Path(path).absolute()
         self._file = self.path.resolve()
-        self._synced = time.monotonic()
         if not self._file.parent.is_dir():
             raise StudyError(f"study {self.path}: there is no such folder")
-        is_study(self._file)  # refuse before anything is written beside it
+        STUDY.exists(self._file)  # refuse other files before anything is written beside them
         self._owner: sqlite3.Connection | None = claim(self._file)
         try:
+            self._store = Database(self._file, STUDY, sync_every=_SYNC_EVERY)
+            self.resumed = not self._store.fresh
             with translated(self.path):
-                self._database = _connect(self._file)
-                self.resumed = not _is_empty(self._database)
                 self._start(settings, seed_given)
                 self._inode = self._file.stat().st_ino
         except BaseException:
@@ -142,34 +126,39 @@ class Study:
             raise
 
     def _start(self, settings: Mapping[str, Any], seed_given: bool) -> None:
-        database = self._database
-        database.execute("PRAGMA journal_mode=WAL")
         settings = json.loads(json.dumps(dict(settings)))  # as they will be read
-        database.execute("BEGIN IMMEDIATE")
-        if not self.resumed:
-            _execute_all(database, _TABLES + _LATER_TABLES)
-            database.execute(f"PRAGMA application_id={APPLICATION}")
-            self.settings: dict[str, Any] = dict(settings)
-        else:
-            self.settings = read_settings(database)
-            self._compare(settings, seed_given)
-            check_complete(database)
-            if check_version(database, self.path) == 1:
-                self._upgrade()
-        database.execute(f"PRAGMA user_version={VERSION}")
-        self.settings["library"] = __version__
-        rows = [(name, json.dumps(value)) for name, value in self.settings.items()]
-        database.executemany(
-            "INSERT OR REPLACE INTO settings VALUES (?, ?, ?)",
-            [(*row, checksum_of(*row)) for row in rows],
-        )
-        database.execute("COMMIT")
+        with self._store.transaction() as database:
+            if self.resumed and self._has_begun():
+                self.settings: dict[str, Any] = read_settings(database)
+                self._compare(settings, seed_given)
+                check_complete(database)
+                if STUDY.check(database, self.path) < VERSION:
+                    self._upgrade()
+            else:  # its first process may have been stopped before this
+                self.resumed, self.settings = False, dict(settings)
+            database.execute(f"PRAGMA user_version={VERSION}")
+            self.settings["library"] = __version__
+            rows = [(name, json.dumps(value)) for name, value in self.settings.items()]
+            database.executemany(
+                "INSERT OR REPLACE INTO settings VALUES (?, ?, ?)",
+                [(*row, checksum_of(*row)) for row in rows],
+            )
+
+    @property
+    def _database(self) -> sqlite3.Connection:
+        return self._store.connection
+
+    def _has_begun(self) -> bool:
+        (count,) = self._database.execute(
+            "SELECT (SELECT count(*) FROM settings) + (SELECT count(*) FROM candidates)"
+        ).fetchone()
+        return bool(count)
 
     def _upgrade(self) -> None:
         """Make a study of format 1 one of this format."""
         database = self._database
         rows = list(read_rows(database, Space.from_dict(self.settings["space"])))
-        _execute_all(database, _FROM_1 + _LATER_TABLES)
+        _execute_all(database, _FROM_1 + LATER_TABLES)
         database.executemany(
             "UPDATE candidates SET checksum=? WHERE number=?",
             [(row.checksum, row.number) for row in rows],
@@ -194,22 +183,11 @@ class Study:
     @contextlib.contextmanager
     def writing(self) -> Iterator[None]:
         """A transaction; when it ends it is on disk, or handed to the operating system."""
-        with translated_sqlite(self.path):
-            due = time.monotonic() - self._synced > _SYNC_EVERY
-            if due:
+        with STUDY.errors(self.path):
+            if self._store.sync_due:
                 self._put_back()
-                self._database.execute("PRAGMA synchronous=FULL")
-            self._database.execute("BEGIN IMMEDIATE")
-            try:
-                yield
-            except BaseException:
-                with contextlib.suppress(sqlite3.Error):
-                    self._database.execute("ROLLBACK")
-                raise
-            self._database.execute("COMMIT")
-            if due:
-                self._database.execute("PRAGMA synchronous=NORMAL")
-                self._synced = time.monotonic()
+        with self._store.transaction():
+            yield
 
     def _put_back(self) -> None:
         """Write the file again if it was deleted: we still have it open."""
@@ -226,10 +204,9 @@ class Study:
         except BaseException:
             again.close()
             raise
-        self._database.close()
-        self._database = again
+        self._store.close()
+        self._store.connection = again
         again.execute("PRAGMA journal_mode=WAL")
-        again.execute("PRAGMA synchronous=NORMAL")
         self._inode = self._file.stat().st_ino
 
     def add(self, candidates: Sequence[Candidate]) -> None:
@@ -311,8 +288,8 @@ class Study:
         """Let others have it."""
         with contextlib.suppress(Exception):  # an error that ends the run is not to be hidden
             self._put_back()
-        with contextlib.suppress(sqlite3.Error, AttributeError):
-            self._database.close()
+        with contextlib.suppress(AttributeError):  # it could not be opened
+            self._store.close()
         if self._owner is not None:
             owner_file(self._file).unlink(missing_ok=True)  # while it is ours
             self._owner.close()
@@ -323,16 +300,6 @@ class Study:
 
     def __exit__(self, *exception: object) -> None:
         self.close()
-
-
-@contextlib.contextmanager
-def translated_sqlite(path: Path) -> Iterator[None]:
-    """`translated`, for SQLite's errors alone: other errors are not the file's."""
-    try:
-        yield
-    except sqlite3.Error:
-        with translated(path):
-            raise
 
 
 def _row(candidate: Candidate) -> Row:
@@ -351,28 +318,6 @@ def _short(value: Any) -> str:
     return text if len(text) <= 200 else f"{text[:200]}..."
 
 
-# --- the file -----------------------------------------------------------------------------------
-
-
 def _execute_all(database: sqlite3.Connection, script: str) -> None:
     for statement in script.split(";"):  # executescript would commit
         database.execute(statement)
-
-
-def _connect(path: Path) -> sqlite3.Connection:
-    database = sqlite3.connect(path, isolation_level=None, timeout=60.0)
-    try:
-        database.execute("PRAGMA synchronous=NORMAL")
-        if not _is_empty(database):
-            check_version(database, path)
-    except BaseException:
-        database.close()
-        raise
-    return database
-
-
-def _is_empty(database: sqlite3.Connection) -> bool:
-    """Whether nothing has been written: its first process was stopped before the first line."""
-    (application,) = database.execute("PRAGMA application_id").fetchone()
-    (tables,) = database.execute("SELECT count(*) FROM sqlite_master").fetchone()
-    return not application and not tables
