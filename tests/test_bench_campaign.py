@@ -207,9 +207,9 @@ def line_of(text: str, part: str) -> int:
 
 
 REFUSED = {
-    "unknown algorithm": ('"baseline:random"', '"baseline:randon"', "", "'baseline:random'"),
-    "unknown preset": ('"baseline:random"', '"anyorder:autors"', "", "'anyorder:authors'"),
-    "unknown library": ('"baseline:random"', '"basline:random"', "", "'baseline:random'"),
+    "unknown algorithm": ('"baseline:random"', '"baseline:randon"', "", "'random'"),
+    "unknown preset": ('"baseline:random"', '"anyorder:autors"', "", "'policy:authors'"),
+    "unknown library": ('"baseline:random"', '"basline:random"', "", "random, rls"),
     "unknown setting": ("umda+population", "umda+populaton", "populaton", "'population'"),
     "bad setting": ("umda+population=20", "umda+population=-3", "population", "-3"),
     "unknown problem": ("nk:n=8,k=2", "nc:n=8,k=2", "", "'nk'"),
@@ -383,7 +383,7 @@ def test_nothing_is_made_of_a_file_that_is_refused(path: Path, tmp_path: Path) -
     got = CliRunner().invoke(main, ["bench", "run", str(path), "--out", str(tmp_path / "runs.db")])
     assert got.exit_code == 2
     assert "line 6" in got.output
-    assert "baseline:random" in got.output
+    assert "did you mean 'random'" in got.output
     assert list(tmp_path.iterdir()) == [path]
 
 

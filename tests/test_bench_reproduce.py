@@ -460,5 +460,5 @@ def test_distances_are_those_of_the_same_runs() -> None:
             best = codes[values[:end].argmax()]
             now = codes[10 * k : end]
             assert distances[k] == pytest.approx((now != best).sum(axis=1).mean())
-    with pytest.raises(ValueError, match="method is 'baseline:rls', expected anyorder"):
+    with pytest.raises(ValueError, match="method is 'baseline:rls', expected policy"):
         measure("baseline:rls", pair, 45, [5, 6])

@@ -201,7 +201,7 @@ def test_no_worker_is_not_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     class Nobody:
         slots = 0
 
-    monkeypatch.setattr(runner, "_evaluator", lambda *rest: contextlib.nullcontext(Nobody()))
+    monkeypatch.setattr(runner, "_jobs", lambda *rest: contextlib.nullcontext(Nobody()))
     with Store(tmp_path / "runs.db") as store:
         store.request("trial", asked("baseline:random", "onemax:n=6"))
         with pytest.raises(RuntimeError, match="every worker hangs"):

@@ -188,12 +188,12 @@ def test_bad_values(name, value):
         (
             {"clip": 0},
             ValueError,
-            "clip is 0, expected a finite number and of at least 1e-07 and of at most 0.49",
+            "clip is 0, expected a finite number of at least 1e-07 and of at most 0.49",
         ),
         (
             {"beta": "1"},
             TypeError,
-            "beta is '1', expected a finite number and of at least 0 and of at most 1e+06",
+            "beta is '1', expected a finite number of at least 0 and of at most 1e+06",
         ),
         ({"hidden": (3, 0)}, ValueError, "hidden[1] is 0, expected an integer of at least 1"),
         ({"kl": "x"}, ValueError, "kl is 'x', expected 'categorical' or 'bernoulli'"),

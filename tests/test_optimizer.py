@@ -162,7 +162,7 @@ def test_suggestions_come_first_with_the_policys_own_probabilities() -> None:
     candidates = optimizer.ask()
     np.testing.assert_array_equal(candidates[:2], [[1] * 6, [0] * 5 + [1]])
     strategy = optimizer.strategy
-    layout, engine = strategy._layout, strategy._engine
+    layout, engine = strategy._model, strategy._engine
     keys = np.stack([order_keys(layout, 3, ORDER_G, 0, k) for k in range(5)])
     expected = engine.conditionals(strategy._policy, candidates[None].astype(np.int32), keys[None])[
         0

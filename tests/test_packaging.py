@@ -69,8 +69,8 @@ def test_errors_name_extras_that_there_are() -> None:
     named = {
         (path, name)
         for path, text in SOURCE.items()
-        for group in re.findall(r"anyorder\[([a-z,-]+)\]", text)
-        for name in group.split(",")
+        for group in re.findall(r"anyorder\[([a-z,-]+)\]|require\(\"[\w.]+\", \"([a-z]+)\"", text)
+        for name in "".join(group).split(",")
     }
     assert {name for _, name in named} >= {"plot", "pandas", "cuda"}
     assert not {(path, name) for path, name in named if name not in EXTRAS}

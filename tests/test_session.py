@@ -208,7 +208,7 @@ def test_a_converged_policy_ends_the_run(
     """Where it is not restarted, which only a policy of one's own can be told."""
     monkeypatch.setattr(ending, "_IDLE_CANDIDATES", 50)
     monkeypatch.setattr(ending, "_IDLE_BATCHES", 50)
-    config = ao.PRESETS["text"].replace(epochs=20, learning_rate=0.1, hidden=(4,))
+    config = ao.PRESETS["paper"].replace(epochs=20, learning_rate=0.1, hidden=(4,))
     space = ao.Space.binary(12)
     policy = PolicySearch(space, 0, config, restart=False)
     result = ao.maximize(value, space, 4_096, algorithm=policy)
@@ -218,7 +218,7 @@ def test_a_converged_policy_ends_the_run(
     assert result.history.cached[-50 * config.population :].all()
 
 
-@pytest.mark.parametrize("preset", ["default", "text"])
+@pytest.mark.parametrize("preset", ["default", "paper"])
 def test_a_policy_that_knows_all_it_draws_is_restarted(preset: str) -> None:
     """Also under presets that never restart otherwise; so the budget is spent."""
     config = ao.PRESETS[preset].replace(epochs=20, learning_rate=0.1, hidden=(4,))

@@ -227,8 +227,8 @@ LONGEST_WAIT = 86_400.0  # seconds; the system calls behind a wait overflow at a
 
 
 def seconds(what: str, value: object) -> float:
-    """A time limit: a finite number of seconds above 0."""
-    return real(what, value, 0.0, above=True)
+    """A time limit: a number of seconds above 0, at most 31 years."""
+    return real(what, value, 0.0, 1e9, above=True)
 
 
 def wait_time(remaining: float) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -43,11 +44,30 @@ class Progress:
         bar.set_postfix_str(", ".join(parts), refresh=False)
 
 
+class NoBar:
+    """In place of a progress bar that nobody would see: tqdm's has a thread and a lock."""
+
+    disable = True
+
+    def update(self, count: int) -> None:
+        """Count nothing."""
+
+    def set_postfix_str(self, text: str, refresh: bool = True) -> None:
+        """Show nothing."""
+
+    def __enter__(self) -> NoBar:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        pass
+
+
 def progress_bar(budget: int, shown: bool | None) -> Any:
     """A bar that counts evaluations; `shown` None: on a terminal, after two seconds."""
-    from tqdm import tqdm  # which takes a while to import
-
     if shown not in (True, False, None):
         raise ValueError(f"progress is {shown!r}, expected True, False or None")
-    disable = None if shown is None else not shown  # None: only on a terminal
-    return tqdm(total=budget, unit="eval", disable=disable, delay=0 if shown else 2.0)
+    if not (sys.stderr.isatty() if shown is None else shown):
+        return NoBar()
+    from tqdm import tqdm  # which takes a while to import
+
+    return tqdm(total=budget, unit="eval", delay=0 if shown else 2.0)

@@ -53,8 +53,9 @@ def write_csv(study: str | os.PathLike[str], path: str | os.PathLike[str]) -> Fo
             raise  # no such file, not a study, of another version
         error = str(damage.__cause__)
         space, rows = _rescued(Path(study).absolute())
-    sound = [row for row, good in rows if good]
-    if len(sound) < len(rows) and error is None:
+    # a damaged tree may lead to a row twice
+    sound = list({row.number: row for row, good in rows if good}.values())
+    if error is None and not all(good for _, good in rows):
         error = "some candidates have been changed"
     answered = sorted(
         (row for row in sound if row.status is not None), key=lambda row: (row.place, row.number)
