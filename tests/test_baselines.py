@@ -75,7 +75,7 @@ def test_bad_arguments() -> None:
         RLS(4)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="budget is 0, expected an integer of at least 1"):
         run(RLS(Space.binary(4)), problems.onemax(4), 0)
-    with pytest.raises(ValueError, match="value 0 is NaN|returned NaN"):
+    with pytest.raises(ValueError, match="returned NaN"):
         run(RLS(Space.binary(4)), lambda x: np.nan, 5)
 
 

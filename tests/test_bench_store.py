@@ -568,9 +568,9 @@ def study(path: Path) -> None:
 @pytest.mark.parametrize(
     ("made", "said"),
     [
-        (text, "is not a file of runs of anyorder, and is left as it is"),
-        (another, "is not a file of runs of anyorder, and is left as it is"),
-        (study, "is not a file of runs of anyorder, and is left as it is"),
+        (text, "is not a file of runs of anyorder; it was left unchanged"),
+        (another, "is not a file of runs of anyorder; it was left unchanged"),
+        (study, "is not a file of runs of anyorder; it was left unchanged"),
         (newer, "has format 2; .* reads format 1"),
         (truncated, "malformed"),
         (damaged, "damaged|malformed"),

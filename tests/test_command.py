@@ -450,13 +450,13 @@ def test_what_a_command_leaves_behind_neither_delays_it_nor_stays(tmp_path: Path
     assert gone(int((tmp_path / "child").read_text()))
 
 
-@pytest.mark.parametrize("timeout", [float("inf"), float("nan"), 0, -1, True, "3"])
+@pytest.mark.parametrize("timeout", [float("inf"), float("nan"), 1e10, 0, -1, True, "3"])
 def test_time_limits_that_are_refused(timeout: Any) -> None:
     with pytest.raises((TypeError, ValueError), match=r"timeout is .*, expected a finite number"):
         shell("echo 1", timeout=timeout)
 
 
-@pytest.mark.parametrize("timeout", [3e6, 1e10, 1e300])
+@pytest.mark.parametrize("timeout", [3e6, 1e9])
 def test_time_limits_beyond_what_the_system_can_wait(timeout: float) -> None:
     assert shell("sleep 0.2; echo 1", timeout=timeout)({}) == 1
 

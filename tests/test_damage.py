@@ -381,7 +381,7 @@ def test_a_full_disk(study: Path, asynchronous: bool) -> None:
         where = {"executor": pool, "asynchronous": True} if asynchronous else {}
         try:
             resource.setrlimit(resource.RLIMIT_FSIZE, (150_000, hard))
-            with refused(StudyError, str(study), "what was written before is safe"):
+            with refused(StudyError, str(study), "everything written before is safe"):
                 ao.maximize(f, space, 2_000, study=study, **where, **QUICK)
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))

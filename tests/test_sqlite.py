@@ -80,7 +80,7 @@ def test_in_memory() -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"not a database", "is not a notebook of anyorder, and is left as it is"),
+        (b"not a database", "is not a notebook of anyorder; it was left unchanged"),
         (
             b"SQLite format 3\0" + b"x" * 200,
             "notebook .*not a database; the file is damaged; a rem",
