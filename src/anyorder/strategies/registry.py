@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from anyorder.strategies.delta.search import DeltaSearch
 from anyorder.strategies.policy.search import PolicySearch
 
-REGISTRY: dict[str, Any] = {"policy": PolicySearch}
+REGISTRY: dict[str, Any] = {"policy": PolicySearch, "delta": DeltaSearch}
 ALIASES: dict[str, str] = {"iterated-local-search": "ils"}
