@@ -214,6 +214,7 @@ def learn_gain(v, i, new, f):
         return
     track_errors(v, i, new, gain, predicted, best)
     exact = False
+    variables, slots = np.empty(len(v.x), np.int64), np.empty(len(v.x), np.int64)
     for m in range(v.profiles[i]):
         here, there = find(v, i, m, now), find(v, i, m, new)
         if here < 0 or there < 0:
@@ -223,13 +224,14 @@ def learn_gain(v, i, new, f):
             continue
         exact = exact or m == best
         if abs(difference) <= scalars[TOLERANCE]:
-            equal_gain(v, i, slot, m)
+            equal_gain(v, i, slot, m, variables, slots)
         elif m == best:
             count_accident(v, abs(difference))
     if exact:
         here, there = find(v, i, best, now), find(v, i, best, new)
         plain = v.value[i, best, there] - v.value[i, best, here]
-        correct(v, i, slot, best, sign * (gain - plain) - v.shift[slot, best])
+        error = sign * (gain - plain) - v.shift[slot, best]
+        correct(v, i, slot, best, error, variables, slots)
 
 
 @njit(cache=True)
@@ -269,13 +271,13 @@ def predict_change(shape, integers, floats, i, new):
 def go_to(shape, integers, floats, point, value, measured):
     """Make a point the present one."""
     v = views(shape, integers, floats)
-    different = 0
+    changes = 0
     for j in range(len(point)):
-        different += point[j] != v.x[j]
-    if 4 * different > len(point):
+        changes += point[j] != v.x[j]
+    if 4 * changes > len(point):
         v.x[:] = point
         recompute(v)
-    elif different:
+    elif changes:
         for j in range(len(point)):
             if point[j] != v.x[j]:
                 move_to(v, j, point[j])

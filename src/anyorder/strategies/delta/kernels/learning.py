@@ -6,12 +6,12 @@ from numba import njit
 
 from anyorder.strategies.delta.kernels.tables import (
     SURE,
+    different,
     find,
     mean_square,
     recompute,
     separate,
     set_pair,
-    slot_of,
 )
 from anyorder.strategies.delta.layout import (
     CALIBRATED,
@@ -43,6 +43,7 @@ from anyorder.strategies.delta.layout import (
 ROUNDING = 1e-9  # equal, relative to the root mean square gain
 NOISE_WIDTH = 2.0  # differences below so many standard deviations of the noise are no differences
 SOFT = 0.02  # chance of an equal gain by accident above which a pair is not settled for good
+OFTEN = 0.01  # share of equal differences above which they come by accident
 LEAST_DENSITY = 0.3  # assumed share of links where equal gains come by accident
 MOST_ERROR = 25.0  # squared error over variance is cut here before it is averaged
 LONGEST_MEMORY = 200.0  # observations that the calibration remembers
@@ -88,18 +89,12 @@ def count_gain(v, i, new, gain, f):
 
 
 @njit(cache=True)
-def chance_kept(v, i, slot, m):
-    """Chance that a gain is equal in profile m though some variable that differs matters."""
-    scalars, doubtful = v.scalars, 0
-    for j in range(len(v.x)):
-        then, now = v.context[j, i, m], v.x[j]
-        if j != i and then != now and v.variance[slot, slot_of(v, j, then, now)] > 0.0:
-            doubtful += 1
-    if doubtful == 0:
-        return -1.0
+def chance_kept(v, doubtful):
+    """Chance that a gain is equal in a context though one of the `doubtful` variables matters."""
+    scalars = v.scalars
     density = (scalars[LINKS] + 1.0) / (scalars[SETTLED] + 2.0)
     accident = scalars[EQUAL] / (scalars[COMPARED] + 1e-9)
-    if accident > 0.01:
+    if accident > OFTEN:
         density = max(density, LEAST_DENSITY)
     none = (1.0 - density) ** doubtful
     some = (1.0 - none) * accident if doubtful > 1 else 0.0
@@ -107,23 +102,23 @@ def chance_kept(v, i, slot, m):
 
 
 @njit(cache=True)
-def equal_gain(v, i, slot, m):
+def equal_gain(v, i, slot, m, variables, slots):
     """The gain of i is the same in profile m: what differs there is not linked with i."""
-    kept = chance_kept(v, i, slot, m)
-    if kept < 0.0:
+    count, doubtful = different(v, i, m, variables, slots), 0
+    for k in range(count):
+        doubtful += v.variance[slot, slots[k]] > 0.0
+    if doubtful == 0:
         return
+    kept = chance_kept(v, doubtful)
     v.scalars[COINCIDENCES] += 1.0
-    for j in range(len(v.x)):
-        then, now = v.context[j, i, m], v.x[j]
-        if j == i or then == now or v.link[i, j] != UNKNOWN:
-            continue
-        t = slot_of(v, j, then, now)
-        if v.variance[slot, t] <= 0.0:
+    for k in range(count):
+        j, t = variables[k], slots[k]
+        mean, variance = v.mean[slot, t], v.variance[slot, t]
+        if variance <= 0.0 or v.link[i, j] == LINKED:
             continue
         if kept < SOFT:
             separate(v, i, j)
         else:
-            mean, variance = v.mean[slot, t], v.variance[slot, t]
             set_pair(v, i, slot, j, t, kept * mean, kept * variance)
 
 
@@ -141,16 +136,13 @@ def count_accident(v, difference):
 
 
 @njit(cache=True)
-def reopen(v, i, slot, m, error):
+def reopen(v, i, slot, count, variables, slots, error):
     """A certain prediction was wrong: doubt all that differs."""
-    count = v.differing[i, m]
-    for j in range(len(v.x)):
-        then, now = v.context[j, i, m], v.x[j]
-        if j != i and then != now:
-            if v.link[i, j] == NOT_LINKED:
-                v.link[i, j] = v.link[j, i] = UNKNOWN
-            t = slot_of(v, j, then, now)
-            set_pair(v, i, slot, j, t, v.mean[slot, t], error * error / count)
+    for k in range(count):
+        j, t = variables[k], slots[k]
+        if v.link[i, j] == NOT_LINKED:
+            v.link[i, j] = v.link[j, i] = UNKNOWN
+        set_pair(v, i, slot, j, t, v.mean[slot, t], error * error / count)
 
 
 @njit(cache=True)
@@ -168,27 +160,23 @@ def link(v, i, slot, j, t, mean):
 
 
 @njit(cache=True)
-def correct(v, i, slot, m, error):
+def correct(v, i, slot, m, error, variables, slots):
     """The Kalman step, diagonal, on M and P of the variables that differ in profile m."""
-    scalars, tolerance = v.scalars, v.scalars[TOLERANCE]
-    everywhere, single, few = mean_square(v), 0, True
-    squares, settled = 0.0, True
-    for j in range(len(v.x)):
-        then, now = v.context[j, i, m], v.x[j]
-        if j == i or then == now:
-            continue
-        t = slot_of(v, j, then, now)
-        if v.variance[slot, t] > tolerance * tolerance:
+    scalars, tolerance, x = v.scalars, v.scalars[TOLERANCE], v.x
+    everywhere, single, settled, squares = mean_square(v), 0, True, 0.0
+    count = different(v, i, m, variables, slots)
+    for k in range(count):
+        if v.variance[slot, slots[k]] > tolerance * tolerance:
             single += 1
-            settled = settled and v.link[i, j] == LINKED
-        squares += v.mean[slot, t] ** 2
+            settled = settled and v.link[i, variables[k]] == LINKED
+        squares += v.mean[slot, slots[k]] ** 2
     spread = v.spread[slot, m]
     if spread <= SURE * everywhere:
         scalars[CERTAIN] += 1.0
-        if abs(error) > 3.0 * tolerance and v.differing[i, m] > 0:
+        if abs(error) > 3.0 * tolerance and count > 0:
             scalars[WRONG] += 1.0
-            reopen(v, i, slot, m, error)
-            spread, single = v.spread[slot, m], v.differing[i, m]
+            reopen(v, i, slot, count, variables, slots, error)
+            spread, single = v.spread[slot, m], count
     if settled and squares > SURE * everywhere:
         scalars[DEPARTURES] += 1.0
         scalars[DEPARTED] += min(error * error / squares, 4.0)
@@ -201,18 +189,15 @@ def correct(v, i, slot, m, error):
     ratio = min(error * error / spread, MOST_ERROR)
     scalars[CALIBRATED] = min(scalars[CALIBRATED] + 1.0, LONGEST_MEMORY)
     scalars[CALIBRATION] += (ratio - scalars[CALIBRATION]) / scalars[CALIBRATED]
-    for j in range(len(v.x)):
-        then, now = v.context[j, i, m], v.x[j]
-        if j == i or then == now:
-            continue
-        t = slot_of(v, j, then, now)
+    for k in range(count):
+        j, t = variables[k], slots[k]
         mean, variance = v.mean[slot, t], v.variance[slot, t]
         if variance <= 0.0:
             continue
         few = v.kind[i] == FEW and v.kind[j] == FEW
         part = variance / spread
         if few:
-            mean += (part if then < now else -part) * error
+            mean += (part if v.context[j, i, m] < x[j] else -part) * error
             variance *= 1.0 - part
         else:
             variance *= 1.0 + ADAPTATION * (ratio - 1.0)

@@ -4,7 +4,9 @@ import math
 from collections import namedtuple
 
 import numpy as np
-from numba import njit
+from numba import carray, njit, types
+from numba.core import cgutils
+from numba.extending import intrinsic
 
 from anyorder.strategies.delta.layout import (
     FEW,
@@ -26,47 +28,67 @@ LARGE = 1e300
 Views = namedtuple("Views", list(INTEGERS) + list(FLOATS))
 
 
+@intrinsic
+def pointer(context, address):
+    """An address as a pointer."""
+    signature = types.voidptr(address)
+
+    def generate(_context, builder, _signature, arguments):
+        return builder.inttoptr(arguments[0], cgutils.voidptr_t)
+
+    return signature, generate
+
+
 @njit(cache=True)
 def views(shape, integers, floats):
-    """The named arrays; the order is that of `layout.INTEGERS` and `layout.FLOATS`."""
+    """The named arrays; the order is that of `layout.INTEGERS` and `layout.FLOATS`.
+
+    They are made from addresses, not by slicing, so that they have no reference counts: the caller
+    keeps the buffers, and passing 25 arrays costs next to nothing.
+    """
     n, slots, profiles, entries, width = shape[0], shape[1], shape[2], shape[3], shape[4]
-    a = 4 * n + 1
-    nw, np_, npe = n * width, n * profiles, n * profiles * entries
-    b = a + 2 * nw
-    c = b + 2 * n
-    d = c + 2 * np_
-    e = d + npe
-    g = e + n * np_
-    p = npe + 2 * slots * slots
-    q = p + 2 * slots * profiles
-    r = q + nw
+    at = integers.ctypes.data
+    x = carray(pointer(at), n, np.int32)
+    values = carray(pointer(at + 4 * n), n, np.int32)
+    kind = carray(pointer(at + 8 * n), n, np.int32)
+    first_slot = carray(pointer(at + 12 * n), n + 1, np.int32)
+    at += 16 * n + 4
+    order = carray(pointer(at), (n, width), np.int32)
+    candidates = carray(pointer(at + 4 * n * width), (n, width), np.int32)
+    at += 8 * n * width
+    known = carray(pointer(at), n, np.int32)
+    oldest = carray(pointer(at + 4 * n), n, np.int32)
+    at += 8 * n
+    differing = carray(pointer(at), (n, profiles), np.int32)
+    filled = carray(pointer(at + 4 * n * profiles), (n, profiles), np.int32)
+    at += 8 * n * profiles
+    code = carray(pointer(at), (n, profiles, entries), np.int32)
+    at += 4 * n * profiles * entries
+    context = carray(pointer(at), (n, n, profiles), np.int32)
+    link = carray(pointer(at + 4 * n * n * profiles), (n, n), np.int32)
+    at = floats.ctypes.data
+    value = carray(pointer(at), (n, profiles, entries), np.float64)
+    at += 8 * n * profiles * entries
+    mean = carray(pointer(at), (slots, slots), np.float64)
+    variance = carray(pointer(at + 8 * slots * slots), (slots, slots), np.float64)
+    at += 16 * slots * slots
+    shift = carray(pointer(at), (slots, profiles), np.float64)
+    spread = carray(pointer(at + 8 * slots * profiles), (slots, profiles), np.float64)
+    at += 16 * slots * profiles
+    worth = carray(pointer(at), (n, width), np.float64)
+    at += 8 * n * width
+    squares = carray(pointer(at), n, np.float64)
+    tries = carray(pointer(at + 8 * n), n, np.float64)
+    scale = carray(pointer(at + 16 * n), n, np.float64)
+    slope = carray(pointer(at + 24 * n), n, np.float64)
+    at += 32 * n
+    ring = carray(pointer(at), RING, np.float64)
+    scalars = carray(pointer(at + 8 * RING), SCALARS, np.float64)
     return Views(
-        integers[:n],
-        integers[n : 2 * n],
-        integers[2 * n : 3 * n],
-        integers[3 * n : a],
-        integers[a : a + nw].reshape((n, width)),
-        integers[a + nw : b].reshape((n, width)),
-        integers[b : b + n],
-        integers[b + n : c],
-        integers[c : c + np_].reshape((n, profiles)),
-        integers[c + np_ : d].reshape((n, profiles)),
-        integers[d:e].reshape((n, profiles, entries)),
-        integers[e:g].reshape((n, n, profiles)),
-        integers[g : g + n * n].reshape((n, n)),
-        floats[:npe].reshape((n, profiles, entries)),
-        floats[npe : npe + slots * slots].reshape((slots, slots)),
-        floats[npe + slots * slots : p].reshape((slots, slots)),
-        floats[p : p + slots * profiles].reshape((slots, profiles)),
-        floats[p + slots * profiles : q].reshape((slots, profiles)),
-        floats[q:r].reshape((n, width)),
-        floats[r : r + n],
-        floats[r + n : r + 2 * n],
-        floats[r + 2 * n : r + 3 * n],
-        floats[r + 3 * n : r + 4 * n],
-        floats[r + 4 * n : r + 4 * n + RING],
-        floats[r + 4 * n + RING : r + 4 * n + RING + SCALARS],
-    )
+        x, values, kind, first_slot, order, candidates, known, oldest, differing, filled, code,
+        context, link, value, mean, variance, shift, spread, worth, squares, tries, scale, slope,
+        ring, scalars,
+    )  # fmt: skip
 
 
 # --- random numbers (SplitMix64; `state` holds one number, drawn from the search's generator) -----
@@ -93,12 +115,18 @@ def below(state, count):
 
 
 @njit(cache=True)
+def slot_in(kind, values, first_slot, a, b):
+    """The slot of a change between two values of a variable of that kind."""
+    if kind != FEW:
+        return first_slot
+    low, high = min(a, b), max(a, b)
+    return first_slot + low * (2 * values - low - 1) // 2 + high - low - 1
+
+
+@njit(cache=True)
 def slot_of(v, i, a, b):
     """The slot of a change of i between two values."""
-    if v.kind[i] != FEW:
-        return v.first_slot[i]
-    low, high = min(a, b), max(a, b)
-    return v.first_slot[i] + low * (2 * v.values[i] - low - 1) // 2 + high - low - 1
+    return slot_in(v.kind[i], v.values[i], v.first_slot[i], a, b)
 
 
 @njit(cache=True)
@@ -108,28 +136,31 @@ def mean_square(v):
 
 
 @njit(cache=True)
-def add_context(v, i, m, j, now, sign):
-    """Add to the sums of profile m of i what j contributes if its value is `now`; or remove it."""
-    then = v.context[j, i, m]
-    if then == now:
-        return
-    v.differing[i, m] += sign
-    t = slot_of(v, j, then, now)
-    up = sign if then < now else -sign
-    for s in range(v.first_slot[i], v.first_slot[i + 1]):
-        v.shift[s, m] += up * v.mean[t, s]
-        v.spread[s, m] += sign * v.variance[t, s]
+def add_variable(v, j, now, sign):
+    """Add to the sums of all profiles what j contributes if its value is `now`; or remove it."""
+    first_slot, profiles, differing = v.first_slot, v.profiles, v.differing
+    shift, spread, mean, variance = v.shift, v.spread, v.mean, v.variance
+    kind, values, first, context = v.kind[j], v.values[j], v.first_slot[j], v.context[j]
+    for i in range(len(profiles)):
+        if i == j:
+            continue
+        for m in range(profiles[i]):
+            then = context[i, m]
+            if then == now:
+                continue
+            differing[i, m] += sign
+            t = slot_in(kind, values, first, then, now)
+            up = sign if then < now else -sign
+            for s in range(first_slot[i], first_slot[i + 1]):
+                shift[s, m] += up * mean[t, s]
+                spread[s, m] += sign * variance[t, s]
 
 
 @njit(cache=True)
 def move_to(v, j, new):
     """Change x[j], and the sums of all profiles with it."""
-    old = v.x[j]
-    for i in range(len(v.x)):
-        if i != j:
-            for m in range(v.profiles[i]):
-                add_context(v, i, m, j, old, -1)
-                add_context(v, i, m, j, new, 1)
+    add_variable(v, j, v.x[j], -1)
+    add_variable(v, j, new, 1)
     v.x[j] = new
     v.scalars[STALE] = 1.0
 
@@ -141,22 +172,34 @@ def recompute(v):
     v.spread[:] = 0.0
     v.differing[:] = 0
     for j in range(len(v.x)):
-        for i in range(len(v.x)):
-            if i != j:
-                for m in range(v.profiles[i]):
-                    add_context(v, i, m, j, v.x[j], 1)
+        add_variable(v, j, v.x[j], 1)
     v.scalars[STALE] = 1.0
 
 
 @njit(cache=True)
 def add_pair(v, i, s, j, t, mean, variance):
     """Add to the sums of i what a difference in slot t of j contributes."""
-    now = v.x[j]
+    now, context, shift, spread = v.x[j], v.context, v.shift, v.spread
+    kind, values, first = v.kind[j], v.values[j], v.first_slot[j]
     for m in range(v.profiles[i]):
-        then = v.context[j, i, m]
-        if then != now and slot_of(v, j, then, now) == t:
-            v.shift[s, m] += mean if then < now else -mean
-            v.spread[s, m] += variance
+        then = context[j, i, m]
+        if then != now and slot_in(kind, values, first, then, now) == t:
+            shift[s, m] += mean if then < now else -mean
+            spread[s, m] += variance
+
+
+@njit(cache=True)
+def different(v, i, m, variables, slots):
+    """The variables that differ in profile m of i, and the slots they differ in; how many."""
+    x, kind, values, first_slot, context = v.x, v.kind, v.values, v.first_slot, v.context
+    count = 0
+    for j in range(len(x)):
+        then, now = context[j, i, m], x[j]
+        if then != now and j != i:
+            variables[count] = j
+            slots[count] = slot_in(kind[j], values[j], first_slot[j], then, now)
+            count += 1
+    return count
 
 
 @njit(cache=True)
@@ -240,17 +283,23 @@ def level(v, i, m, value):
 @njit(cache=True)
 def predict(v, i, new):
     """Gain of changing x[i] to `new`, its variance, and the profile they come from, -1 if none."""
-    now = v.x[i]
+    now, few, entries, code, value = v.x[i], v.kind[i] == FEW, v.entries, v.code, v.value
     s = slot_of(v, i, now, new)
     best, gain, least = -1, 0.0, LARGE
     for m in range(v.profiles[i]):
         if v.spread[s, m] >= least:
             continue
-        here, doubt = level(v, i, m, now)
-        if doubt < 0.0 or here == -np.inf:
-            continue
-        there, more = level(v, i, m, new)
-        if more < 0.0:
+        here, doubt, there, more = 0.0, -1.0, 0.0, -1.0
+        if few:
+            for k in range(entries[i, m]):
+                if code[i, m, k] == now:
+                    here, doubt = value[i, m, k], 0.0
+                elif code[i, m, k] == new:
+                    there, more = value[i, m, k], 0.0
+        else:
+            here, doubt = level(v, i, m, now)
+            there, more = level(v, i, m, new)
+        if doubt < 0.0 or more < 0.0 or here == -np.inf:
             continue
         variance = max(v.spread[s, m], 0.0) + doubt + more
         if there == -np.inf:  # it failed in this context
