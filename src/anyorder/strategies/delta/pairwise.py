@@ -150,7 +150,7 @@ class Pairwise:
         for k in range(STARTS):
             start = best if k == 0 else rng.integers(self._values, dtype=np.int32)
             steps = min(STEPS[k] * len(best), MOST_STEPS)
-            seed = rng.bit_generator.random_raw() >> 1  # type: ignore[attr-defined]
+            seed = rng.bit_generator.random_raw() >> 1
             point: Codes = self._kernels.maximise(
                 self._kinds, self._first, self._values, self.effects, self.biases, start, steps,
                 seed,

@@ -31,6 +31,7 @@ JUMPS_UNTIL = 30  # climbs in a row that cost nothing, after which there are no 
 FREE_CLIMBS = 50  # climbs in a row that cost nothing, after which it starts again elsewhere
 TIDY_EVERY = 64  # n / this: climbs between two removals of rounding errors
 KICK = 4.0  # least number of changes of an extra proposal, as for other kicks
+NOISE_REPEATS = 8  # local optima that are measured twice once there is noise
 MOST_STARTS = 16  # answered extra proposals that are kept as points to climb from
 SMALL = 4096  # spaces up to this size: every point is remembered, and none proposed twice
 MOST_STEPS = 10_000  # climbs and moves within one proposal before a point is drawn at random
@@ -44,6 +45,7 @@ class Waiting(NamedTuple):
     base: bytes  # of a change: the point that is changed
     value: float  # its value
     variable: int
+    climb: int  # how many local optima there had been
 
 
 class DeltaSearch(Search):
@@ -130,7 +132,7 @@ class DeltaSearch(Search):
         return self._extra(ticket)
 
     def _ask(self, ticket: int, kind: str, point: bytes, base: bytes, i: int) -> Codes:
-        self._waiting[ticket] = tuple(Waiting(kind, point, base, self.model.value, i))
+        self._waiting[ticket] = tuple(Waiting(kind, point, base, self.model.value, i, self._optima))
         return np.frombuffer(point, np.int32)
 
     def _ask_present(self, ticket: int) -> Codes | None:
@@ -184,7 +186,7 @@ class DeltaSearch(Search):
         return self._ask(ticket, "extra", point, b"", -1)
 
     def _random(self) -> int:
-        raw: int = self._rng.bit_generator.random_raw()  # type: ignore[attr-defined]
+        raw: int = self._rng.bit_generator.random_raw()
         return raw >> 1  # fits an int64
 
     # --- local optima ---------------------------------------------------------------------------
@@ -220,8 +222,10 @@ class DeltaSearch(Search):
     def _suspects_noise(self) -> bool:
         """Whether to measure a local optimum twice: the first, second, fourth, ... if in doubt."""
         model, scalars = self.model, self.model.scalars
-        if not model.measured or self._repeats > self._optima or self._known:
+        if not model.measured or self._known or self._repeats > self._optima:
             return False
+        if scalars[layout.NOISE] > 0 and self._repeats < NOISE_REPEATS:
+            return True
         doubt = scalars[layout.COINCIDENCES] == 0 or (
             scalars[layout.WRONG] > 0.5 * scalars[layout.CERTAIN]
         )
@@ -286,6 +290,7 @@ class DeltaSearch(Search):
     def _return(self) -> None:
         """The present point has no value: leave the best one anew, or begin anew."""
         self._awaited = -1
+        self._distrusted_until = self.model.evaluations + DISTRUST * self._n
         if self._best_value == -np.inf:
             self._restart()
         else:
@@ -314,12 +319,12 @@ class DeltaSearch(Search):
             elif ok:
                 self._learn_other(waiting, point, float(answer.value))
 
-    def _learn_change(self, variable: int, value: int, f: float) -> bool:
-        """Teach both models the value of a neighbour; whether it was better."""
+    def _learn_change(self, variable: int, value: int, f: float, climb: bool = True) -> bool:
+        """Teach both models the value of a neighbour; whether the search moved there."""
         model, pairwise = self.model, self.pairwise
         gain = f - model.value
         predicted = pairwise.note(variable, value, gain)
-        moved = model.observe(self._random(), variable, value, f)
+        moved = model.observe(self._random(), variable, value, f, climb)
         pairwise.track(gain, predicted)
         pairwise.update()
         return moved
@@ -327,29 +332,31 @@ class DeltaSearch(Search):
     def _learn_neighbour(self, waiting: Waiting, point: Codes, f: float, ok: bool) -> None:
         """The answer to a change: of the present point, or of one that was left since."""
         model, i = self.model, waiting.variable
-        here = model.point.tobytes() == waiting.base and model.measured
+        new = int(point[i])
+        here = model.measured and model.point.tobytes() == waiting.base
+        if here and ok:
+            self._learn_change(i, new, f)
+            return
         if here:
-            if ok:
-                self._learn_change(i, int(point[i]), f)
-            else:
-                model.exclude(i, int(point[i]), failed=True)
+            model.exclude(i, new, failed=True)
             return
         present, value, measured = model.point.copy(), model.value, model.measured
         model.go_to(np.frombuffer(waiting.base, np.int32), waiting.value)
         if ok:
-            model.observe(self._random(), i, int(point[i]), f, climb=False)
+            self._learn_change(i, new, f, climb=False)
         else:
-            model.exclude(i, int(point[i]), failed=True)
+            model.exclude(i, new, failed=True)
         model.go_to(present, value, measured=measured)
-        if ok and f > max(value, self._best_value) + model.tolerance:
+        same_climb = waiting.climb == self._optima and not self._must_measure
+        bar = value if same_climb else max(value, self._best_value)
+        if ok and f > bar + model.tolerance:
             self._adopt(point, f)
 
     def _learn_other(self, waiting: Waiting | None, point: Codes, f: float) -> None:
         """A repeat, an extra proposal, or a point of others."""
         model = self.model
         if waiting is not None and waiting.kind == "repeat":
-            if f != waiting.value:
-                model.add_noise(f - waiting.value, max(self._repeats, 1))
+            model.add_noise(f - waiting.value, max(self._repeats, 1))
             return
         if model.measured and self._awaited < 0:
             different = np.flatnonzero(point != model.point)
