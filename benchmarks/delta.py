@@ -122,7 +122,9 @@ def main() -> None:
                 if given.everyday is not None:
                     space, f = everyday(given.everyday, problem)
                 else:
-                    chosen = ao.problems.get(f"{problem},seed={instance}")
+                    family = ao.problems.registry[problem.partition(":")[0]]
+                    drawn = "seed" in family.parameters
+                    chosen = ao.problems.get(problem + f",seed={instance}" * drawn)
                     space, f = chosen.space, chosen
                 for k in range(given.seeds):
                     seed = given.first_seed + 100 * instance + k

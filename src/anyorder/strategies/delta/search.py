@@ -34,7 +34,7 @@ KICK = 4.0  # least number of changes of an extra proposal, as for other kicks
 NOISE_REPEATS = 8  # local optima that are measured twice once there is noise
 MOST_STARTS = 16  # answered extra proposals that are kept as points to climb from
 SMALL = 4096  # spaces up to this size: every point is remembered, and none proposed twice
-MOST_STEPS = 10_000  # climbs and moves within one proposal before a point is drawn at random
+MOST_STEPS = 300  # climbs and changes known already within one proposal; then any new point
 
 
 class Waiting(NamedTuple):
@@ -160,8 +160,8 @@ class DeltaSearch(Search):
         if point in self._known:
             self._learn_change(variable, value, self._known[point])
             return None
-        model.exclude(variable, value)
         if self._waiting and any(entry[1] == point for entry in self._waiting.values()):
+            model.exclude(variable, value)
             return None
         return self._ask(ticket, "change", point, base, variable)
 
@@ -258,6 +258,7 @@ class DeltaSearch(Search):
         value, point = max(self._starts)
         self._starts.remove((value, point))
         self.model.go_to(np.frombuffer(point, np.int32), value)
+        self._must_measure = False
         return True
 
     def _jump(self) -> bool:
