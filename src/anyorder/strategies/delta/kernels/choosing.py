@@ -20,6 +20,7 @@ from anyorder.strategies.delta.kernels.tables import (
     mean_square,
     move_to,
     predict,
+    predict_few,
     recompute,
     slot_of,
     uniform,
@@ -109,12 +110,8 @@ def draw_candidates(v, i, random):
 
 @njit(cache=True)
 def worth_of(v, i, k, new):
-    """Expected improvement of a change, FIRST and more if it was never tried."""
+    """Expected improvement of a change of a variable of many values; -1 if it is not enough."""
     gain, variance, profile = predict(v, i, new)
-    if v.kind[i] == FEW:
-        if profile < 0:
-            return FIRST * (1.0 + 1e-6 * v.order[i, k])
-        return expected_improvement(gain, math.sqrt(v.scalars[CALIBRATION] * variance))
     if profile < 0:
         if v.profiles[i] == 0:
             fresh = v.candidates.shape[1] - 1 - k
@@ -127,15 +124,37 @@ def worth_of(v, i, k, new):
 
 @njit(cache=True)
 def rank_variable(v, i, random):
-    """The worth of all changes of a variable that are considered."""
-    few = v.kind[i] == FEW
-    if not few:
-        draw_candidates(v, i, random)
+    """The worth of the changes of a variable of many values that are considered."""
+    draw_candidates(v, i, random)
     for k in range(v.worth.shape[1]):
-        new = k if few else v.candidates[i, k]
-        v.worth[i, k] = -1.0
-        if new < v.values[i] and new != v.x[i]:
-            v.worth[i, k] = worth_of(v, i, k, new)
+        new = v.candidates[i, k]
+        v.worth[i, k] = worth_of(v, i, k, new) if new != v.x[i] else -1.0
+
+
+@njit(cache=True)
+def rank(v, random):
+    """The worth of all changes that are considered; FIRST and more if one was never tried."""
+    x, kind, values, first_slot, order = v.x, v.kind, v.values, v.first_slot, v.order
+    profiles, differing, entries, code, value = v.profiles, v.differing, v.entries, v.code, v.value
+    shift, spread, worth, square = v.shift, v.spread, v.worth, mean_square(v)
+    calibration = v.scalars[CALIBRATION]
+    worth[:] = -1.0
+    for i in range(len(x)):
+        if kind[i] != FEW:
+            rank_variable(v, i, random)
+            continue
+        for new in range(values[i]):
+            if new != x[i]:
+                gain, variance, profile = predict_few(
+                    x, values, first_slot, profiles, differing, entries, code, value, shift,
+                    spread, square, i, new,
+                )  # fmt: skip
+                if profile < 0:
+                    worth[i, new] = FIRST * (1.0 + 1e-6 * order[i, new])
+                else:
+                    deviation = math.sqrt(calibration * variance)
+                    worth[i, new] = expected_improvement(gain, deviation)
+    v.scalars[STALE] = 0.0
 
 
 @njit(cache=True)
@@ -149,9 +168,7 @@ def advance(shape, integers, floats, seed, free):
     random = np.array([seed], dtype=np.uint64)
     while True:
         if scalars[STALE] > 0.0:
-            for i in range(len(v.x)):
-                rank_variable(v, i, random)
-            scalars[STALE] = 0.0
+            rank(v, random)
         best_i, best_k, most = 0, 0, -1.0
         for i in range(len(v.x)):
             for k in range(v.worth.shape[1]):

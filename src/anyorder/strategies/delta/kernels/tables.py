@@ -280,35 +280,64 @@ def level(v, i, m, value):
     return total, squares / count
 
 
+@njit(cache=True, inline="always")
+def predict_few(
+    x, values, first_slot, profiles, differing, entries, code, value, shift, spread, square, i, new
+):
+    """`predict` for a variable of few values, on plain arrays: the loop over all changes is hot.
+
+    `square` is the mean square gain.
+    """
+    now = x[i]
+    s = slot_in(FEW, values[i], first_slot[i], now, new)
+    best, gain, least = -1, 0.0, LARGE
+    for m in range(profiles[i]):
+        if spread[s, m] < least:
+            here, there = np.nan, np.nan
+            for k in range(entries[i, m]):
+                if code[i, m, k] == now:
+                    here = value[i, m, k]
+                elif code[i, m, k] == new:
+                    there = value[i, m, k]
+            variance = max(spread[s, m], 0.0)
+            if there == -np.inf and differing[i, m] > 0:  # it failed in another context
+                variance += square
+                there = here - math.sqrt(square)
+            elif there == -np.inf:
+                variance = 0.0
+            if here > -np.inf and there == there and variance < least:
+                best, least = m, variance
+                gain = there - here + (shift[s, m] if now < new else -shift[s, m])
+    return gain, least, best
+
+
 @njit(cache=True)
 def predict(v, i, new):
     """Gain of changing x[i] to `new`, its variance, and the profile they come from, -1 if none."""
-    now, few, entries, code, value = v.x[i], v.kind[i] == FEW, v.entries, v.code, v.value
-    s = slot_of(v, i, now, new)
+    square = mean_square(v)
+    if v.kind[i] == FEW:
+        return predict_few(
+            v.x, v.values, v.first_slot, v.profiles, v.differing, v.entries, v.code, v.value,
+            v.shift, v.spread, square, i, new,
+        )  # fmt: skip
+    now, s = v.x[i], v.first_slot[i]
     best, gain, least = -1, 0.0, LARGE
     for m in range(v.profiles[i]):
         if v.spread[s, m] >= least:
             continue
-        here, doubt, there, more = 0.0, -1.0, 0.0, -1.0
-        if few:
-            for k in range(entries[i, m]):
-                if code[i, m, k] == now:
-                    here, doubt = value[i, m, k], 0.0
-                elif code[i, m, k] == new:
-                    there, more = value[i, m, k], 0.0
-        else:
-            here, doubt = level(v, i, m, now)
-            there, more = level(v, i, m, new)
+        here, doubt = level(v, i, m, now)
+        there, more = level(v, i, m, new)
         if doubt < 0.0 or more < 0.0 or here == -np.inf:
             continue
         variance = max(v.spread[s, m], 0.0) + doubt + more
-        if there == -np.inf:  # it failed in this context
-            failed = v.differing[i, m] == 0
-            variance = 0.0 if failed else variance + mean_square(v)
-            there = -np.inf if failed else here - math.sqrt(mean_square(v))
+        if there == -np.inf and v.differing[i, m] > 0:  # it failed in another context
+            variance += square
+            there = here - math.sqrt(square)
+        elif there == -np.inf:
+            variance = 0.0
         if variance < least:
             best, least = m, variance
-            gain = there - here + (v.shift[s, m] if now < new else -v.shift[s, m])
+            gain = there - here
     return gain, least, best
 
 
