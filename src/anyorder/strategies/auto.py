@@ -21,7 +21,8 @@ import numpy as np
 from anyorder.space import Space
 from anyorder.strategies.base import Seed
 from anyorder.strategies.delta import layout
-from anyorder.strategies.delta.search import FREE_CLIMBS, DeltaSearch
+from anyorder.strategies.delta.climber import FREE_CLIMBS
+from anyorder.strategies.delta.search import DeltaSearch
 
 CLIMB, MUTATE, RESTART = 0, 1, 2
 NAMES = ("climb", "mutate", "restart")

@@ -4,7 +4,8 @@
     kernels/   the compiled loops
     model      profiles and pairs: predicts the gain of every single change, with an error bar
     pairwise   the global model, fitted to all gains
-    search     which change is next, when a point is a local optimum, how to leave it
+    climber    local optima: which are accepted, and how they are left
+    search     the strategy: which change is next, and what answers mean
 
 docs/delta.md explains the method.
 """

@@ -9,6 +9,7 @@ Everything random comes from the generator of `Search`; kernels are seeded from 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
@@ -17,21 +18,14 @@ import numpy.typing as npt
 
 from anyorder.errors import OK
 from anyorder.space import Space
-from anyorder.strategies.base import Answer, Codes, Search, Seed
+from anyorder.strategies.base import Answer, Codes, Seed
 from anyorder.strategies.delta import layout
-from anyorder.strategies.delta.model import Model
-from anyorder.strategies.delta.pairwise import Pairwise
+from anyorder.strategies.delta.climber import DISTRUST, Climber
 from anyorder.strategies.state import State, from_state, to_state
 
 MOST_FREE_MOVES = 3  # times n: moves in a row that are not paid for
-DISTRUST = 2  # times n: evaluations without free moves after a value that was not as predicted
 SURPRISE = 100.0  # times the tolerance: a value differs from what was certain
-JUMP = 0.5  # share of local optima that are left for a maximum of the global model, if trusted
-JUMPS_UNTIL = 30  # climbs in a row that cost nothing, after which there are no more jumps
-FREE_CLIMBS = 50  # climbs in a row that cost nothing, after which it starts again elsewhere
-TIDY_EVERY = 64  # n / this: climbs between two removals of rounding errors
 KICK = 4.0  # least number of changes of an extra proposal, as for other kicks
-NOISE_REPEATS = 8  # local optima that are measured twice once there is noise
 MOST_STARTS = 16  # answered extra proposals that are kept as points to climb from
 SMALL = 4096  # spaces up to this size: every point is remembered, and none proposed twice
 MOST_STEPS = 300  # climbs and changes known already within one proposal; then any new point
@@ -48,7 +42,7 @@ class Waiting(NamedTuple):
     climb: int  # how many local optima there had been
 
 
-class DeltaSearch(Search):
+class DeltaSearch(Climber):
     """Local search that predicts the gain of every single change, and pays only for some.
 
     Asked for several points it gives the next best changes of the present point; where those run
@@ -63,32 +57,14 @@ class DeltaSearch(Search):
     """
 
     name = "delta"
-    STATE: ClassVar[tuple[str, ...]] = (
-        "_best", "_best_value", "_waiting", "_awaited", "_must_measure", "_free_moves",
-        "_distrusted_until", "_free_climbs", "_spent", "_optima", "_kicks", "_jumps", "_repeats",
-        "_forgot", "_starts", "_failed", "_known", "_operator",
-    )  # fmt: skip
+    STATE: ClassVar[tuple[str, ...]] = ("_waiting", "_free_moves", "_failed", "_known")
 
     def __init__(self, space: Space, seed: Seed = None) -> None:
         super().__init__(space, seed)
-        self.model = Model(space, self._rng)
-        self.pairwise = Pairwise(space, self.model)
-        self._n = len(space)
-        self._best = self.model.point.copy()
-        self._best_value = -np.inf
         self._waiting: dict[int, tuple[Any, ...]] = {}  # by ticket
-        self._awaited = -1  # the ticket of the present point, if its value is awaited
-        self._must_measure = True  # whether the present point must be measured before all else
         self._free_moves = 0  # in a row
-        self._distrusted_until = 0  # evaluations
-        self._free_climbs = 0  # in a row
-        self._spent = 0  # evaluations at the last local optimum
-        self._optima = self._kicks = self._jumps = self._repeats = 0
-        self._forgot = 0  # evaluations when the means of pairs were last forgotten
-        self._starts: list[tuple[float, bytes]] = []  # answered extra proposals
         self._failed: set[bytes] = set()
         self._known: dict[bytes, float] = {}  # in small spaces, all values
-        self._operator = 0  # of a portfolio: which one led to the present point
 
     # --- proposing ------------------------------------------------------------------------------
 
@@ -167,27 +143,25 @@ class DeltaSearch(Search):
 
     def _extra(self, ticket: int) -> Codes:
         """A kick of the best point, whatever becomes of the present one; or any new point."""
-        busy = self._failed | self._known.keys() | {entry[1] for entry in self._waiting.values()}
-        point = b""
+        point, waiting = b"", {entry[1] for entry in self._waiting.values()}
         for attempt in range(20):
             if self._best_value == -np.inf or attempt >= 10 or not len(self._free):
                 point = self._uniform(1)[0].tobytes()
             else:
                 changes = int(min(KICK / (1.0 - self._rng.random()), max(self._n // 2, 1)))
                 point = self._varied(self._best, 1, changes)[0].astype(np.int32).tobytes()
-            if point not in busy:
+            if not self._is_old(point, waiting):
                 break
-        if point in busy and self.space.size <= SMALL:
+        if self._is_old(point, waiting) and self.space.size <= SMALL:
             shape = tuple(self._cardinalities.tolist())
             for k in self._rng.permutation(self.space.size).tolist():
                 point = np.array(np.unravel_index(k, shape), np.int32).tobytes()
-                if point not in busy:
+                if not self._is_old(point, waiting):
                     break
         return self._ask(ticket, "extra", point, b"", -1)
 
-    def _random(self) -> int:
-        raw: int = self._rng.bit_generator.random_raw()
-        return raw >> 1  # fits an int64
+    def _is_old(self, point: bytes, waiting: set[bytes]) -> bool:
+        return point in waiting or point in self._failed or point in self._known
 
     # --- local optima ---------------------------------------------------------------------------
 
@@ -200,102 +174,12 @@ class DeltaSearch(Search):
                 return self._extra(ticket)
         if not model.measured and model.value > self._best_value + model.tolerance:
             return self._ask_present(ticket)
-        if self._suspects_noise():
+        if not self._known and self._suspects_noise():
             self._repeats += 1
             return self._ask(ticket, "repeat", model.point.tobytes(), b"", -1)
         self._accept()
         self._leave()
         return None
-
-    def _accept(self) -> None:
-        """The local optimum is the point to leave from next, unless it is worse than the best."""
-        model = self.model
-        self._optima += 1
-        self.generation = self._optima
-        slack = model.tolerance if model.scalars[layout.NOISE] == 0 else 0.0
-        above = model.value - self._best_value
-        if above >= -slack and (model.measured or above <= slack):
-            self._best, self._best_value = model.point.copy(), model.value
-        self._free_climbs = self._free_climbs + 1 if model.evaluations == self._spent else 0
-        self._spent = model.evaluations
-
-    def _suspects_noise(self) -> bool:
-        """Whether to measure a local optimum twice: the first, second, fourth, ... if in doubt."""
-        model, scalars = self.model, self.model.scalars
-        if not model.measured or self._known or self._repeats > self._optima:
-            return False
-        if scalars[layout.NOISE] > 0 and self._repeats < NOISE_REPEATS:
-            return True
-        doubt = scalars[layout.COINCIDENCES] == 0 or (
-            scalars[layout.WRONG] > 0.5 * scalars[layout.CERTAIN]
-        )
-        return bool(doubt) and self._optima + 1 >= 2**self._repeats
-
-    def _leave(self) -> None:
-        """Go elsewhere from the best point: to a maximum of the global model, or by a kick."""
-        self._tidy()
-        if self._free_climbs >= FREE_CLIMBS:
-            self._restart()
-        elif not self._resume_extra() and not self._jump():
-            self._kick()
-
-    def _tidy(self) -> None:
-        model, scalars = self.model, self.model.scalars
-        forget = bool(
-            scalars[layout.WEIGHT] > 2 * self._n
-            and scalars[layout.ERROR_PROFILE] < scalars[layout.ERROR]
-            and model.evaluations - self._forgot > self._n
-        )
-        if forget:
-            self._forgot = model.evaluations
-        if forget or self._optima % max(self._n // TIDY_EVERY, 1) == 0:
-            model.tidy(forget=forget)
-
-    def _resume_extra(self) -> bool:
-        """Climb from the best of the extra proposals that were answered."""
-        if not self._starts:
-            return False
-        value, point = max(self._starts)
-        self._starts.remove((value, point))
-        self.model.go_to(np.frombuffer(point, np.int32), value)
-        self._must_measure = False
-        return True
-
-    def _jump(self) -> bool:
-        if not self.pairwise.trusted or self._free_climbs >= JUMPS_UNTIL:
-            return False
-        if self._rng.random() >= JUMP:
-            return False
-        point = self.pairwise.maximum(self._best, self._rng)
-        if point is None:
-            return False
-        self._jumps += 1
-        self.model.go_to(point, 0.0, measured=False)
-        self._must_measure = True
-        return True
-
-    def _kick(self, changes: int = 0) -> bool:
-        """Whether the value after the kick is certain."""
-        self._kicks += 1
-        self.model.go_to(self._best, self._best_value)
-        certain = self.model.kick(self._random(), changes)
-        self._must_measure = not certain
-        return certain
-
-    def _restart(self) -> None:
-        self.restarts += 1
-        self._free_climbs = 0
-        self.model.go_to(self._uniform(1)[0], 0.0, measured=False)
-        self._must_measure = True
-
-    def _return(self) -> None:
-        """The present point has no value: leave the best one anew, or begin anew."""
-        self._awaited = -1
-        self._distrusted_until = self.model.evaluations + DISTRUST * self._n
-        if self._best_value == -np.inf:
-            self._restart()
-        else:
-            self._leave()
 
     # --- learning -------------------------------------------------------------------------------
 
@@ -303,7 +187,7 @@ class DeltaSearch(Search):
         for answer in answers:
             entry = None if answer.ticket is None else self._waiting.pop(answer.ticket, None)
             point = np.ascontiguousarray(answer.codes, np.int32)
-            ok = answer.status == OK and answer.value < np.inf
+            ok = answer.status == OK and math.isfinite(answer.value)
             if not ok:
                 self._failed.add(point.tobytes())
             elif self.space.size <= SMALL:
@@ -341,17 +225,24 @@ class DeltaSearch(Search):
         if here:
             model.exclude(i, new, failed=True)
             return
-        present, value, measured = model.point.copy(), model.value, model.measured
-        model.go_to(np.frombuffer(waiting.base, np.int32), waiting.value)
-        if ok:
-            self._learn_change(i, new, f, climb=False)
-        else:
-            model.exclude(i, new, failed=True)
-        model.go_to(present, value, measured=measured)
+        value = model.value
+        base = np.frombuffer(waiting.base, np.int32)
+        self._learn_elsewhere(base, waiting.value, i, new, f if ok else -np.inf)
         same_climb = waiting.climb == self._optima and not self._must_measure
         bar = value if same_climb else max(value, self._best_value)
         if ok and f > bar + model.tolerance:
             self._adopt(point, f)
+
+    def _learn_elsewhere(self, base: Codes, value: float, i: int, new: int, f: float) -> None:
+        """Learn a neighbour of another point than the present one; f is -inf if it failed."""
+        model = self.model
+        present, kept, measured = model.point.copy(), model.value, model.measured
+        model.go_to(base, value)
+        if f > -np.inf:
+            self._learn_change(i, new, f, climb=False)
+        else:
+            model.exclude(i, new, failed=True)
+        model.go_to(present, kept, measured=measured)
 
     def _learn_other(self, waiting: Waiting | None, point: Codes, f: float) -> None:
         """A repeat, an extra proposal, or a point of others."""
@@ -364,6 +255,10 @@ class DeltaSearch(Search):
             if len(different) == 1:
                 self._learn_change(int(different[0]), int(point[different[0]]), f)
                 return
+        different = np.flatnonzero(point != self._best)
+        if len(different) == 1 and self._best_value > -np.inf:
+            i = int(different[0])
+            self._learn_elsewhere(self._best, self._best_value, i, int(point[i]), f)
         if f > max(model.value if model.measured else -np.inf, self._best_value) + model.tolerance:
             self._adopt(point, f)
         elif waiting is not None:
