@@ -87,7 +87,7 @@ class Model:
     @property
     def evaluations(self) -> int:
         """How many values were learned."""
-        return int(self.scalars[layout.EVALUATIONS])
+        return int(self.scalars.item(layout.EVALUATIONS))
 
     def predict(self, variable: int, value: int) -> Prediction:
         """The gain of changing one variable of the present point."""

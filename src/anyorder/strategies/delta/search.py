@@ -108,7 +108,7 @@ class DeltaSearch(Climber):
         return self._extra(ticket)
 
     def _ask(self, ticket: int, kind: str, point: bytes, base: bytes, i: int) -> Codes:
-        self._waiting[ticket] = tuple(Waiting(kind, point, base, self.model.value, i, self._optima))
+        self._waiting[ticket] = (kind, point, base, self.model.value, i, self._optima)
         return np.frombuffer(point, np.int32)
 
     def _ask_present(self, ticket: int) -> Codes | None:

@@ -127,29 +127,52 @@ def fit(rows, steps, phis, gains, count, J, h, scales, scale_h, noise, iteration
     square = 0.5 * np.sum(r * r) + np.sum(rh * rh)
     start = square
     for _ in range(iterations):
-        J[:] = p * scales
-        h[:] = ph * scale_h
+        curvature = scale_direction(p, ph, scales, scale_h, J, h)
         apply(rows, steps, phis, count, J, h, residual)
-        curvature = 0.0
         for e in range(count):
-            curvature += residual[e] * residual[e]
-        curvature = curvature * weight + 0.5 * np.sum(p * p) + np.sum(ph * ph)
+            curvature += weight * residual[e] * residual[e]
+            residual[e] *= weight
         if curvature <= 0.0 or square <= CLOSE * start or square <= 0.0:
             break
         length = np.float32(square / curvature)
-        for e in range(count):
-            residual[e] *= weight
         apply_transposed(rows, steps, phis, count, residual, gradient, gradient_h)
-        u += length * p
-        uh += length * ph
-        r -= length * (gradient * scales + p)
-        rh -= length * (gradient_h * scale_h + ph)
         before = square
-        square = 0.5 * np.sum(r * r) + np.sum(rh * rh)
-        p = r + np.float32(square / before) * p
-        ph = rh + np.float32(square / before) * ph
+        square = step_along(u, r, p, gradient, scales, length)
+        uh += length * ph
+        rh -= length * (gradient_h * scale_h + ph)
+        square += np.sum(rh * rh)
+        turn = np.float32(square / before)
+        for a in range(m):
+            ph[a] = rh[a] + turn * ph[a]
+            for b in range(m):
+                p[a, b] = r[a, b] + turn * p[a, b]
     J[:] = u * scales
     h[:] = uh * scale_h
+
+
+@njit(cache=True, fastmath=True)
+def scale_direction(p, ph, scales, scale_h, J, h):
+    """Put the direction, in the units of the model, into J and h; returns its squared length."""
+    square, square_h = np.float32(0.0), np.float32(0.0)
+    for a in range(len(h)):
+        h[a] = ph[a] * scale_h
+        square_h += ph[a] * ph[a]
+        for b in range(len(h)):
+            J[a, b] = p[a, b] * scales[a, b]
+            square += p[a, b] * p[a, b]
+    return 0.5 * square + square_h
+
+
+@njit(cache=True, fastmath=True)
+def step_along(u, r, p, gradient, scales, length):
+    """One step of conjugate gradients; returns the squared length of the new residual."""
+    square = np.float32(0.0)
+    for a in range(len(u)):
+        for b in range(len(u)):
+            u[a, b] += length * p[a, b]
+            r[a, b] -= length * (gradient[a, b] * scales[a, b] + p[a, b])
+            square += r[a, b] * r[a, b]
+    return 0.5 * square
 
 
 @njit(cache=True)
