@@ -58,7 +58,7 @@ __all__ = [
 _LONG = {short: long for long, short in ALIASES.items()}
 # The names after `baseline:` on the command line and in the records of campaigns.
 registry: dict[str, type[Any]] = {
-    _LONG.get(name, name): kind for name, kind in REGISTRY.items() if issubclass(kind, Search)
+    _LONG.get(name, name): kind for name, kind in REGISTRY.items() if kind.__name__ in __all__
 }
 
 

@@ -4,8 +4,10 @@
 """
 
 from anyorder.strategies.annealing import SimulatedAnnealing
+from anyorder.strategies.auto import AutoSearch
 from anyorder.strategies.base import Answer, Proposals, Search, Strategy, score
 from anyorder.strategies.boa import BOA
+from anyorder.strategies.delta.search import DeltaSearch
 from anyorder.strategies.local_search import HillClimber, IteratedLocalSearch
 from anyorder.strategies.mimic import MIMIC
 from anyorder.strategies.one_plus_one import RLS, FastOnePlusOneEA, OnePlusOneEA
@@ -25,6 +27,8 @@ __all__ = [
     "RLS",
     "UMDA",
     "Answer",
+    "AutoSearch",
+    "DeltaSearch",
     "FastOnePlusOneEA",
     "HillClimber",
     "IteratedLocalSearch",

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from anyorder.strategies.annealing import SimulatedAnnealing
+from anyorder.strategies.auto import AutoSearch
 from anyorder.strategies.boa import BOA
+from anyorder.strategies.delta.search import DeltaSearch
 from anyorder.strategies.local_search import HillClimber, IteratedLocalSearch
 from anyorder.strategies.mimic import MIMIC
 from anyorder.strategies.one_plus_one import RLS, FastOnePlusOneEA, OnePlusOneEA
@@ -19,8 +21,9 @@ from anyorder.strategies.univariate import CGA, PBIL, UMDA
 REGISTRY: dict[str, type[Any]] = {
     kind.name: kind
     for kind in (
-        PolicySearch, RandomSearch, RLS, OnePlusOneEA, FastOnePlusOneEA, HillClimber,
-        IteratedLocalSearch, SimulatedAnnealing, TabuSearch, UMDA, PBIL, CGA, MIMIC, BOA, P3,
+        PolicySearch, DeltaSearch, AutoSearch, RandomSearch, RLS, OnePlusOneEA, FastOnePlusOneEA,
+        HillClimber, IteratedLocalSearch, SimulatedAnnealing, TabuSearch, UMDA, PBIL, CGA, MIMIC,
+        BOA, P3,
     )
 }  # fmt: skip
 # Other names, which are accepted but not listed.

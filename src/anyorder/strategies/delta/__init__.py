@@ -1,0 +1,11 @@
+"""Delta search: local search with a learned model of single changes.
+
+    layout     how the model lies in memory
+    kernels/   the compiled loops
+    model      profiles and pairs: predicts the gain of every single change, with an error bar
+    pairwise   the global model, fitted to all gains
+    climber    local optima: which are accepted, and how they are left
+    search     the strategy: which change is next, and what answers mean
+
+docs/delta.md explains the method.
+"""

@@ -1,0 +1,43 @@
+"""The compiled loops of delta search.
+
+    tables    profiles and pair tables, and the prediction of a gain
+    learning  what one observed gain changes in them
+    choosing  which change is next, moves that need no evaluation, kicks
+    fitting   the pairwise model of all gains, and its maximisation
+
+Functions that Python calls take the sizes and the two buffers of `layout`; those that only other
+kernels call take `v`, the named arrays. "Slot" and the names of arrays are explained in `layout`,
+the method in docs/delta.md. Importing this package imports Numba.
+"""
+
+from anyorder.strategies.delta.kernels.choosing import (
+    advance,
+    fail,
+    go_to,
+    kick,
+    observe,
+    predict_change,
+    tidy,
+)
+from anyorder.strategies.delta.kernels.fitting import (
+    fit,
+    import_effects,
+    maximise,
+    note,
+    set_scales,
+)
+
+__all__ = [
+    "advance",
+    "fail",
+    "fit",
+    "go_to",
+    "import_effects",
+    "kick",
+    "maximise",
+    "note",
+    "observe",
+    "predict_change",
+    "set_scales",
+    "tidy",
+]

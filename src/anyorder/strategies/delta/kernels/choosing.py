@@ -1,0 +1,367 @@
+"""Which change is next, moves that need no evaluation, and kicks: what Python calls."""
+
+import math
+
+import numpy as np
+from numba import njit
+
+from anyorder.strategies.delta.kernels.learning import (
+    correct,
+    count_accident,
+    count_gain,
+    equal_gain,
+    remember,
+)
+from anyorder.strategies.delta.kernels.tables import (
+    SURE,
+    below,
+    expected_improvement,
+    find,
+    mean_square,
+    move_to,
+    predict,
+    predict_few,
+    recompute,
+    slot_of,
+    uniform,
+    views,
+)
+from anyorder.strategies.delta.layout import (
+    CALIBRATION,
+    DEPARTURE,
+    ERROR,
+    ERROR_NONE,
+    ERROR_PROFILE,
+    EVALUATIONS,
+    FEW,
+    FREE,
+    KNOWN,
+    LINKED,
+    MEASURED,
+    NOT_LINKED,
+    ORDERED,
+    PREDICTED,
+    STALE,
+    TOLERANCE,
+    VALUE,
+    WEIGHT,
+)
+
+# Constants of the method.
+FIRST = 1e200  # worth of a change never tried: more than all others
+ENOUGH = 1e-3  # a change is worth an evaluation if it promises so much of the root mean square gain
+ENOUGH_MANY = 0.02  # the same for variables of many values, which never run out of fresh ones
+FIRST_TRIES = 2  # changes of a variable of many values that are tried before anything is known
+KICK = 4.0  # least number of changes of a kick
+FOLLOW = 0.5  # chance that the next variable of a kick is one linked with the last
+# What `advance` found.
+CHANGE, OPTIMUM = 0, 1
+
+
+@njit(cache=True)
+def other_value(v, i, random):
+    """Another value of i: a step of random length for half of the ordered ones, else any."""
+    count = v.values[i]
+    if v.kind[i] == ORDERED and uniform(random) < 0.5:
+        step = int(math.exp(uniform(random) * math.log(count)))
+        new = v.x[i] + (step if uniform(random) < 0.5 else -step)
+        if 0 <= new < count:
+            return new
+    return (v.x[i] + 1 + below(random, count - 1)) % count
+
+
+@njit(cache=True)
+def draw_candidates(v, i, random):
+    """What a variable of many values may change to next: near, further, between, anywhere."""
+    now, last, width = v.x[i], v.values[i] - 1, v.candidates.shape[1]
+    for k in range(width):
+        v.candidates[i, k] = other_value(v, i, random)
+    closest = -1  # the profile of the most similar context
+    for m in range(v.profiles[i]):
+        if closest < 0 or v.spread[v.first_slot[i], m] < v.spread[v.first_slot[i], closest]:
+            closest = m
+    if v.kind[i] == ORDERED:
+        low, high = -1, last + 1
+        if closest >= 0:
+            for k in range(v.entries[i, closest]):
+                known = v.code[i, closest, k]
+                if low < known < now:
+                    low = known
+                elif now < known < high:
+                    high = known
+        v.candidates[i, 0] = max(now - 1, 0)
+        v.candidates[i, 1] = min(now + 1, last)
+        v.candidates[i, 2] = (low + now) // 2 if now - low > 1 else now
+        v.candidates[i, 3] = (high + now) // 2
+    elif closest >= 0:
+        first = second = -1  # the best values known, but for the present one
+        for k in range(v.entries[i, closest]):
+            if v.code[i, closest, k] == now:
+                continue
+            if first < 0 or v.value[i, closest, k] > v.value[i, closest, first]:
+                first, second = k, first
+            elif second < 0 or v.value[i, closest, k] > v.value[i, closest, second]:
+                second = k
+        if first >= 0:
+            v.candidates[i, 0] = v.code[i, closest, first]
+        if second >= 0:
+            v.candidates[i, 1] = v.code[i, closest, second]
+
+
+@njit(cache=True)
+def worth_of(v, i, k, new):
+    """Expected improvement of a change of a variable of many values; -1 if it is not enough."""
+    gain, variance, profile = predict(v, i, new)
+    if profile < 0:
+        if v.profiles[i] == 0:
+            fresh = v.candidates.shape[1] - 1 - k
+            return FIRST * (1.0 + 1e-6 * v.order[i, k]) if fresh < FIRST_TRIES else -1.0
+        variance = mean_square(v) * v.scale[i]
+        gain = -0.5 * math.sqrt(variance)
+    worth = expected_improvement(gain, math.sqrt(v.scalars[CALIBRATION] * variance))
+    return worth if worth > ENOUGH_MANY * math.sqrt(mean_square(v)) else -1.0
+
+
+@njit(cache=True)
+def rank_variable(v, i, random):
+    """The worth of the changes of a variable of many values that are considered."""
+    draw_candidates(v, i, random)
+    for k in range(v.worth.shape[1]):
+        new = v.candidates[i, k]
+        v.worth[i, k] = worth_of(v, i, k, new) if new != v.x[i] else -1.0
+
+
+@njit(cache=True)
+def rank(v, random):
+    """The worth of all changes that are considered; FIRST and more if one was never tried."""
+    x, kind, values, first_slot, order = v.x, v.kind, v.values, v.first_slot, v.order
+    profiles, differing, entries, code, value = v.profiles, v.differing, v.entries, v.code, v.value
+    shift, spread, worth, square = v.shift, v.spread, v.worth, mean_square(v)
+    calibration = v.scalars[CALIBRATION]
+    worth[:] = -1.0
+    for i in range(len(x)):
+        if kind[i] != FEW:
+            rank_variable(v, i, random)
+            continue
+        for new in range(values[i]):
+            if new != x[i]:
+                gain, variance, profile = predict_few(
+                    x, values, first_slot, profiles, differing, entries, code, value, shift,
+                    spread, square, i, new,
+                )  # fmt: skip
+                if profile < 0:
+                    worth[i, new] = FIRST * (1.0 + 1e-6 * order[i, new])
+                else:
+                    deviation = math.sqrt(calibration * variance)
+                    worth[i, new] = expected_improvement(gain, deviation)
+    v.scalars[STALE] = 0.0
+
+
+@njit(cache=True)
+def advance(shape, integers, floats, seed, free):
+    """The change of the largest expected improvement, after at most `free` moves that are certain.
+
+    Returns what was found, the variable and its new value, and how many moves were made.
+    """
+    v = views(shape, integers, floats)
+    scalars, moves = v.scalars, 0
+    random = np.array([seed], dtype=np.uint64)
+    while True:
+        if scalars[STALE] > 0.0:
+            rank(v, random)
+        best_i, best_k, most = 0, 0, -1.0
+        for i in range(len(v.x)):
+            for k in range(v.worth.shape[1]):
+                if v.worth[i, k] > most:
+                    best_i, best_k, most = i, k, v.worth[i, k]
+        if most <= ENOUGH * math.sqrt(mean_square(v)) + scalars[TOLERANCE]:
+            return OPTIMUM, 0, 0, moves
+        new = best_k if v.kind[best_i] == FEW else v.candidates[best_i, best_k]
+        gain, variance, profile = predict(v, best_i, new)
+        certain = profile >= 0 and variance <= SURE * mean_square(v)
+        if moves >= free or not certain or gain <= scalars[TOLERANCE]:
+            return CHANGE, best_i, new, moves
+        move_to(v, best_i, new)
+        scalars[VALUE] += gain
+        scalars[MEASURED] = 0.0
+        scalars[FREE] += 1.0
+        moves += 1
+
+
+@njit(cache=True)
+def take_off(v, i, new, random):
+    """Do not consider a change again before x moves."""
+    if v.kind[i] == FEW:
+        v.worth[i, new] = -1.0
+        return
+    if random[0] > 0:
+        rank_variable(v, i, random)
+    for k in range(v.worth.shape[1]):
+        if v.candidates[i, k] == new:
+            v.worth[i, k] = -1.0
+
+
+@njit(cache=True)
+def track_errors(v, i, new, gain, predicted, profile):
+    """Running means of squared errors over the last 2n gains."""
+    scalars = v.scalars
+    here, there = find(v, i, profile, v.x[i]), find(v, i, profile, new)
+    if here < 0 or there < 0:
+        return
+    plain = v.value[i, profile, there] - v.value[i, profile, here]
+    if not (abs(plain) < np.inf):
+        return
+    rate = 1.0 / min(scalars[WEIGHT] + 1.0, 2.0 * len(v.x))
+    scalars[WEIGHT] += 1.0
+    scalars[ERROR] += rate * ((gain - predicted) ** 2 - scalars[ERROR])
+    scalars[ERROR_PROFILE] += rate * ((gain - plain) ** 2 - scalars[ERROR_PROFILE])
+    scalars[ERROR_NONE] += rate * (gain * gain - scalars[ERROR_NONE])
+
+
+@njit(cache=True)
+def learn_gain(v, i, new, f):
+    """Learn f at the neighbour of x whose variable i is `new`."""
+    scalars, now = v.scalars, v.x[i]
+    gain = f - scalars[VALUE]
+    slot, sign = slot_of(v, i, now, new), (1.0 if now < new else -1.0)
+    count_gain(v, i, new, gain, f)
+    predicted, _, best = predict(v, i, new)
+    scalars[PREDICTED], scalars[KNOWN] = predicted, (1.0 if best >= 0 else 0.0)
+    if best < 0:
+        return
+    track_errors(v, i, new, gain, predicted, best)
+    exact = False
+    variables, slots = np.empty(len(v.x), np.int64), np.empty(len(v.x), np.int64)
+    for m in range(v.profiles[i]):
+        here, there = find(v, i, m, now), find(v, i, m, new)
+        if here < 0 or there < 0:
+            continue
+        difference = gain - (v.value[i, m, there] - v.value[i, m, here])
+        if not (abs(difference) < np.inf):
+            continue
+        exact = exact or m == best
+        if abs(difference) <= scalars[TOLERANCE]:
+            equal_gain(v, i, slot, m, variables, slots)
+        elif m == best:
+            count_accident(v, abs(difference))
+    if exact:
+        here, there = find(v, i, best, now), find(v, i, best, new)
+        plain = v.value[i, best, there] - v.value[i, best, here]
+        error = sign * (gain - plain) - v.shift[slot, best]
+        correct(v, i, slot, best, error, variables, slots)
+
+
+@njit(cache=True)
+def observe(shape, integers, floats, seed, i, new, f, climb):
+    """Learn f at a neighbour of x; move there if `climb` and it is better. Returns whether so."""
+    v = views(shape, integers, floats)
+    scalars = v.scalars
+    scalars[EVALUATIONS] += 1.0
+    learn_gain(v, i, new, f)
+    remember(v, i, new, f)
+    if climb and f > scalars[VALUE] + scalars[TOLERANCE]:
+        move_to(v, i, new)
+        scalars[VALUE], scalars[MEASURED] = f, 1.0
+        return True
+    take_off(v, i, new, np.array([seed], dtype=np.uint64))
+    return False
+
+
+@njit(cache=True)
+def fail(shape, integers, floats, i, new, remembered):
+    """Do not consider a change of x again: it is being evaluated, or (`remembered`) it failed."""
+    v = views(shape, integers, floats)
+    if remembered:
+        remember(v, i, new, -np.inf)
+    take_off(v, i, new, np.zeros(1, dtype=np.uint64))
+
+
+@njit(cache=True)
+def predict_change(shape, integers, floats, i, new):
+    """Gain of a change, its variance, and whether anything is known about it."""
+    v = views(shape, integers, floats)
+    gain, variance, profile = predict(v, i, new)
+    return gain, variance, profile >= 0
+
+
+@njit(cache=True)
+def go_to(shape, integers, floats, point, value, measured):
+    """Make a point the present one."""
+    v = views(shape, integers, floats)
+    changes = 0
+    for j in range(len(point)):
+        changes += point[j] != v.x[j]
+    if 4 * changes > len(point):
+        v.x[:] = point
+        recompute(v)
+    elif changes:
+        for j in range(len(point)):
+            if point[j] != v.x[j]:
+                move_to(v, j, point[j])
+    v.scalars[VALUE], v.scalars[MEASURED] = value, measured
+
+
+@njit(cache=True)
+def next_variable(v, last, changed, random):
+    """The next variable of a kick: one linked with the last one, or any that has other values."""
+    chosen, count = -1, 0
+    if last >= 0 and uniform(random) < FOLLOW:
+        for i in range(len(v.x)):
+            if not changed[i] and v.link[i, last] == LINKED:
+                count += 1
+                if uniform(random) * count < 1.0:
+                    chosen = i
+    while chosen < 0 or v.values[chosen] < 2:
+        chosen = below(random, len(v.x))
+    return chosen
+
+
+@njit(cache=True)
+def kick(shape, integers, floats, seed, most_changes):
+    """Change several variables of x: `most_changes`, or if that is 0 a number with a heavy tail.
+
+    The value of x becomes the predicted one. Returns whether it is certain.
+    """
+    v = views(shape, integers, floats)
+    random = np.array([seed], dtype=np.uint64)
+    n = len(v.x)
+    count = most_changes
+    if count == 0:
+        count = int(min(KICK / (1.0 - uniform(random)), n))
+    count = max(min(count, n // 2), 1)
+    changed = np.zeros(n, dtype=np.bool_)
+    last, certain = -1, True
+    for _ in range(count):
+        last = next_variable(v, last, changed, random)
+        new = other_value(v, last, random)
+        gain, variance, profile = predict(v, last, new)
+        if profile < 0 or variance > SURE * mean_square(v) or not (gain > -np.inf):
+            certain, gain = False, 0.0
+        move_to(v, last, new)
+        v.scalars[VALUE] += gain
+        changed[last] = True
+    v.scalars[MEASURED] = 0.0
+    return certain
+
+
+@njit(cache=True)
+def tidy(shape, integers, floats, forget):
+    """Between climbs: doubt links as far as gains are not additive, and remove rounding errors.
+
+    `forget`: the means of the pairs do more harm than good; they become variance.
+    """
+    v = views(shape, integers, floats)
+    slots = len(v.mean)
+    owner = np.empty(slots, dtype=np.int64)
+    for i in range(len(v.x)):
+        owner[v.first_slot[i] : v.first_slot[i + 1]] = i
+    for s in range(slots):
+        for t in range(slots):
+            state = v.link[owner[s], owner[t]]
+            square = v.mean[s, t] ** 2
+            if forget and state != NOT_LINKED:
+                v.variance[s, t] += square
+                v.mean[s, t] = 0.0
+            elif state == LINKED:
+                v.variance[s, t] = max(v.variance[s, t], v.scalars[DEPARTURE] * square)
+    recompute(v)

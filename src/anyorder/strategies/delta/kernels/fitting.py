@@ -1,0 +1,285 @@
+"""The pairwise model of f, fitted to all gains by conjugate gradients, and tabu search on it.
+
+f(x) is modelled as h.phi(x) + phi(x).J.phi(x)/2, where phi holds the features of all variables: one
+of -1 and 1 for a binary variable, an indicator for each value of a category, and z and z^2 for an
+integer of many values, z from -1 to 1. A change of one variable alters two features at most, so its
+gain is the product of those two rows of J with phi: `rows` and `steps` say which and by how much.
+"""
+
+import math
+
+import numpy as np
+from numba import njit
+
+from anyorder.strategies.delta.kernels.tables import below, slot_of, uniform, views
+from anyorder.strategies.delta.layout import FEW, LINKED, NOT_LINKED
+
+# Kinds of features.
+SPIN, INDICATORS, POWERS = 0, 1, 2
+CLOSE = 1e-10  # the fit ends when the squared gradient has fallen to this share of the first
+SPARSITY = 0.02  # share of its prior scale that a pair without effect keeps: nearly an L1 norm
+LEVELS = 6  # values of an integer of many values that a step of tabu search considers
+TENURE = 10  # tabu search does not change a variable again for n / 20 steps and up to so many more
+
+
+@njit(cache=True)
+def features(kinds, first, values, x, phi):
+    """The features of a point."""
+    phi[:] = 0.0
+    for i in range(len(x)):
+        k = first[i]
+        if kinds[i] == SPIN:
+            phi[k] = 2.0 * x[i] - 1.0
+        elif kinds[i] == INDICATORS:
+            phi[k + x[i]] = 1.0
+        else:
+            z = 2.0 * x[i] / (values[i] - 1.0) - 1.0
+            phi[k], phi[k + 1] = z, z * z
+
+
+@njit(cache=True)
+def rows_of(kinds, first, values, i, now, new):
+    """Two rows and steps: how the features alter with a change of variable i."""
+    k = first[i]
+    if kinds[i] == SPIN:
+        return k, 2.0 * (new - now), k, 0.0
+    if kinds[i] == INDICATORS:
+        return k + new, 1.0, k + now, -1.0
+    scale = 2.0 / (values[i] - 1.0)
+    a, b = now * scale - 1.0, new * scale - 1.0
+    return k, b - a, k + 1, b * b - a * a
+
+
+@njit(cache=True, fastmath=True)
+def gain_of(J, h, phi, row1, step1, row2, step2):
+    """What the model says of a change."""
+    total = step1 * h[row1] + step2 * h[row2]
+    one, two = np.float32(0.0), np.float32(0.0)
+    for k in range(len(phi)):
+        one += J[row1, k] * phi[k]
+    if step2 != 0.0:
+        for k in range(len(phi)):
+            two += J[row2, k] * phi[k]
+    return total + step1 * one + step2 * two
+
+
+@njit(cache=True)
+def note(kinds, first, values, x, J, h, rows, steps, phis, gains, k, i, new, gain):
+    """Write observation k; returns the gain that the model predicted."""
+    row1, step1, row2, step2 = rows_of(kinds, first, values, i, x[i], new)
+    rows[k, 0], rows[k, 1] = row1, row2
+    steps[k, 0], steps[k, 1] = step1, step2
+    gains[k] = gain
+    features(kinds, first, values, x, phis[k])
+    return gain_of(J, h, phis[k], row1, step1, row2, step2)
+
+
+@njit(cache=True, fastmath=True)
+def apply(rows, steps, phis, count, J, h, out):
+    """The gains that J and h give."""
+    for e in range(count):
+        out[e] = gain_of(J, h, phis[e], rows[e, 0], steps[e, 0], rows[e, 1], steps[e, 1])
+
+
+@njit(cache=True, fastmath=True)
+def apply_transposed(rows, steps, phis, count, weights, J, h):
+    """The gradient with respect to J, which is symmetric, and h."""
+    J[:] = 0.0
+    h[:] = 0.0
+    for e in range(count):
+        for side in range(2):
+            w = np.float32(weights[e] * steps[e, side])
+            if w != 0.0:
+                row = J[rows[e, side]]
+                phi = phis[e]
+                h[rows[e, side]] += w
+                for k in range(len(row)):
+                    row[k] += w * phi[k]
+    for a in range(len(J)):
+        for b in range(a):
+            both = J[a, b] + J[b, a]
+            J[a, b] = J[b, a] = both
+        J[a, a] = 0.0
+
+
+@njit(cache=True, fastmath=True)
+def fit(rows, steps, phis, gains, count, J, h, scales, scale_h, noise, iterations):
+    """Ridge regression of the gains with prior deviations `scales` and `scale_h`, from J and h on.
+
+    `scales` is (m, m), 0 where J is 0. J and h are changed in place.
+    """
+    m = len(h)
+    residual = np.empty(count, np.float32)
+    gradient, gradient_h = np.empty((m, m), np.float32), np.empty(m, np.float32)
+    u, uh = np.empty((m, m), np.float32), np.empty(m, np.float32)
+    for a in range(m):
+        uh[a] = h[a] / scale_h
+        for b in range(m):
+            u[a, b] = J[a, b] / scales[a, b] if scales[a, b] > 0.0 else 0.0
+            J[a, b] = u[a, b] * scales[a, b]
+    weight = np.float32(1.0 / (noise * noise))
+    apply(rows, steps, phis, count, J, h, residual)
+    for e in range(count):
+        residual[e] = (gains[e] - residual[e]) * weight
+    apply_transposed(rows, steps, phis, count, residual, gradient, gradient_h)
+    r, rh = gradient * scales - u, gradient_h * scale_h - uh
+    p, ph = r.copy(), rh.copy()
+    square = 0.5 * np.sum(r * r) + np.sum(rh * rh)
+    start = square
+    for _ in range(iterations):
+        curvature = scale_direction(p, ph, scales, scale_h, J, h)
+        apply(rows, steps, phis, count, J, h, residual)
+        for e in range(count):
+            curvature += weight * residual[e] * residual[e]
+            residual[e] *= weight
+        if curvature <= 0.0 or square <= CLOSE * start or square <= 0.0:
+            break
+        length = np.float32(square / curvature)
+        apply_transposed(rows, steps, phis, count, residual, gradient, gradient_h)
+        before = square
+        square = step_along(u, r, p, gradient, scales, length)
+        uh += length * ph
+        rh -= length * (gradient_h * scale_h + ph)
+        square += np.sum(rh * rh)
+        turn = np.float32(square / before)
+        for a in range(m):
+            ph[a] = rh[a] + turn * ph[a]
+            for b in range(m):
+                p[a, b] = r[a, b] + turn * p[a, b]
+    J[:] = u * scales
+    h[:] = uh * scale_h
+
+
+@njit(cache=True, fastmath=True)
+def scale_direction(p, ph, scales, scale_h, J, h):
+    """Put the direction, in the units of the model, into J and h; returns its squared length."""
+    square, square_h = np.float32(0.0), np.float32(0.0)
+    for a in range(len(h)):
+        h[a] = ph[a] * scale_h
+        square_h += ph[a] * ph[a]
+        for b in range(len(h)):
+            J[a, b] = p[a, b] * scales[a, b]
+            square += p[a, b] * p[a, b]
+    return 0.5 * square + square_h
+
+
+@njit(cache=True, fastmath=True)
+def step_along(u, r, p, gradient, scales, length):
+    """One step of conjugate gradients; returns the squared length of the new residual."""
+    square = np.float32(0.0)
+    for a in range(len(u)):
+        for b in range(len(u)):
+            u[a, b] += length * p[a, b]
+            r[a, b] -= length * (gradient[a, b] * scales[a, b] + p[a, b])
+            square += r[a, b] * r[a, b]
+    return 0.5 * square
+
+
+@njit(cache=True)
+def set_scales(shape, integers, floats, kinds, first, J, mean_square, fitted, scales):
+    """Prior deviations of J: by the scales of the variables, the last fit and what is linked."""
+    v = views(shape, integers, floats)
+    n, total = len(v.x), 0.0
+    for i in range(n):
+        total += v.scale[i]
+    for i in range(n):
+        for j in range(n):
+            scale = 0.0
+            if i != j and v.link[i, j] != NOT_LINKED:
+                prior = math.sqrt(mean_square * v.scale[i] * v.scale[j] / total)
+                if kinds[i] == SPIN and kinds[j] == SPIN:
+                    prior *= 0.7071067811865476  # a spin alters by 2, indicators by 1 and -1
+                square = 0.0
+                for a in range(first[i], first[i + 1]):
+                    for b in range(first[j], first[j + 1]):
+                        square += J[a, b] ** 2
+                count = (first[i + 1] - first[i]) * (first[j + 1] - first[j])
+                effect = math.sqrt(square / count)
+                scale = prior
+                if v.link[i, j] == LINKED:
+                    scale = max(prior, effect)
+                elif fitted:
+                    scale = math.sqrt(prior * (effect + SPARSITY * prior))
+            for a in range(first[i], first[i + 1]):
+                for b in range(first[j], first[j + 1]):
+                    scales[a, b] = scale
+
+
+@njit(cache=True)
+def effect_of(kinds, first, J, i, a1, b1, j, a2, b2):
+    """Second difference of the model: how much a change of j moves the gain of a change of i."""
+    p, q = first[i], first[j]
+    if kinds[i] == SPIN and kinds[j] == SPIN:
+        return 4.0 * J[p, q]
+    if kinds[i] == SPIN:
+        return 2.0 * (J[p, q + b2] - J[p, q + a2])
+    if kinds[j] == SPIN:
+        return 2.0 * (J[p + b1, q] - J[p + a1, q])
+    return J[p + b1, q + b2] - J[p + a1, q + b2] - J[p + b1, q + a2] + J[p + a1, q + a2]
+
+
+@njit(cache=True)
+def import_effects(shape, integers, floats, kinds, first, J, mean_square, share, least):
+    """Put the model's effects in place of M where M is not known for certain.
+
+    `share` is the model's squared error relative to the gains'; `least` a variance that is none.
+    """
+    v = views(shape, integers, floats)
+    n, total = len(v.x), 0.0
+    for i in range(n):
+        total += v.scale[i]
+    for i in range(n):
+        for j in range(i):
+            if v.link[i, j] == NOT_LINKED or v.kind[i] != FEW or v.kind[j] != FEW:
+                continue
+            variance = mean_square * v.scale[i] * v.scale[j] / total * min(1.0, share)
+            for b1 in range(v.values[i]):
+                for a1 in range(b1):
+                    s = slot_of(v, i, a1, b1)
+                    for b2 in range(v.values[j]):
+                        for a2 in range(b2):
+                            t = slot_of(v, j, a2, b2)
+                            if v.variance[s, t] > least or v.link[i, j] != LINKED:
+                                mean = effect_of(kinds, first, J, i, a1, b1, j, a2, b2)
+                                v.mean[s, t] = v.mean[t, s] = mean
+                                v.variance[s, t] = v.variance[t, s] = variance
+
+
+@njit(cache=True, fastmath=True)
+def maximise(kinds, first, values, J, h, x, steps, seed):
+    """Tabu search on the model from x; returns the best point it saw."""
+    n, m = len(x), len(h)
+    random = np.array([seed], dtype=np.uint64)
+    point, best = x.copy(), x.copy()
+    phi = np.zeros(m, np.float32)
+    features(kinds, first, values, point, phi)
+    field = h.copy()
+    for k in range(m):
+        if phi[k] != 0.0:
+            field += phi[k] * J[k]
+    free = np.zeros(n, np.int64)  # the step from which each variable may change again
+    gained, most = 0.0, 0.0
+    for step in range(steps):
+        chosen, value, gain = -1, 0, -1e30
+        for i in range(n):
+            many = kinds[i] == POWERS
+            for k in range(min(LEVELS, values[i]) if many else values[i]):
+                new = below(random, values[i]) if many else k
+                if new == point[i]:
+                    continue
+                row1, step1, row2, step2 = rows_of(kinds, first, values, i, point[i], new)
+                g = step1 * field[row1] + step2 * field[row2]
+                if g > gain and (free[i] <= step or gained + g > most + 1e-7):
+                    chosen, value, gain = i, new, g
+        if chosen < 0:
+            continue
+        row1, step1, row2, step2 = rows_of(kinds, first, values, chosen, point[chosen], value)
+        for k in range(m):
+            field[k] += np.float32(step1) * J[row1, k] + np.float32(step2) * J[row2, k]
+        point[chosen] = value
+        gained += gain
+        free[chosen] = step + 1 + n // 20 + int(uniform(random) * TENURE)
+        if gained > most + 1e-6 * abs(most):
+            most = gained
+            best[:] = point
+    return best

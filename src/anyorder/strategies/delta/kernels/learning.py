@@ -1,0 +1,254 @@
+"""Learning from one gain: links, the Kalman step on the pair tables, profiles."""
+
+import math
+
+from numba import njit
+
+from anyorder.strategies.delta.kernels.tables import (
+    SURE,
+    different,
+    find,
+    mean_square,
+    recompute,
+    separate,
+    set_pair,
+)
+from anyorder.strategies.delta.layout import (
+    CALIBRATED,
+    CALIBRATION,
+    CERTAIN,
+    COINCIDENCES,
+    COMPARED,
+    DEPARTED,
+    DEPARTURE,
+    DEPARTURES,
+    EQUAL,
+    FEW,
+    GAINS,
+    LINKED,
+    LINKS,
+    NOISE,
+    NOT_LINKED,
+    RING,
+    RINGED,
+    SETTLED,
+    SUM_SQUARES,
+    TOLERANCE,
+    UNKNOWN,
+    VALUE,
+    WRONG,
+)
+
+# Constants of the method.
+ROUNDING = 1e-9  # equal, relative to the root mean square gain
+NOISE_WIDTH = 2.0  # differences below so many standard deviations of the noise are no differences
+SOFT = 0.02  # chance of an equal gain by accident above which a pair is not settled for good
+OFTEN = 0.01  # share of equal differences above which they come by accident
+LEAST_DENSITY = 0.3  # assumed share of links where equal gains come by accident
+MOST_ERROR = 25.0  # squared error over variance is cut here before it is averaged
+LONGEST_MEMORY = 200.0  # observations that the calibration remembers
+ADAPTATION = 0.3  # rate at which variances between variables of many values follow the errors
+
+
+@njit(cache=True)
+def set_prior(v):
+    """P of pairs about which nothing is known: products of the scales of their variables."""
+    n, everywhere, total = len(v.x), mean_square(v), 0.0
+    for i in range(n):
+        squares = v.squares[i] / (everywhere + 1e-300)
+        v.scale[i] = (squares + 1.0) / (v.tries[i] + 1.0)
+        total += v.scale[i]
+    for i in range(n):
+        for j in range(i):
+            if v.link[i, j] == UNKNOWN:
+                prior = everywhere * v.scale[i] * v.scale[j] / total
+                for s in range(v.first_slot[i], v.first_slot[i + 1]):
+                    for t in range(v.first_slot[j], v.first_slot[j + 1]):
+                        if v.mean[s, t] == 0.0 and (
+                            v.variance[s, t] > 0.0 or v.scalars[GAINS] == 1.0
+                        ):
+                            v.variance[s, t] = v.variance[t, s] = prior
+    recompute(v)
+
+
+@njit(cache=True)
+def count_gain(v, i, new, gain, f):
+    """Scales, tolerance and, now and then, the prior."""
+    n, now, scalars = len(v.x), v.x[i], v.scalars
+    scalars[SUM_SQUARES] += gain * gain
+    scalars[GAINS] += 1.0
+    v.squares[i] += gain * gain
+    v.tries[i] += 1.0
+    v.slope[i] += gain * gain / abs(new - now)
+    rounding = ROUNDING * math.sqrt(mean_square(v)) + 1e-12 * abs(f)
+    scalars[TOLERANCE] = rounding + NOISE_WIDTH * math.sqrt(scalars[NOISE])
+    count = int(scalars[GAINS])
+    early = count <= 2 * n and count % max(n // 4, 1) == 0
+    if count == 1 or early or count % n == 0:
+        set_prior(v)
+
+
+@njit(cache=True)
+def chance_kept(v, doubtful):
+    """Chance that a gain is equal in a context though one of the `doubtful` variables matters."""
+    scalars = v.scalars
+    density = (scalars[LINKS] + 1.0) / (scalars[SETTLED] + 2.0)
+    accident = scalars[EQUAL] / (scalars[COMPARED] + 1e-9)
+    if accident > OFTEN:
+        density = max(density, LEAST_DENSITY)
+    none = (1.0 - density) ** doubtful
+    some = (1.0 - none) * accident if doubtful > 1 else 0.0
+    return some / (some + none + 1e-300)
+
+
+@njit(cache=True)
+def equal_gain(v, i, slot, m, variables, slots):
+    """The gain of i is the same in profile m: what differs there is not linked with i."""
+    count, doubtful = different(v, i, m, variables, slots), 0
+    for k in range(count):
+        doubtful += v.variance[slot, slots[k]] > 0.0
+    if doubtful == 0:
+        return
+    kept = chance_kept(v, doubtful)
+    v.scalars[COINCIDENCES] += 1.0
+    for k in range(count):
+        j, t = variables[k], slots[k]
+        mean, variance = v.mean[slot, t], v.variance[slot, t]
+        if variance <= 0.0 or v.link[i, j] == LINKED:
+            continue
+        if kept < SOFT:
+            separate(v, i, j)
+        else:
+            set_pair(v, i, slot, j, t, kept * mean, kept * variance)
+
+
+@njit(cache=True)
+def count_accident(v, difference):
+    """How often two differences between gains are equal: often, where f has few values."""
+    scalars = v.scalars
+    seen = int(scalars[RINGED])
+    for h in range(min(seen, RING)):
+        scalars[COMPARED] += 1.0
+        if abs(v.ring[h] - difference) <= scalars[TOLERANCE]:
+            scalars[EQUAL] += 1.0
+    v.ring[seen % RING] = difference
+    scalars[RINGED] += 1.0
+
+
+@njit(cache=True)
+def reopen(v, i, slot, count, variables, slots, error):
+    """A certain prediction was wrong: doubt all that differs."""
+    for k in range(count):
+        j, t = variables[k], slots[k]
+        if v.link[i, j] == NOT_LINKED:
+            v.link[i, j] = v.link[j, i] = UNKNOWN
+        set_pair(v, i, slot, j, t, v.mean[slot, t], error * error / count)
+
+
+@njit(cache=True)
+def link(v, i, slot, j, t, mean):
+    """Settle that i and j interact; the effects of their other changes are as large."""
+    if v.link[i, j] == LINKED:
+        return
+    v.scalars[SETTLED] += 1.0
+    v.scalars[LINKS] += 1.0
+    v.link[i, j] = v.link[j, i] = LINKED
+    for s1 in range(v.first_slot[i], v.first_slot[i + 1]):
+        for t1 in range(v.first_slot[j], v.first_slot[j + 1]):
+            if (s1 != slot or t1 != t) and v.variance[s1, t1] < mean * mean:
+                set_pair(v, i, s1, j, t1, v.mean[s1, t1], mean * mean)
+
+
+@njit(cache=True)
+def correct(v, i, slot, m, error, variables, slots):
+    """The Kalman step, diagonal, on M and P of the variables that differ in profile m."""
+    scalars, tolerance, x = v.scalars, v.scalars[TOLERANCE], v.x
+    everywhere, single, settled, squares = mean_square(v), 0, True, 0.0
+    count = different(v, i, m, variables, slots)
+    for k in range(count):
+        if v.variance[slot, slots[k]] > tolerance * tolerance:
+            single += 1
+            settled = settled and v.link[i, variables[k]] == LINKED
+        squares += v.mean[slot, slots[k]] ** 2
+    spread = v.spread[slot, m]
+    if spread <= SURE * everywhere:
+        scalars[CERTAIN] += 1.0
+        if abs(error) > 3.0 * tolerance and count > 0:
+            scalars[WRONG] += 1.0
+            reopen(v, i, slot, count, variables, slots, error)
+            spread, single = v.spread[slot, m], count
+    if settled and squares > SURE * everywhere:
+        scalars[DEPARTURES] += 1.0
+        scalars[DEPARTED] += min(error * error / squares, 4.0)
+        scalars[DEPARTURE] = scalars[DEPARTED] / (scalars[DEPARTURES] + 2.0)
+        if scalars[DEPARTURE] < 1e-12:
+            scalars[DEPARTURE] = 0.0
+    if spread <= SURE * everywhere:
+        return
+    spread += 2.0 * scalars[NOISE]
+    ratio = min(error * error / spread, MOST_ERROR)
+    scalars[CALIBRATED] = min(scalars[CALIBRATED] + 1.0, LONGEST_MEMORY)
+    scalars[CALIBRATION] += (ratio - scalars[CALIBRATION]) / scalars[CALIBRATED]
+    for k in range(count):
+        j, t = variables[k], slots[k]
+        mean, variance = v.mean[slot, t], v.variance[slot, t]
+        if variance <= 0.0:
+            continue
+        few = v.kind[i] == FEW and v.kind[j] == FEW
+        part = variance / spread
+        if few:
+            mean += (part if v.context[j, i, m] < x[j] else -part) * error
+            variance *= 1.0 - part
+        else:
+            variance *= 1.0 + ADAPTATION * (ratio - 1.0)
+        if single == 1:
+            if abs(error if not few else mean) > 3.0 * tolerance:
+                link(v, i, slot, j, t, error if not few else mean)
+                if few and scalars[NOISE] == 0.0:
+                    variance = 0.0
+            elif v.link[i, j] == UNKNOWN and scalars[NOISE] == 0.0:
+                separate(v, i, j)
+                continue
+        if v.link[i, j] == LINKED:
+            variance = max(variance, scalars[DEPARTURE] * mean * mean)
+        if variance < tolerance * tolerance and scalars[NOISE] == 0.0:
+            variance = 0.0
+        set_pair(v, i, slot, j, t, mean, variance)
+
+
+@njit(cache=True)
+def remember(v, i, new, f):
+    """Put f at the changed value, and at the present one, into the profile of this context."""
+    profile = -1
+    for m in range(v.profiles[i]):
+        if v.differing[i, m] == 0:
+            profile = m
+    if profile < 0:
+        if v.profiles[i] < v.code.shape[1]:
+            profile = v.profiles[i]
+            v.profiles[i] += 1
+        else:
+            profile = v.oldest[i]
+            v.oldest[i] = (profile + 1) % v.code.shape[1]
+        v.context[:, i, profile] = v.x
+        v.differing[i, profile] = 0
+        v.entries[i, profile] = 0
+        for s in range(v.first_slot[i], v.first_slot[i + 1]):
+            v.shift[s, profile] = v.spread[s, profile] = 0.0
+    put(v, i, profile, v.x[i], v.scalars[VALUE])
+    put(v, i, profile, new, f)
+
+
+@njit(cache=True)
+def put(v, i, m, value, f):
+    """Write an entry of a profile; where it is full the lowest is given up."""
+    k = find(v, i, m, value)
+    if k < 0 and v.entries[i, m] < v.code.shape[2]:
+        k = v.entries[i, m]
+        v.entries[i, m] += 1
+    elif k < 0:
+        k = 0
+        for h in range(1, v.code.shape[2]):
+            if v.value[i, m, h] < v.value[i, m, k] and v.code[i, m, h] != v.x[i]:
+                k = h
+    v.code[i, m, k], v.value[i, m, k] = value, f

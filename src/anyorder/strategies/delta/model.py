@@ -1,0 +1,157 @@
+"""The model of single changes: profiles of each variable, and a table of pairs.
+
+*Profiles.* For each variable the values of f that were seen as it alone changed, in the last few
+contexts; a context is the values of all other variables. *Pairs.* For each two changes the mean M
+and variance P of how much one moves the gain of the other, and for each two variables whether they
+are linked. The gain of a change is predicted from the profile whose context differs from the
+present point by the least variance, corrected by M for what differs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from anyorder.space import Space
+from anyorder.strategies.base import Codes
+from anyorder.strategies.delta import layout
+
+
+class Prediction(NamedTuple):
+    """The predicted gain of a change; `known` says whether it rests on anything."""
+
+    gain: float
+    variance: float
+    known: bool
+
+
+class Model:
+    """What is known about the changes at and around a present point.
+
+    Parameters
+    ----------
+    space
+        Where to search.
+    rng
+        Draws the order in which changes are tried for the first time, and the first point.
+
+    Attributes
+    ----------
+    arrays
+        The named arrays of `layout`.
+    scalars
+        Its scalars, by the constants of `layout`.
+    """
+
+    def __init__(self, space: Space, rng: np.random.Generator) -> None:
+        from anyorder.strategies.delta import kernels  # imports Numba
+
+        self._kernels: Any = kernels
+        self.sizes = sizes = layout.sizes_of(space)
+        kinds, slots = layout.kinds_of(space)
+        self._integers = np.zeros(sizes.count(layout.INTEGERS), np.int32)
+        self._floats = np.zeros(sizes.count(layout.FLOATS), np.float64)
+        self._shape = np.array(sizes, np.int64)
+        self.buffers = self._shape, self._integers, self._floats
+        self.arrays = arrays = layout.views(sizes, self._integers, self._floats)
+        self.scalars: npt.NDArray[np.float64] = arrays.scalars
+        self.point: Codes = arrays.x
+        arrays.values[:] = space.cardinalities
+        arrays.kind[:] = kinds
+        arrays.first_slot[1:] = np.cumsum(slots)
+        order = rng.permutation(sizes.n * sizes.width)
+        arrays.order[:] = order.reshape(sizes.n, sizes.width)
+        arrays.x[:] = rng.integers(space.cardinalities)
+        arrays.scale[:] = 1.0
+        self.scalars[layout.CALIBRATION], self.scalars[layout.CALIBRATED] = 1.0, 4.0
+        self.scalars[layout.STALE] = 1.0
+
+    @property
+    def value(self) -> float:
+        """That of the present point, measured or predicted."""
+        return self.scalars.item(layout.VALUE)
+
+    @property
+    def measured(self) -> bool:
+        """Whether it was measured."""
+        return self.scalars.item(layout.MEASURED) > 0
+
+    @property
+    def tolerance(self) -> float:
+        """Differences up to this are rounding, or noise."""
+        return self.scalars.item(layout.TOLERANCE)
+
+    @property
+    def evaluations(self) -> int:
+        """How many values were learned."""
+        return int(self.scalars.item(layout.EVALUATIONS))
+
+    def predict(self, variable: int, value: int) -> Prediction:
+        """The gain of changing one variable of the present point."""
+        gain, variance, known = self._kernels.predict_change(*self.buffers, variable, value)
+        return Prediction(gain, variance, known)
+
+    def advance(self, seed: int, free: int) -> tuple[bool, int, int, int]:
+        """The change that promises most, after at most `free` moves that are certain to improve.
+
+        Returns whether there is none that is worth an evaluation, the variable, its new value, and
+        how many moves were made.
+        """
+        found: tuple[int, int, int, int] = self._kernels.advance(*self.buffers, seed, free)
+        return bool(found[0]), found[1], found[2], found[3]
+
+    def observe(self, seed: int, variable: int, value: int, f: float, climb: bool = True) -> bool:
+        """Learn f at a neighbour; with `climb`, move there if it is better. Whether it moved."""
+        moved: bool = self._kernels.observe(*self.buffers, seed, variable, value, f, climb)
+        return moved
+
+    def arrive(self, f: float) -> None:
+        """The present point has been measured."""
+        scalars = self.scalars
+        scalars[layout.VALUE], scalars[layout.MEASURED] = f, 1.0
+        scalars[layout.EVALUATIONS] += 1.0
+
+    def exclude(self, variable: int, value: int, *, failed: bool = False) -> None:
+        """Do not propose a change before the next move; if it failed, never again from here."""
+        self._kernels.fail(*self.buffers, variable, value, failed)
+
+    def go_to(self, point: Codes, value: float, *, measured: bool = True) -> None:
+        """Make another point the present one."""
+        self._kernels.go_to(*self.buffers, point, value, float(measured))
+
+    def kick(self, seed: int, changes: int = 0) -> bool:
+        """Change some variables of the present point; whether its value is still certain."""
+        certain: bool = self._kernels.kick(*self.buffers, seed, changes)
+        return certain
+
+    def tidy(self, *, forget: bool = False) -> None:
+        """Remove rounding errors, and raise the variances of links to what was measured."""
+        self._kernels.tidy(*self.buffers, forget)
+
+    def add_noise(self, difference: float, repeats: int) -> None:
+        """Two values of one point differed by so much: the mean over all `repeats` so far."""
+        scalars = self.scalars
+        scalars[layout.NOISE] += (difference**2 / 2 - scalars[layout.NOISE]) / repeats
+
+    def links(self) -> npt.NDArray[np.bool_]:
+        """Which variables are known to interact, `(n, n)`."""
+        found: npt.NDArray[np.bool_] = self.arrays.link == layout.LINKED
+        return found
+
+    def state(self) -> dict[str, Any]:
+        """Both buffers."""
+        return {"integers": self._integers, "floats": self._floats}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Take over what `state` gave; ValueError if it does not fit."""
+        for name, buffer in (("integers", self._integers), ("floats", self._floats)):
+            given = np.asarray(state[name])
+            if given.shape != buffer.shape or given.dtype != buffer.dtype:
+                raise ValueError(f"the state's {name} have shape {given.shape}, not {buffer.shape}")
+        kept = self.arrays.values.copy()
+        if not np.array_equal(np.asarray(state["integers"])[len(kept) : 2 * len(kept)], kept):
+            raise ValueError("the state belongs to another space")
+        self._integers[:], self._floats[:] = state["integers"], state["floats"]

@@ -1,0 +1,177 @@
+"""The global model: f as a sum over variables and pairs, fitted to all gains that were observed.
+
+It is refitted as the observations grow. While it predicts gains that it has not seen, its effects
+replace those of the pair table that are uncertain, and its own maximum is worth a visit.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from anyorder.space import Space
+from anyorder.strategies.base import Codes
+from anyorder.strategies.delta import layout
+from anyorder.strategies.delta.model import Model
+
+FIRST_FIT = 2  # times n: observations before the first fit
+GROWTH, GROWTH_POOR = 1.35, 2.5  # factors from one fit to the next, while it is good and while not
+GOOD = 0.7  # squared error relative to that of predicting 0 below which a fit is good
+TRUSTED = 0.8  # the same, to be used at all
+FIT_NOISE = 0.01  # residual that is tolerated, relative to the root mean square gain
+ITERATIONS = 14  # of conjugate gradients
+MOST_FEATURES = 2048  # beyond this there is no global model
+MOST_BYTES = 100_000_000  # for observations; the oldest are overwritten
+STARTS = 3  # of tabu search, until its maximum is a new one
+STEPS = (4, 8, 2)  # times n: length of tabu search from the best point, and from random ones
+MOST_STEPS = 2000  # of one tabu search
+REMEMBERED = 16  # maxima that were visited
+
+
+class Pairwise:
+    """The global model.
+
+    Parameters
+    ----------
+    space
+        Where to search.
+    model
+        Its links are the model's prior, and its table of pairs takes over the fitted effects.
+    """
+
+    def __init__(self, space: Space, model: Model) -> None:
+        self._model, self._kernels = model, model._kernels
+        values = space.cardinalities.astype(np.int64)
+        ordered = model.arrays.kind == layout.ORDERED
+        self._kinds = np.where(values == 2, 0, np.where(ordered, 2, 1)).astype(np.int64)
+        lengths = np.where(values == 2, 1, np.where(ordered, 2, values))
+        self._first = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        self._values = values
+        m = int(self._first[-1])
+        self.enabled = m <= MOST_FEATURES
+        self._m = m if self.enabled else 0
+        self._capacity = max(MOST_BYTES // (4 * m), 1)
+        self.effects = np.zeros((self._m, self._m), np.float32)
+        self.biases = np.zeros(self._m, np.float32)
+        self._allocate(256 if self.enabled else 0)
+        self._count = 0  # observations in all
+        self._next_fit = FIRST_FIT * len(space)
+        self.fits = 0
+        # running means of squared errors: of this model, of the pairs, of predicting 0
+        self._errors = (0.0, 0.0, 0.0)
+        self._weight = 0
+        self.trusted = False
+        self._maxima = np.zeros((0, len(space)), np.int32)
+
+    def _allocate(self, rows: int) -> None:
+        self._rows = np.zeros((rows, 2), np.int32)
+        self._steps = np.zeros((rows, 2), np.float32)
+        self._phis = np.zeros((rows, self._m), np.float32)
+        self._gains = np.zeros(rows, np.float32)
+
+    @property
+    def error(self) -> float:
+        """Squared error relative to that of predicting 0, on gains before they were fitted."""
+        own, _, zero = self._errors
+        return own / zero if zero > 0 else 1.0
+
+    def note(self, variable: int, value: int, gain: float) -> float:
+        """Write down a gain at the present point; returns what this model predicted."""
+        if not self.enabled:
+            return 0.0
+        if self._count == len(self._gains) < self._capacity:
+            self._grow()
+        predicted: float = self._kernels.note(
+            self._kinds, self._first, self._values, self._model.point, self.effects, self.biases,
+            self._rows, self._steps, self._phis, self._gains,
+            self._count % len(self._gains), variable, value, gain,
+        )  # fmt: skip
+        self._count += 1
+        return predicted
+
+    def track(self, gain: float, predicted: float) -> None:
+        """Keep the record of both models, after the other one has learned the gain too."""
+        scalars = self._model.scalars
+        if not self.fits or not scalars[layout.KNOWN]:
+            return
+        self._weight += 1
+        rate = 1 / min(self._weight, 2 * len(self._kinds))
+        found = scalars.item(layout.PREDICTED)
+        own, pairs, zero = self._errors
+        own += rate * ((gain - predicted) ** 2 - own)
+        pairs += rate * ((gain - found) ** 2 - pairs)
+        zero += rate * (gain * gain - zero)
+        self._errors = (own, pairs, zero)
+
+    def _grow(self) -> None:
+        old = self._rows, self._steps, self._phis, self._gains
+        self._allocate(min(2 * len(self._gains), self._capacity))
+        for new, kept in zip((self._rows, self._steps, self._phis, self._gains), old, strict=True):
+            new[: len(kept)] = kept
+
+    def update(self) -> None:
+        """Refit if it is time to."""
+        if not self.enabled or self._count < self._next_fit:
+            return
+        model, scalars = self._model, self._model.scalars
+        error, found, zero = self._errors
+        good = self.fits == 0 or error < GOOD * zero
+        self._next_fit = int(self._count * (GROWTH if good else GROWTH_POOR)) + 4
+        square = scalars.item(layout.SUM_SQUARES) / max(scalars.item(layout.GAINS), 1.0)
+        if not square > 0:
+            return
+        noise = math.sqrt(FIT_NOISE**2 * square + 2 * scalars.item(layout.NOISE))
+        scales = np.empty_like(self.effects)
+        for repeat in range(2 if good else 1):
+            self._kernels.set_scales(
+                *model.buffers, self._kinds, self._first, self.effects, square,
+                self.fits > 0 or repeat > 0, scales,
+            )  # fmt: skip
+            self._kernels.fit(
+                self._rows, self._steps, self._phis, self._gains,
+                min(self._count, len(self._gains)), self.effects, self.biases, scales,
+                np.float32(math.sqrt(square / 2)), np.float32(noise), ITERATIONS,
+            )  # fmt: skip
+        self.fits += 1
+        enough = self._weight > len(self._kinds) / 2
+        self.trusted = enough and error < TRUSTED * zero
+        if self.trusted and error < found:
+            self._kernels.import_effects(
+                *model.buffers, self._kinds, self._first, self.effects, square,
+                error / zero, model.tolerance**2,
+            )  # fmt: skip
+            model.tidy()
+
+    def maximum(self, best: Codes, rng: np.random.Generator) -> Codes | None:
+        """A maximum of the model, found by tabu search, that is new; None if there is none."""
+        for k in range(STARTS):
+            start = best if k == 0 else rng.integers(self._values, dtype=np.int32)
+            steps = min(STEPS[k] * len(best), MOST_STEPS)
+            seed = rng.bit_generator.random_raw() >> 1
+            point: Codes = self._kernels.maximise(
+                self._kinds, self._first, self._values, self.effects, self.biases, start, steps,
+                seed,
+            )  # fmt: skip
+            if (point != best).any() and not (self._maxima == point).all(axis=1).any():
+                self._maxima = np.concatenate([self._maxima, point[None]])[-REMEMBERED:]
+                return point
+        return None
+
+    _STATE = (
+        "effects", "biases", "_rows", "_steps", "_phis", "_gains", "_count", "_next_fit", "fits",
+        "_errors", "_weight", "trusted", "_maxima",
+    )  # fmt: skip
+
+    def state(self) -> dict[str, Any]:
+        """All that changes."""
+        return {name: getattr(self, name) for name in self._STATE}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Take over what `state` gave; ValueError if it does not fit."""
+        if np.shape(state["effects"]) != self.effects.shape:
+            raise ValueError("the state's global model belongs to another space")
+        for name in self._STATE:
+            setattr(self, name, state[name])

@@ -1,0 +1,321 @@
+"""The strategy `delta`: climb by expected improvement, and leave local optima.
+
+    propose   makes the moves that are certain, and asks for the change that promises most; at a
+              local optimum it jumps or kicks
+    learn     teaches the models, and moves where a change is better
+
+Everything random comes from the generator of `Search`; kernels are seeded from it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from anyorder.errors import OK
+from anyorder.space import Space
+from anyorder.strategies.base import Answer, Codes, Seed
+from anyorder.strategies.delta import layout
+from anyorder.strategies.delta.climber import DISTRUST, Climber
+from anyorder.strategies.state import State, from_state, to_state
+
+MOST_FREE_MOVES = 3  # times n: moves in a row that are not paid for
+SURPRISE = 100.0  # times the tolerance: a value differs from what was certain
+KICK = 4.0  # least number of changes of an extra proposal, as for other kicks
+MOST_STARTS = 16  # answered extra proposals that are kept as points to climb from
+SMALL = 4096  # spaces up to this size: every point is remembered, and none proposed twice
+MOST_STEPS = 300  # climbs and changes known already within one proposal; then any new point
+
+
+class Waiting(NamedTuple):
+    """A proposal that is not answered."""
+
+    kind: str  # "change", "point" (the present one), "repeat" or "extra"
+    point: bytes
+    base: bytes  # of a change: the point that is changed
+    value: float  # its value
+    variable: int
+    climb: int  # how many local optima there had been
+
+
+class DeltaSearch(Climber):
+    """Local search that predicts the gain of every single change, and pays only for some.
+
+    Asked for several points it gives the next best changes of the present point; where those run
+    out or the search waits for one value, kicks of the best point, which it may climb from later.
+
+    Parameters
+    ----------
+    space
+        Where to search. ValueError if tables over pairs of its variables do not fit in 500 MB.
+    seed
+        Whatever `numpy.random.default_rng` takes.
+    """
+
+    name = "delta"
+    STATE: ClassVar[tuple[str, ...]] = ("_waiting", "_free_moves", "_failed", "_known")
+
+    def __init__(self, space: Space, seed: Seed = None) -> None:
+        super().__init__(space, seed)
+        self._waiting: dict[int, tuple[Any, ...]] = {}  # by ticket
+        self._free_moves = 0  # in a row
+        self._failed: set[bytes] = set()
+        self._known: dict[bytes, float] = {}  # in small spaces, all values
+
+    # --- proposing ------------------------------------------------------------------------------
+
+    def _propose(self, count: int) -> Codes:
+        points: list[Codes] = []
+        while len(points) < count and not self._exhausted():
+            points.append(self._next(self._next_ticket + len(points)))
+        return np.array(points, np.int32) if points else self._none()
+
+    def _exhausted(self) -> bool:
+        """Whether all points are known, failed or being evaluated."""
+        if self.space.size > SMALL:
+            return False
+        seen = self._known.keys() | self._failed | {entry[1] for entry in self._waiting.values()}
+        return len(seen) >= self.space.size
+
+    def _next(self, ticket: int) -> Codes:
+        """The next proposal."""
+        model = self.model
+        for _ in range(MOST_STEPS):
+            if self._awaited >= 0:
+                return self._extra(ticket)
+            if self._must_measure:
+                if (found := self._ask_present(ticket)) is not None:
+                    return found
+                continue
+            trusted = model.evaluations >= self._distrusted_until
+            free = max(MOST_FREE_MOVES * self._n - self._free_moves, 0) if trusted else 0
+            optimum, variable, value, moves = model.advance(self._random(), free)
+            self._free_moves += moves
+            if not optimum:
+                if not model.measured:
+                    self._free_moves = 0
+                    found = self._ask_present(ticket)
+                else:
+                    found = self._ask_change(ticket, variable, value)
+            else:
+                found = self._at_optimum(ticket)
+            if found is not None:
+                return found
+        return self._extra(ticket)
+
+    def _ask(self, ticket: int, kind: str, point: bytes, base: bytes, i: int) -> Codes:
+        self._waiting[ticket] = (kind, point, base, self.model.value, i, self._optima)
+        return np.frombuffer(point, np.int32)
+
+    def _ask_present(self, ticket: int) -> Codes | None:
+        """Ask for the value of the present point; None if that is known already."""
+        point = self.model.point.tobytes()
+        if point in self._failed:
+            self._return()
+            return None
+        if point in self._known:
+            self._arrive(self._known[point])
+            return None
+        self._awaited = ticket
+        return self._ask(ticket, "point", point, b"", -1)
+
+    def _ask_change(self, ticket: int, variable: int, value: int) -> Codes | None:
+        """Ask for a neighbour; None if its value is known already, or being evaluated."""
+        model = self.model
+        base = model.point.tobytes()
+        changed = model.point.copy()
+        changed[variable] = value
+        point = changed.tobytes()
+        if self._failed and point in self._failed:
+            model.exclude(variable, value, failed=True)
+            return None
+        if point in self._known:
+            self._learn_change(variable, value, self._known[point])
+            return None
+        if self._waiting and any(entry[1] == point for entry in self._waiting.values()):
+            model.exclude(variable, value)
+            return None
+        return self._ask(ticket, "change", point, base, variable)
+
+    def _extra(self, ticket: int) -> Codes:
+        """A kick of the best point, whatever becomes of the present one; or any new point."""
+        point, waiting = b"", {entry[1] for entry in self._waiting.values()}
+        for attempt in range(20):
+            if self._best_value == -np.inf or attempt >= 10 or not len(self._free):
+                point = self._uniform(1)[0].tobytes()
+            else:
+                changes = int(min(KICK / (1.0 - self._rng.random()), max(self._n // 2, 1)))
+                point = self._varied(self._best, 1, changes)[0].astype(np.int32).tobytes()
+            if not self._is_old(point, waiting):
+                break
+        if self._is_old(point, waiting) and self.space.size <= SMALL:
+            shape = tuple(self._cardinalities.tolist())
+            for k in self._rng.permutation(self.space.size).tolist():
+                point = np.array(np.unravel_index(k, shape), np.int32).tobytes()
+                if not self._is_old(point, waiting):
+                    break
+        return self._ask(ticket, "extra", point, b"", -1)
+
+    def _is_old(self, point: bytes, waiting: set[bytes]) -> bool:
+        return point in waiting or point in self._failed or point in self._known
+
+    # --- local optima ---------------------------------------------------------------------------
+
+    def _at_optimum(self, ticket: int) -> Codes | None:
+        """No change is worth an evaluation: wait, measure, or accept the point and leave it."""
+        model = self.model
+        if self._waiting:
+            base = model.point.tobytes()
+            if any(entry[0] == "change" and entry[2] == base for entry in self._waiting.values()):
+                return self._extra(ticket)
+        if not model.measured and model.value > self._best_value + model.tolerance:
+            return self._ask_present(ticket)
+        if not self._known and self._suspects_noise():
+            self._repeats += 1
+            return self._ask(ticket, "repeat", model.point.tobytes(), b"", -1)
+        self._accept()
+        self._leave()
+        return None
+
+    # --- learning -------------------------------------------------------------------------------
+
+    def _learn(self, answers: Sequence[Answer]) -> None:
+        for answer in answers:
+            entry = None if answer.ticket is None else self._waiting.pop(answer.ticket, None)
+            point = np.ascontiguousarray(answer.codes, np.int32)
+            ok = answer.status == OK and math.isfinite(answer.value)
+            if not ok:
+                self._failed.add(point.tobytes())
+            elif self.space.size <= SMALL:
+                self._known[point.tobytes()] = float(answer.value)
+            waiting = None if entry is None else Waiting(*entry)
+            if waiting is not None and waiting.kind == "change":
+                self._learn_neighbour(waiting, point, float(answer.value), ok)
+            elif waiting is not None and answer.ticket == self._awaited:
+                self._awaited = -1
+                if ok:
+                    self._arrive(float(answer.value))
+                else:
+                    self._return()
+            elif ok:
+                self._learn_other(waiting, point, float(answer.value))
+
+    def _learn_change(self, variable: int, value: int, f: float, climb: bool = True) -> bool:
+        """Teach both models the value of a neighbour; whether the search moved there."""
+        model, pairwise = self.model, self.pairwise
+        gain = f - model.value
+        predicted = pairwise.note(variable, value, gain)
+        moved = model.observe(self._random(), variable, value, f, climb)
+        pairwise.track(gain, predicted)
+        pairwise.update()
+        return moved
+
+    def _learn_neighbour(self, waiting: Waiting, point: Codes, f: float, ok: bool) -> None:
+        """The answer to a change: of the present point, or of one that was left since."""
+        model, i = self.model, waiting.variable
+        new = int(point[i])
+        here = model.measured and model.point.tobytes() == waiting.base
+        if here and ok:
+            self._learn_change(i, new, f)
+            return
+        if here:
+            model.exclude(i, new, failed=True)
+            return
+        value = model.value
+        base = np.frombuffer(waiting.base, np.int32)
+        self._learn_elsewhere(base, waiting.value, i, new, f if ok else -np.inf)
+        same_climb = waiting.climb == self._optima and not self._must_measure
+        bar = value if same_climb else max(value, self._best_value)
+        if ok and f > bar + model.tolerance:
+            self._adopt(point, f)
+
+    def _learn_elsewhere(self, base: Codes, value: float, i: int, new: int, f: float) -> None:
+        """Learn a neighbour of another point than the present one; f is -inf if it failed."""
+        model = self.model
+        present, kept, measured = model.point.copy(), model.value, model.measured
+        model.go_to(base, value)
+        if f > -np.inf:
+            self._learn_change(i, new, f, climb=False)
+        else:
+            model.exclude(i, new, failed=True)
+        model.go_to(present, kept, measured=measured)
+
+    def _learn_other(self, waiting: Waiting | None, point: Codes, f: float) -> None:
+        """A repeat, an extra proposal, or a point of others."""
+        model = self.model
+        if waiting is not None and waiting.kind == "repeat":
+            model.add_noise(f - waiting.value, max(self._repeats, 1))
+            return
+        if model.measured and self._awaited < 0:
+            different = np.flatnonzero(point != model.point)
+            if len(different) == 1:
+                self._learn_change(int(different[0]), int(point[different[0]]), f)
+                return
+        different = np.flatnonzero(point != self._best)
+        if len(different) == 1 and self._best_value > -np.inf:
+            i = int(different[0])
+            self._learn_elsewhere(self._best, self._best_value, i, int(point[i]), f)
+        if f > max(model.value if model.measured else -np.inf, self._best_value) + model.tolerance:
+            self._adopt(point, f)
+        elif waiting is not None:
+            self._starts = [*self._starts, (f, point.tobytes())][-MOST_STARTS:]
+
+    def _adopt(self, point: Codes, f: float) -> None:
+        """Go to a point that others found, or an answer that came late, since it is better."""
+        self._awaited = -1
+        self._must_measure = False
+        self.model.go_to(point, f)
+
+    def _arrive(self, f: float) -> None:
+        """The value of the present point has come."""
+        model = self.model
+        if not self._must_measure and abs(f - model.value) > SURPRISE * model.tolerance:
+            self._distrusted_until = model.evaluations + DISTRUST * self._n
+        self._must_measure = False
+        model.arrive(f)
+
+    def give_up(self, tickets: Sequence[int]) -> None:
+        """Forget proposals; a point without its value is left."""
+        for ticket in tickets:
+            self._waiting.pop(ticket, None)
+            if ticket == self._awaited:
+                self._return()
+
+    # --- state ----------------------------------------------------------------------------------
+
+    def facts(self) -> dict[str, Any]:
+        """Links, the trust in the global model, local optima, and the share of free moves."""
+        scalars = self.model.scalars
+        spent = max(self.model.evaluations, 1)
+        free = scalars.item(layout.FREE)
+        return {
+            "links": int(self.model.links().sum()) // 2,
+            "not_linked": int((self.model.arrays.link == layout.NOT_LINKED).sum()) // 2,
+            "global_model_trusted": self.pairwise.trusted,
+            "global_model_error": round(self.pairwise.error, 4),
+            "local_optima": self._optima,
+            "kicks": self._kicks,
+            "jumps": self._jumps,
+            "free_moves": round(free / (free + spent), 4),
+            "noise": scalars.item(layout.NOISE) ** 0.5,
+        }
+
+    def state(self) -> State:
+        """The search and both models."""
+        return to_state(self._values())
+
+    def _values(self) -> dict[str, Any]:
+        own = {name: getattr(self, name) for name in self._state_names()}
+        return {**own, "model": self.model.state(), "pairwise": self.pairwise.state()}
+
+    def restore(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
+        """Continue where `state` was taken."""
+        values = from_state(state, self._values())
+        self.model.restore(values.pop("model"))
+        self.pairwise.restore(values.pop("pairwise"))
+        for name, value in values.items():
+            setattr(self, name, value)

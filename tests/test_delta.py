@@ -1,0 +1,362 @@
+"""Delta search and the portfolio `auto`: models, protocol, and that they learn."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import anyorder as ao
+from anyorder.errors import FAILED
+from anyorder.strategies.auto import AutoSearch
+from anyorder.strategies.base import Answer
+from anyorder.strategies.delta import layout
+from anyorder.strategies.delta.model import Model
+from anyorder.strategies.delta.search import DeltaSearch
+
+BOTH = pytest.mark.parametrize("maker", [DeltaSearch, AutoSearch])
+MIXED = ao.Space(
+    [ao.Binary()] * 4
+    + [ao.Categorical(range(3))] * 3
+    + [ao.Categorical(range(30))] * 2
+    + [ao.Integer(1, 1000)] * 3
+    + [ao.Categorical([7])]
+)
+
+
+def search(
+    strategy: Any, f: Callable[[Any], float], evaluations: int, batch: int = 1
+) -> tuple[float, list[bytes]]:
+    """The best value, and all points that were proposed."""
+    best, points = -np.inf, []
+    while len(points) < evaluations:
+        proposals = strategy.propose(batch)
+        if not len(proposals.codes):
+            break
+        values = [float(f(codes)) for codes in proposals.codes]
+        strategy.learn(
+            [Answer(*one) for one in zip(proposals.tickets, proposals.codes, values, strict=True)]
+        )
+        points += [codes.tobytes() for codes in proposals.codes]
+        best = max(best, *values)
+    return best, points
+
+
+def quadratic(n: int, density: float, seed: int = 0) -> tuple[Callable[[Any], float], Any]:
+    """A random quadratic function of -1 and 1, and the matrix of its pairs."""
+    rng = np.random.default_rng(seed)
+    pairs = np.triu(rng.standard_normal((n, n)) * (rng.random((n, n)) < density), 1)
+    linear = rng.standard_normal(n)
+
+    def f(x: Any) -> float:
+        spins = 2.0 * np.asarray(x) - 1.0
+        return float(linear @ spins + spins @ pairs @ spins)
+
+    return f, pairs + pairs.T
+
+
+def separable(codes: Any) -> float:
+    """On MIXED: the optimum is 0."""
+    x = np.asarray(codes)
+    total = -float((x[:4] != [1, 0, 1, 1]).sum())
+    total -= float((x[4:7] != [2, 1, 0]).sum())
+    total -= float(np.abs((x[7:9] * 7) % 30 - [11, 25]).sum()) / 10
+    return total - float(np.abs(x[9:12] - [20, 500, 900]).sum()) / 100
+
+
+# --- the model ------------------------------------------------------------------------------------
+
+
+def test_predictions_on_a_quadratic_function_become_exact() -> None:
+    f, _ = quadratic(14, 0.3)
+    strategy = DeltaSearch(ao.Space.binary(14), seed=1)
+    strategy.pairwise.enabled = False
+    search(strategy, f, 700)
+    model, certain = strategy.model, 0
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        point = rng.integers(2, size=14).astype(np.int32)
+        model.go_to(point, f(point))
+        for i in range(14):
+            found = model.predict(i, 1 - int(point[i]))
+            if found.known and found.variance < 1e-12:
+                changed = point.copy()
+                changed[i] = 1 - changed[i]
+                assert found.gain == pytest.approx(f(changed) - f(point), abs=1e-6)
+                certain += 1
+    assert certain > 0.9 * 20 * 14
+
+
+def test_the_sums_of_the_model_do_not_depend_on_the_way() -> None:
+    """Moves one by one, and a fresh computation at the same point."""
+    problem = ao.problems.nkd(16, 2, 4, seed=0)
+    strategy = DeltaSearch(problem.space, seed=0)
+    search(strategy, problem, 400)
+    model, rng = strategy.model, np.random.default_rng(1)
+    model.tidy()
+    for _ in range(30):
+        point = model.point.copy()
+        point[rng.integers(16)] = rng.integers(4)
+        model.go_to(point, 0.0)
+    kept = [getattr(model.arrays, name).copy() for name in ("shift", "spread", "differing")]
+    model.tidy()
+    for name, before in zip(("shift", "spread", "differing"), kept, strict=True):
+        used = np.arange(before.shape[1]) < model.arrays.profiles.max()
+        assert np.allclose(before[:, used], getattr(model.arrays, name)[:, used], atol=1e-9), name
+
+
+def test_links_are_those_of_the_function() -> None:
+    """NK landscapes, nearly all and hardly any other; a quadratic function, none that is not there.
+
+    Not all: which changes are tried depends on rounding in the fit, and so on the processor. Some
+    others: an effect of three variables may be put down to the wrong pair.
+    """
+    found = right = there = lost = 0
+    for seed in range(4):
+        problem = ao.problems.nk(24, 2, seed)
+        strategy = DeltaSearch(problem.space, seed=seed)
+        search(strategy, problem, 3_000)
+        true = np.zeros((24, 24), bool)
+        for group in problem.neighbours:
+            true[np.ix_(group, group)] = True
+        np.fill_diagonal(true, False)
+        links = strategy.model.links()
+        assert strategy.facts()["links"] == links.sum() // 2
+        found, right, there = found + links.sum(), right + (links & true).sum(), there + true.sum()
+        lost += (true & (strategy.model.arrays.link == layout.NOT_LINKED)).sum()
+    assert right > 0.95 * found
+    assert right > 0.85 * there
+    assert lost < 0.02 * there
+
+    f, pairs = quadratic(20, 0.15)
+    strategy = DeltaSearch(ao.Space.binary(20), seed=0)
+    search(strategy, f, 500)
+    link, true = strategy.model.arrays.link, pairs != 0
+    assert true[link == layout.LINKED].all()
+    assert not true[link == layout.NOT_LINKED].any()
+    assert (link == layout.LINKED).sum() > 0.6 * true.sum()
+
+
+def test_the_global_model_finds_the_pairs() -> None:
+    f, pairs = quadratic(16, 0.3)
+    strategy = DeltaSearch(ao.Space.binary(16), seed=0)
+    search(strategy, f, 400)
+    assert strategy.pairwise.trusted
+    assert strategy.pairwise.error < 0.2
+    assert np.corrcoef(strategy.pairwise.effects.ravel(), pairs.ravel())[0, 1] > 0.95
+
+
+def test_memory_is_bounded_and_more_is_refused() -> None:
+    for space in (ao.Space.binary(1024), ao.Space.categorical(64, 64)):
+        sizes = layout.sizes_of(space)
+        assert 4 * sizes.count(layout.INTEGERS) + 8 * sizes.count(layout.FLOATS) < 250e6
+    with pytest.raises(ValueError, match=r"delta needs .* MB for tables over pairs of 20000"):
+        DeltaSearch(ao.Space.binary(20_000))
+
+
+def test_a_model_needs_no_table_of_values() -> None:
+    one = layout.sizes_of(ao.Space([ao.Integer(1, 10)] * 8))
+    assert one == layout.sizes_of(ao.Space([ao.Integer(1, 1_000_000)] * 8))
+    arrays = Model(MIXED, np.random.default_rng(0)).arrays
+    assert arrays.kind.tolist() == [0] * 7 + [2] * 2 + [1] * 3 + [0]
+
+
+# --- learning -------------------------------------------------------------------------------------
+
+
+def test_beats_hill_climbing() -> None:
+    """NK 64 K 4, 4,000 evaluations, 12 instances: one-sided Wilcoxon signed-rank at 0.01.
+
+    After 1,000 evaluations the lead is too small for that: docs/delta.md.
+    """
+    ours, theirs = [], []
+    for seed in range(100, 112):
+        problem = ao.problems.nk(64, 4, seed)
+        ours.append(search(DeltaSearch(problem.space, seed=seed), problem, 4_000)[0])
+        climber = ao.baselines.HillClimber(problem.space, seed=seed)
+        theirs.append(ao.baselines.run(climber, problem, 4_000).max())
+    test = stats.wilcoxon(np.subtract(ours, theirs), alternative="greater")
+    assert test.pvalue < 0.01, (np.mean(ours), np.mean(theirs), test.pvalue)
+
+
+def test_monotone_transforms_do_not_hurt_badly() -> None:
+    """Exponentials of NK landscapes: still better than hill climbing, in the mean of 6."""
+    ours, theirs = [], []
+    for seed in range(6):
+        problem = ao.problems.nk(48, 3, seed)
+        found, _ = search(
+            DeltaSearch(problem.space, seed=seed), lambda x, p=problem: np.exp(20 * p(x)), 1_000
+        )
+        ours.append(np.log(found) / 20)
+        climber = ao.baselines.HillClimber(problem.space, seed=seed)
+        theirs.append(ao.baselines.run(climber, problem, 1_000).max())
+    assert np.mean(ours) > np.mean(theirs)
+
+
+def test_plateaus_do_not_stop_it() -> None:
+    """MaxSat has few values: as good as hill climbing, which drifts less, in the mean of 4."""
+    ours, theirs = [], []
+    for seed in range(4):
+        problem = ao.problems.maxsat(60, 4.3, 3, seed)
+        ours.append(search(DeltaSearch(problem.space, seed=seed), problem, 1_500)[0])
+        climber = ao.baselines.HillClimber(problem.space, seed=seed)
+        theirs.append(ao.baselines.run(climber, problem, 1_500).max())
+    assert np.mean(ours) >= np.mean(theirs)
+    flat, points = search(DeltaSearch(ao.Space.binary(30), seed=0), lambda _: 1.0, 300)
+    assert flat == 1.0
+    assert len(set(points)) > 250
+
+
+@BOTH
+def test_mixed_spaces_are_solved(maker: Any) -> None:
+    for seed in range(3):
+        best, points = search(maker(MIXED, seed=seed), separable, 600)
+        assert best > -0.5, (seed, best)
+        codes = np.frombuffer(b"".join(points), np.int32).reshape(-1, len(MIXED))
+        assert ((codes >= 0) & (codes < MIXED.cardinalities)).all()
+
+
+def test_noise_is_measured() -> None:
+    f, _ = quadratic(20, 0.2)
+    rng = np.random.default_rng(0)
+    strategy = DeltaSearch(ao.Space.binary(20), seed=0)
+    search(strategy, lambda x: f(x) + 0.3 * rng.standard_normal(), 1_500)
+    assert 0.1 < strategy.facts()["noise"] < 0.9
+
+
+# --- the protocol ---------------------------------------------------------------------------------
+
+
+@BOTH
+@pytest.mark.parametrize("space", [ao.Space.binary(24), MIXED], ids=["binary", "mixed"])
+def test_a_state_continues_bit_for_bit(maker: Any, space: ao.Space) -> None:
+    weights = np.random.default_rng(3).standard_normal((len(space), len(space)))
+
+    def f(x: Any) -> float:
+        z = np.sin(np.asarray(x) * 1.7)
+        return float(z @ weights @ z)
+
+    first = maker(space, seed=5)
+    search(first, f, 300, batch=3)
+    open_ones = first.propose(4)  # not answered
+    file = io.BytesIO()
+    np.savez(file, **first.state())
+    file.seek(0)
+    second = maker(space, seed=99)
+    second.restore(np.load(file))
+    for strategy in (first, second):
+        strategy.learn([Answer(open_ones.tickets[2], open_ones.codes[2], f(open_ones.codes[2]))])
+    assert search(first, f, 200, batch=2) == search(second, f, 200, batch=2)
+    assert first.facts() == second.facts()
+    with pytest.raises(ValueError, match="state"):
+        maker(ao.Space.binary(25), seed=0).restore(first.state())
+
+
+@BOTH
+def test_the_same_seed_gives_the_same_run(maker: Any) -> None:
+    problem = ao.problems.nkd(20, 2, 3, seed=0)
+    runs = [search(maker(problem.space, seed=s), problem, 300) for s in (1, 1, 2)]
+    assert runs[0] == runs[1] != runs[2]
+
+
+@BOTH
+def test_many_proposals_at_a_time_in_any_order(maker: Any) -> None:
+    problem = ao.problems.nk(32, 3, seed=0)
+    strategy, rng = maker(problem.space, seed=0), np.random.default_rng(0)
+    out: dict[int, Any] = {}
+    best = -np.inf
+    for _ in range(250):
+        proposals = strategy.propose(6)
+        assert len(proposals.codes) == 6
+        out.update(zip(proposals.tickets, proposals.codes, strict=True))
+        waiting = [codes.tobytes() for codes in out.values()]
+        assert len(set(waiting)) > 0.9 * len(waiting)
+        chosen = rng.permutation(list(out))[:6].tolist()
+        answers = [Answer(ticket, out[ticket], problem(out[ticket])) for ticket in chosen[1:]]
+        best = max(best, *(answer.value for answer in answers))
+        strategy.learn(answers)
+        strategy.give_up(chosen[:1])
+        for ticket in chosen:
+            del out[ticket]
+    alone, _ = search(maker(problem.space, seed=0), problem, 250)
+    assert best > alone - 0.02
+
+
+@BOTH
+def test_failures_are_left_alone(maker: Any) -> None:
+    """A third of the points fail; they are not proposed again, and the rest is searched."""
+    f, _ = quadratic(20, 0.2)
+    strategy, failed, best = maker(ao.Space.binary(20), seed=0), set(), -np.inf
+    for _ in range(800):
+        ((ticket, codes),) = zip(*strategy.propose(1), strict=True)
+        point = codes.tobytes()
+        assert point not in failed
+        if codes[:6].sum() % 3 == 0:
+            failed.add(point)
+            strategy.learn([Answer(ticket, codes, np.nan, FAILED)])
+        else:
+            best = max(best, f(codes))
+            strategy.learn([Answer(ticket, codes, f(codes))])
+    points = (np.arange(2**20)[:, None] >> np.arange(20)) & 1
+    points = points[points[:, :6].sum(axis=1) % 3 != 0]
+    sample = np.random.default_rng(0).choice(len(points), 20_000)
+    assert best > max(f(point) for point in points[sample])
+    assert np.isfinite(strategy.model._floats[: 8 * 20]).any()
+
+
+def test_points_of_others_are_learned_and_adopted() -> None:
+    f, _ = quadratic(20, 0.2)
+    best, points = search(DeltaSearch(ao.Space.binary(20), seed=0), f, 500)
+    found = next(
+        np.frombuffer(p, np.int32) for p in points if f(np.frombuffer(p, np.int32)) == best
+    )
+    strategy = DeltaSearch(ao.Space.binary(20), seed=1)
+    search(strategy, f, 5)
+    strategy.learn([Answer(None, found, best)])
+    assert (strategy.model.point == found).all()
+    neighbour = found.copy()
+    neighbour[3] = 1 - neighbour[3]
+    strategy.learn([Answer(None, neighbour, f(neighbour))])
+    assert strategy.model.predict(3, int(neighbour[3])).gain == pytest.approx(f(neighbour) - best)
+
+
+@BOTH
+def test_small_spaces_are_searched_once(maker: Any) -> None:
+    space = ao.Space([ao.Binary(), ao.Categorical(range(5)), ao.Integer(0, 9)])
+    strategy = maker(space, seed=0)
+    _, points = search(strategy, lambda x: float(-((x - 1) ** 2).sum()), 1_000)
+    assert len(set(points)) == space.size
+    assert len(points) <= space.size + 3  # a repeat or two: is there noise?
+    before = strategy.state()
+    assert len(strategy.propose(3).codes) == 0
+    assert all(np.array_equal(before[key], value) for key, value in strategy.state().items())
+    lone = maker(ao.Space([ao.Categorical([3])]), seed=0)
+    assert len(search(lone, lambda _: 1.0, 10)[1]) == 1
+
+
+@BOTH
+def test_runs_in_a_session(maker: Any) -> None:
+    problem = ao.problems.nk(24, 2, seed=0)
+    result = ao.maximize(problem, budget=300, algorithm=maker.name, seed=0)
+    assert result.evaluations == 300
+    assert result.best_value > 0.7
+
+
+def test_the_portfolio_uses_all_operators() -> None:
+    problem = ao.problems.nk(32, 3, seed=0)
+    strategy = AutoSearch(problem.space, seed=0)
+    search(strategy, problem, 2_000)
+    facts = strategy.facts()
+    assert all(count > 0 for count in facts["operators"].values())
+    assert sum(facts["shares"].values()) == pytest.approx(1, abs=0.01)
+
+
+def test_importing_the_library_does_not_import_numba() -> None:
+    code = "import sys, anyorder; sys.exit('numba' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
