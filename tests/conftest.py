@@ -182,4 +182,5 @@ def refused(kind: type[Exception], *words: str) -> Any:
 
 def hears_ctrl_c() -> None:
     """For `preexec_fn`: what runs in the background of a shell would ignore SIGINT."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)

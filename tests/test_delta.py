@@ -170,6 +170,7 @@ def test_a_model_needs_no_table_of_values() -> None:
 # --- learning -------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_beats_hill_climbing() -> None:
     """NK 64 K 4, 4,000 evaluations, 12 instances: one-sided Wilcoxon signed-rank at 0.01.
 

@@ -35,7 +35,14 @@ def test_the_reproduction_is_what_the_runs_give() -> None:
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("script", sorted((ROOT / "examples").glob("*.py")), ids=lambda p: p.name)
+LONG = {"feature_selection.py", "dask_cluster.py"}
+SCRIPTS = [
+    pytest.param(path, id=path.name, marks=[pytest.mark.slow] if path.name in LONG else [])
+    for path in sorted((ROOT / "examples").glob("*.py"))
+]
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
 def test_examples_run(script: Path, tmp_path: Path) -> None:
     if script.name in WANTS:
         pytest.importorskip(WANTS[script.name])

@@ -381,6 +381,7 @@ class Scattered(problems.Problem):
         return values
 
 
+@pytest.mark.slow
 def test_boa_solves_traps_and_umda_does_not() -> None:
     """Ten runs of 20,000 evaluations each, scattered blocks; one-sided Mann-Whitney at .001."""
     best: dict[type[Search], list[float]] = {UMDA: [], BOA: []}
