@@ -231,8 +231,9 @@ def _draw_curves(axes: Any, curves: Mapping[str, Curve]) -> None:
 def _draw(axes: Any, label: str, line: Curve, colour: str) -> None:
     if line.detailed:
         alpha, size = (0.35, 5.0) if line.paid[-1:].sum() < 2_000 else (0.2, 2.0)
+        evaluated = np.diff(line.paid, prepend=0) > 0  # and not known already
         axes.plot(
-            line.paid, line.values, ".", color=colour, alpha=alpha, markersize=size,
+            line.paid[evaluated], line.values[evaluated], ".", color=colour, alpha=alpha, markersize=size,
             rasterized=True, markeredgewidth=0,
         )  # fmt: skip
         _mark(axes, line.restarts, colour)
@@ -241,9 +242,9 @@ def _draw(axes: Any, label: str, line: Curve, colour: str) -> None:
 
 
 def _mark(axes: Any, places: Sequence[int], colour: str = COLOURS[1], width: float = 0.9) -> None:
-    """A line wherever the policy was restarted."""
+    """A line wherever the strategy was restarted."""
     for k, place in enumerate(places):
-        name = "policy restarted" if k == 0 else None
+        name = "restarted" if k == 0 else None
         axes.axvline(place, color=colour, alpha=0.8, linewidth=width, linestyle=":", label=name)
 
 
