@@ -233,8 +233,8 @@ def _draw(axes: Any, label: str, line: Curve, colour: str) -> None:
         alpha, size = (0.35, 5.0) if line.paid[-1:].sum() < 2_000 else (0.2, 2.0)
         evaluated = np.diff(line.paid, prepend=0) > 0  # and not known already
         axes.plot(
-            line.paid[evaluated], line.values[evaluated], ".", color=colour, alpha=alpha, markersize=size,
-            rasterized=True, markeredgewidth=0,
+            line.paid[evaluated], line.values[evaluated], ".", color=colour, alpha=alpha,
+            markersize=size, rasterized=True, markeredgewidth=0,
         )  # fmt: skip
         _mark(axes, line.restarts, colour)
     axes.step(line.paid, line.best, where="post", color=colour, linewidth=2.0, label=label)

@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from anyorder.space import Space
 from anyorder.strategies.base import Codes
+from anyorder.strategies.compiling import announce_compilation
 from anyorder.strategies.delta import layout
 
 
@@ -49,6 +50,7 @@ class Model:
     def __init__(self, space: Space, rng: np.random.Generator) -> None:
         from anyorder.strategies.delta import kernels  # imports Numba
 
+        announce_compilation(kernels.advance, "delta search", 50)
         self._kernels: Any = kernels
         self.sizes = sizes = layout.sizes_of(space)
         kinds, slots = layout.kinds_of(space)

@@ -24,6 +24,7 @@ from importlib import metadata
 from pathlib import Path
 
 from anyorder._checks import unknown
+from anyorder.strategies.compiling import announce_compilation
 from anyorder.strategies.policy.engines.base import Batch, Draw, Engine, Policy
 from anyorder.strategies.policy.model import Model, make_model
 from anyorder.strategies.policy.networks import Network
@@ -96,7 +97,9 @@ def create(name: str, model: Model[Network], runs: int = 1) -> Engine:
     if missing is not None:
         raise RuntimeError(f"the engine {name!r} cannot run here: {missing}")
     if name == "cpu":
-        _announce_compilation()
+        from anyorder.strategies.policy.engines import kernels
+
+        announce_compilation(kernels.train, "the cpu engine", 20)
     module, attribute = ENGINE_CLASSES[model.network.kind, name]
     engine: Engine = getattr(importlib.import_module(f"{__name__}.{module}"), attribute)(model)
     engine.runs_that_fit(1, 0)  # raises MemoryError if not even one run does
@@ -141,14 +144,3 @@ def _why_no_cuda() -> str | None:
             f"{capability[1]}, expected {_CAPABILITY[0]}.{_CAPABILITY[1]} or later"
         )
     return None
-
-
-def _announce_compilation() -> None:
-    """In the first run of an installation, say why nothing happens for a while."""
-    from anyorder.strategies.policy.engines import kernels
-
-    if sys.stderr.isatty() and not kernels.cached():
-        print(
-            "anyorder: compiling the cpu engine, once (about 20 s); later runs find it on disk",
-            file=sys.stderr,
-        )

@@ -21,7 +21,6 @@ a function is in, but not of the functions it calls. Their structured arguments 
 from __future__ import annotations
 
 import math
-from pathlib import Path
 
 import numpy as np
 from numba import njit
@@ -62,14 +61,6 @@ def _jit(**options):
             return njit(nogil=True, error_model="numpy", **options)(function)
 
     return decorate
-
-
-def cached() -> bool:
-    """Whether compiled kernels are on disk, as far as can be seen without compiling."""
-    if not hasattr(train, "stats"):
-        return True  # the JIT is disabled: there is nothing to compile
-    folder = train.stats.cache_path
-    return folder is not None and any(Path(folder).glob("kernels.train-*.nbi"))
 
 
 # --- random numbers ---------------------------------------------------------------------------
