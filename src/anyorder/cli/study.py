@@ -186,7 +186,8 @@ def _algorithm(now: dict[str, Any]) -> str:
         changed = {k: v for k, v in config.items() if v != usual.get(k)}
         name += ":" + (now["preset"] or "default")
         config = {} if now["preset"] else changed
-    parts = [name + "".join(f"+{key}={value}" for key, value in config.items())]
+    given = {key: value for key, value in config.items() if value is not None}
+    parts = [name + "".join(f"+{key}={value}" for key, value in given.items())]
     parts += [f"engine {now['engine']}"] if now["engine"] else []
     parts += [f"{key} {value}" for key, value in now["facts"].items()]
     return ", ".join(parts)
