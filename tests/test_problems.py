@@ -294,7 +294,9 @@ def test_torch_types(problem: Problem, device: Any, kind: str) -> None:
     check_torch_type(problem, device, kind)
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name not in ("nkd", "table")])
+@pytest.mark.parametrize(
+    "name", [name for name in NAMES if name not in ("nkd", "nasbench", "table")]
+)
 def test_torch_bool(name: str, device: Any) -> None:
     check_torch_type(small(name), device, "bool")
 
