@@ -244,3 +244,16 @@ def test_a_problem_has_its_space() -> None:
         ao.minimize(problem, budget=50)
     with pytest.raises(TypeError, match="space is None"):
         ao.maximize(value, budget=50)
+
+
+def test_a_schedule_is_kept_when_the_budget_grows(tmp_path: Path) -> None:
+    """The temperatures of annealing are laid out for the budget that the study began with."""
+    problem, options = ao.problems.nk(16, 2, 0), {"algorithm": "annealing", "seed": 0}
+    ao.maximize(problem, budget=40, study=tmp_path / "a.db", **options)
+    more = ao.maximize(problem, budget=70, study=tmp_path / "a.db", **options)
+    assert (more.evaluations, more.settings["budget"]) == (70, 40)
+    whole = ao.maximize(problem, budget=70, seed=0, algorithm="annealing+budget=40")
+    assert more.history.values.tolist() == whole.history.values.tolist()
+    other = {**options, "algorithm": "annealing+hot=2.0"}
+    with pytest.raises(ValueError, match=r"was started with config .*hot"):
+        ao.maximize(problem, budget=70, study=tmp_path / "a.db", **other)

@@ -174,7 +174,7 @@ class Run:
     curve
         The best value so far at the grid of the `Runs`.
     restarts
-        The numbers of evaluations after which the policy was started afresh.
+        The numbers of evaluations after which the policy was restarted.
     seed, problem
         What it takes to run it again; `problem` is a name, or None for a function.
     stop_reason, error
@@ -218,7 +218,7 @@ class Runs(Sequence[Run]):
     evaluations
         `(R,)`: how many were finished.
     restarts
-        For each run, after how many evaluations its policy was started afresh.
+        For each run, after how many evaluations its policy was restarted.
     stop_reasons, errors
         Of each run, see `Run`.
     direction, space, config, engine

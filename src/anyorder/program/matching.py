@@ -20,7 +20,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-_POLL = 0.1  # seconds between checks that the caller still wants the answer
+_POLL = 0.1  # seconds between checks whether the caller still needs the answer
 _lock = threading.Lock()
 _idle: list[tuple[int, subprocess.Popen[bytes]]] = []  # with the process that started them
 

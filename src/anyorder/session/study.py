@@ -171,6 +171,10 @@ class Study:
                 continue
             if isinstance(had, dict) and isinstance(value, dict):  # only what differs
                 keys = [key for key in {**had, **value} if had.get(key) != value.get(key)]
+                # a schedule laid out for a budget keeps it when the run gets a larger one
+                keys = [key for key in keys if key not in _MAY_DIFFER]
+                if not keys:
+                    continue
                 had, value = ({key: side.get(key) for key in keys} for side in (had, value))
             raise StudyMismatch(
                 f"study {self.path} was started with {name} {_short(had)}, and this call has "
