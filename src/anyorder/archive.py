@@ -20,7 +20,7 @@ Codes = npt.NDArray[np.int32]
 
 _FIRST_SIZE = 64
 # A row is an answer, a point is a distinct point. Together with its key and its slot in the
-# look-up table an evaluation of 64 bits takes about 60 bytes, twice that just after growing.
+# look-up table an evaluation of 64 bits takes about 65 bytes, twice that just after growing.
 _ROW: dict[str, np.dtype[Any]] = {
     "point": np.dtype(np.int32),
     "value": np.dtype(np.float64),
