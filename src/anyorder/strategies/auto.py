@@ -1,43 +1,59 @@
 """The strategy `auto`: delta search in a portfolio, and who gets the next evaluations.
 
-Three operators share one model and one best point:
+Five operators share one best point:
 
     climb     an iteration of delta search: jump or kick from the best point, and climb
-    mutate    change a few variables of the best point; climb on only if that is not worse
     restart   climb from a random point
+    mutate    change a few variables of the best point, or exchange the values of two
+    mix       copy to the best point what belongs together in another local optimum
+    explore   a trial of P3, which does without the model; only while nothing else improves
 
-Each has a prior share of the evaluations. The share grows with its credit, improvements of the best
-value per evaluation spent, where old ones count less. The first local optima are left by restarts
-while the model predicts well, since a model makes later climbs cheap.
+The last three cost one evaluation, a *trial*. A trial that is not worse than the best point takes
+its place, and is climbed from where the model predicts well.
+
+Each operator has a prior share of the evaluations. The share grows with its credit, improvements of
+the best value per evaluation spent, where old ones count less. The first local optima are left by
+restarts while the model predicts well, since a model makes later climbs cheap.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
+from anyorder.errors import FAILED
 from anyorder.space import Space
-from anyorder.strategies.base import Seed
+from anyorder.strategies.base import Answer, Codes, Seed
 from anyorder.strategies.delta import layout
 from anyorder.strategies.delta.climber import FREE_CLIMBS
-from anyorder.strategies.delta.search import DeltaSearch
+from anyorder.strategies.delta.search import MOST_STEPS, DeltaSearch
+from anyorder.strategies.p3 import MOST_VALUES, P3
+from anyorder.strategies.pool import Pool
 
-CLIMB, MUTATE, RESTART = 0, 1, 2
-NAMES = ("climb", "mutate", "restart")
-PRIORS = (0.8, 0.15, 0.05)  # shares of the evaluations without any credit
+CLIMB, RESTART, MUTATE, MIX, EXPLORE = 0, 1, 2, 3, 4
+NAMES = ("climb", "restart", "mutate", "mix", "explore")
+# Shares of the evaluations without any credit; that of exploring is multiplied by the share of the
+# run since the last improvement.
+PRIORS = (0.72, 0.05, 0.15, 0.08, 1.0)
 LEAST_SHARE = 0.03  # no operator gets less
 PRIOR_WINS = 0.5  # how many improvements, and their cost, the priors are worth
 MEMORY_N, MEMORY_SPENT = 2.0, 0.5  # credit decays over 2n + e / 2 evaluations
 EARLY_RESTARTS = 2  # local optima that are left by a restart
 PREDICTS = 0.7  # if the squared error of the model is below this share of the squared gains
+FEWEST_CHANGES = 2  # of a mutation; one less where the model does not predict well
 MORE_CHANGES = 0.33  # chance of each further change of a mutation
-FEWEST_CHANGES = 2  # of a mutation
+EXCHANGES = 0.5  # share of mutations that are exchanges
+STAGNANT, STAGNANT_N = 0.25, 5  # of the run, and times n: evaluations without any improvement
+ATTEMPTS = 5  # to find a trial that is new
+MOST_TRIED = 10_000  # trials of one best point that are remembered
 
 
 class AutoSearch(DeltaSearch):
-    """Delta search, mutations and restarts, by their credit.
+    """Delta search, trials and restarts, by their credit.
 
     Parameters
     ----------
@@ -48,16 +64,29 @@ class AutoSearch(DeltaSearch):
     """
 
     name = "auto"
-    STATE: ClassVar[tuple[str, ...]] = ("_cost", "_wins", "_uses", "_begun", "_record")
+    STATE: ClassVar[tuple[str, ...]] = (
+        "_cost", "_wins", "_uses", "_found", "_begun", "_record", "_tried", "_improved",
+        "_exploring",
+    )  # fmt: skip
 
     def __init__(self, space: Space, seed: Seed = None) -> None:
         super().__init__(space, seed)
         self._operator = RESTART  # the first climb starts at a random point
-        self._cost = np.zeros(3)  # evaluations spent, with decay
-        self._wins = np.zeros(3)  # improvements of the best value, with decay
-        self._uses = np.zeros(3, np.int64)
+        self._cost = np.zeros(len(NAMES))  # evaluations spent, with decay
+        self._wins = np.zeros(len(NAMES))  # improvements of the best value, with decay
+        self._uses = np.zeros(len(NAMES), np.int64)
+        self._found = RESTART  # who found the best point
         self._begun = 0  # evaluations when the present operator began
         self._record = -np.inf  # the best value then
+        self._improved = 0  # evaluations when the best value last improved
+        self._tried: set[bytes] = set()  # mutations and mixtures of the best point
+        self._pool = Pool(len(space))
+        self._explorer: P3 | None = None
+        if int(space.cardinalities.sum(dtype=np.int64)) <= MOST_VALUES:
+            self._explorer = P3(space, self._rng.spawn(1)[0])
+        self._exploring = -1  # the explorer's ticket of the present trial
+
+    # --- operators ------------------------------------------------------------------------------
 
     def _leave(self) -> None:
         self._credit()
@@ -65,14 +94,97 @@ class AutoSearch(DeltaSearch):
         self._operator = self._choose()
         if self._operator == RESTART:
             self._restart()
-        elif self._operator == MUTATE:
-            changes = FEWEST_CHANGES
-            while self._rng.random() < MORE_CHANGES:
-                changes += 1
-            self._kick(changes)
-            self._must_measure = True
-        elif not self._resume_extra() and not self._jump():
+            return
+        if self._operator != CLIMB:
+            point = self._explore() if self._operator == EXPLORE else self._variation()
+            if point is not None:
+                self._trial = point.tobytes()
+                return
+            self._operator = CLIMB
+        if not self._resume_extra() and not self._jump():
             self._kick()
+
+    def _variation(self) -> Codes | None:
+        """A mutation or mixture of the best point that is new; None if none was found."""
+        for _ in range(ATTEMPTS):
+            if self._operator == MIX:
+                point = self._pool.mixture(self._best, self.model.links(), self._rng)
+            else:
+                point = self._mutation()
+            if point is None:
+                return None
+            key = point.tobytes()
+            known = key in self._tried or key in self._failed or key in self._known
+            if not known and not np.array_equal(point, self._best):
+                if len(self._tried) < MOST_TRIED:
+                    self._tried.add(key)
+                return point
+        return None
+
+    def _mutation(self) -> Codes:
+        point, model = self._best.copy(), self.model
+        if self._rng.random() < EXCHANGES and model.exchange(self._random(), point):
+            return point
+        changes = FEWEST_CHANGES if self._predicts() else FEWEST_CHANGES - 1
+        while self._rng.random() < MORE_CHANGES:
+            changes += 1
+        model.mutate(self._random(), point, changes)
+        return point
+
+    def _explore(self) -> Codes | None:
+        """The next trial of the explorer whose answer is not known."""
+        assert self._explorer is not None
+        for _ in range(MOST_STEPS):
+            proposals = self._explorer.propose(1)
+            if not len(proposals.codes):
+                return None
+            ticket, point = proposals.tickets[0], proposals.codes[0]
+            key = point.tobytes()
+            if key in self._failed:
+                self._explorer.learn([Answer(ticket, point, math.nan, FAILED)])
+            elif key in self._known:
+                self._explorer.learn([Answer(ticket, point, self._known[key])])
+            else:
+                self._exploring = ticket
+                return point
+        return None
+
+    def _judge(self, point: Codes, f: float | None) -> None:
+        if self._exploring >= 0:
+            assert self._explorer is not None
+            if f is None:
+                self._explorer.give_up([self._exploring])
+            else:
+                self._explorer.learn([Answer(self._exploring, point, f)])
+            self._exploring = -1
+        if f is None or f < self._best_value - self.model.slack:
+            self._leave()
+            return
+        self.model.go_to(point, f)
+        self._must_measure = False
+        if self.model.scalars[layout.NOISE] == 0:
+            self._take(point, f)
+            if not self._predicts():
+                self._leave()
+
+    def _predicts(self) -> bool:
+        """Whether the model predicts single changes well."""
+        scalars = self.model.scalars
+        return bool(scalars[layout.ERROR] < PREDICTS * scalars[layout.ERROR_NONE])
+
+    def _accept(self) -> None:
+        super()._accept()
+        if self.model.measured:
+            self._pool.add(self.model.point)
+
+    def _take(self, point: Codes, f: float) -> None:
+        if not np.array_equal(point, self._best):
+            self._tried.clear()
+        if f > self._best_value + self.model.slack:
+            self._found = self._operator
+        super()._take(point, f)
+
+    # --- credit ---------------------------------------------------------------------------------
 
     def _credit(self) -> None:
         """Account for what the last operator spent and won."""
@@ -81,9 +193,12 @@ class AutoSearch(DeltaSearch):
         decay = math.exp(-spent / (MEMORY_N * self._n + MEMORY_SPENT * max(now, 1)))
         self._cost *= decay
         self._wins *= decay
+        won = self._best_value > self._record + self.model.slack
         if operator != RESTART or self._optima > EARLY_RESTARTS + 1:
             self._cost[operator] += spent
-            self._wins[operator] += self._best_value > self._record + self.model.tolerance
+            self._wins[operator] += won
+        if won:
+            self._improved = now
         self._uses[operator] += 1
         self._begun, self._record = now, self._best_value
 
@@ -91,37 +206,48 @@ class AutoSearch(DeltaSearch):
         """The operator that is furthest behind its share."""
         if self._free_climbs >= FREE_CLIMBS:
             return RESTART
-        scalars = self.model.scalars
-        predicts = scalars[layout.ERROR] < PREDICTS * scalars[layout.ERROR_NONE]
-        if self._optima <= EARLY_RESTARTS and predicts:
+        if self._optima <= EARLY_RESTARTS and self._predicts():
             return RESTART
+        now = self.model.evaluations
         behind = self.shares() * self._cost.sum() - self._cost
         if self._free_climbs:
-            behind[MUTATE] = -np.inf
-        behind += 1e-9 * self._rng.random(3)
+            behind[[MUTATE, MIX]] = -np.inf
+        if not len(self._pool):
+            behind[MIX] = -np.inf
+        stagnant = now - self._improved > max(STAGNANT * now, STAGNANT_N * self._n)
+        if self._explorer is None or not stagnant:
+            behind[EXPLORE] = -np.inf
+        behind += 1e-9 * self._rng.random(len(NAMES))
         return int(behind.argmax())
 
-    def shares(self) -> np.ndarray[Any, np.dtype[np.float64]]:
+    def shares(self) -> npt.NDArray[np.float64]:
         """The share of each operator."""
+        priors = np.array(PRIORS)
+        priors[EXPLORE] *= 1 - self._improved / max(self.model.evaluations, 1)
         rate = self._wins.sum() / (self._cost.sum() + 1.0)
-        credit = (self._wins + PRIOR_WINS) / (rate * self._cost + PRIOR_WINS)
-        share = np.array(PRIORS) * credit
+        share = priors * (self._wins + PRIOR_WINS) / (rate * self._cost + PRIOR_WINS)
         share = np.maximum(share / share.sum(), LEAST_SHARE)
-        found: np.ndarray[Any, np.dtype[np.float64]] = share / share.sum()
+        found: npt.NDArray[np.float64] = share / share.sum()
         return found
 
-    def _arrive(self, f: float) -> None:
-        tried = self._operator == MUTATE and self._must_measure
-        super()._arrive(f)
-        if tried and f < self._best_value - self.model.tolerance:
-            self._leave()  # the mutant is worse: not climbed from
-        elif tried:
-            self._best, self._best_value = self.model.point.copy(), f
+    # --- state ----------------------------------------------------------------------------------
 
     def facts(self) -> dict[str, Any]:
-        """Those of delta search, and the operators."""
+        """Those of delta search, the operators, and which of them found the best point."""
         used = {name: int(count) for name, count in zip(NAMES, self._uses, strict=True)}
         shares = {
             name: round(float(share), 3) for name, share in zip(NAMES, self.shares(), strict=True)
         }
-        return {**super().facts(), "operators": used, "shares": shares}
+        found = {"operators": used, "shares": shares, "best_found_by": NAMES[self._found]}
+        return {**super().facts(), **found}
+
+    def _values(self) -> dict[str, Any]:
+        explorer = {} if self._explorer is None else dict(self._explorer.state())
+        return {**super()._values(), "pool": self._pool.state(), "explorer": explorer}
+
+    def _set(self, values: dict[str, Any]) -> None:
+        self._pool.restore(values.pop("pool"))
+        explorer: Mapping[str, npt.NDArray[Any]] = values.pop("explorer")
+        if self._explorer is not None:
+            self._explorer.restore(explorer)
+        super()._set(values)

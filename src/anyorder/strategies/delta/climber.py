@@ -11,7 +11,7 @@ from typing import ClassVar
 import numpy as np
 
 from anyorder.space import Space
-from anyorder.strategies.base import Search, Seed
+from anyorder.strategies.base import Codes, Search, Seed
 from anyorder.strategies.delta import layout
 from anyorder.strategies.delta.model import Model
 from anyorder.strategies.delta.pairwise import Pairwise
@@ -21,6 +21,7 @@ JUMP = 0.5  # share of local optima that are left for a maximum of the global mo
 JUMPS_UNTIL = 30  # climbs in a row that cost nothing, after which there are no more jumps
 FREE_CLIMBS = 50  # climbs in a row that cost nothing, after which it starts again elsewhere
 TIDY_EVERY = 64  # n / this: climbs between two removals of rounding errors
+READINGS = 4  # of a point before it becomes the best, once there is noise
 NOISE_REPEATS = 8  # local optima that are measured twice once there is noise
 
 
@@ -30,6 +31,7 @@ class Climber(Search):
     STATE: ClassVar[tuple[str, ...]] = (
         "_best", "_best_value", "_awaited", "_must_measure", "_distrusted_until", "_free_climbs",
         "_spent", "_optima", "_kicks", "_jumps", "_repeats", "_forgot", "_starts", "_operator",
+        "_readings", "_trial",
     )  # fmt: skip
 
     def __init__(self, space: Space, seed: Seed = None) -> None:
@@ -47,6 +49,8 @@ class Climber(Search):
         self._optima = self._kicks = self._jumps = self._repeats = 0
         self._forgot = 0  # evaluations when the means of pairs were last forgotten
         self._starts: list[tuple[float, bytes]] = []  # answered extra proposals
+        self._readings = 1  # of the present point
+        self._trial = b""  # a point to measure while the present one stays, if not empty
         self._operator = 0  # of a portfolio: which one led to the present point
 
     def _random(self) -> int:
@@ -58,13 +62,29 @@ class Climber(Search):
         """The local optimum is the point to leave from next, unless it is worse than the best."""
         model = self.model
         self._optima += 1
+        self._readings = 1
         self.generation = self._optima
-        slack = model.tolerance if model.scalars[layout.NOISE] == 0 else 0.0
+        slack = model.slack
         above = model.value - self._best_value
         if above >= -slack and (model.measured or above <= slack):
-            self._best, self._best_value = model.point.copy(), model.value
+            self._take(model.point, model.value)
         self._free_climbs = self._free_climbs + 1 if model.evaluations == self._spent else 0
         self._spent = model.evaluations
+
+    def _take(self, point: Codes, value: float) -> None:
+        """Make a point the best."""
+        self._best, self._best_value = point.copy(), value
+
+    def _must_confirm(self) -> bool:
+        """Whether a point that seems better than the best is to be measured again."""
+        model = self.model
+        return bool(
+            model.scalars[layout.NOISE] > 0
+            and model.measured
+            and self._readings < READINGS
+            and model.value > self._best_value
+            and not np.array_equal(model.point, self._best)
+        )
 
     def _suspects_noise(self) -> bool:
         """Whether to measure a local optimum twice: the first, second, fourth, ... if in doubt."""

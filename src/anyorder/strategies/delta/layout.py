@@ -32,6 +32,8 @@ CANDIDATES = 8  # changes of a variable of many values that are considered at a 
 MOST_BYTES = 500_000_000  # the two buffers together
 RING = 64  # recent differences of gains, to tell how often two are equal by chance
 
+PRIOR_DEGREE = 6.0  # links of a variable, before anything is known
+
 # Name: shape, in terms of `Sizes`; n + 1 as "n1".
 INTEGERS: dict[str, tuple[str, ...]] = {
     "x": ("n",),  # the present point
@@ -54,6 +56,7 @@ FLOATS: dict[str, tuple[str, ...]] = {
     "variance": ("slots", "slots"),  # P: how uncertain that is
     "shift": ("slots", "profiles"),  # sum of M over what differs between context and x
     "spread": ("slots", "profiles"),  # sum of P over the same
+    "firm": ("slots", "profiles"),  # the part of it that comes from links
     "worth": ("n", "width"),  # expected improvement of each change
     "squares": ("n",),  # sum of squared gains of a variable
     "tries": ("n",),  # how many there were
@@ -152,6 +155,8 @@ ERROR, ERROR_PROFILE, ERROR_NONE, WEIGHT = 20, 21, 22, 23  # squared: of the mod
 FREE = 24  # moves that were not paid for
 PREDICTED, KNOWN = 25, 26  # of the last gain: what was predicted, if anything was
 EVALUATIONS = 27  # values learned
+SLACK = 31  # differences of values up to here are rounding
+DEGREE, DEGREE_LINKS, DEGREE_WEIGHT = 28, 29, 30  # links of a variable: estimate, and its sums
 
 # The state of a pair of variables.
 UNKNOWN, LINKED, NOT_LINKED = 0, 1, 2

@@ -70,6 +70,7 @@ class Model:
         arrays.scale[:] = 1.0
         self.scalars[layout.CALIBRATION], self.scalars[layout.CALIBRATED] = 1.0, 4.0
         self.scalars[layout.STALE] = 1.0
+        self.scalars[layout.DEGREE] = layout.PRIOR_DEGREE
 
     @property
     def value(self) -> float:
@@ -85,6 +86,11 @@ class Model:
     def tolerance(self) -> float:
         """Differences up to this are rounding, or noise."""
         return self.scalars.item(layout.TOLERANCE)
+
+    @property
+    def slack(self) -> float:
+        """Differences of values up to this are rounding."""
+        return self.scalars.item(layout.SLACK)
 
     @property
     def evaluations(self) -> int:
@@ -116,6 +122,12 @@ class Model:
         scalars[layout.VALUE], scalars[layout.MEASURED] = f, 1.0
         scalars[layout.EVALUATIONS] += 1.0
 
+    def average(self, f: float, readings: int) -> None:
+        """The present point has been measured again: its value is the mean of all readings."""
+        scalars = self.scalars
+        scalars[layout.VALUE] += (f - scalars[layout.VALUE]) / readings
+        scalars[layout.EVALUATIONS] += 1.0
+
     def exclude(self, variable: int, value: int, *, failed: bool = False) -> None:
         """Do not propose a change before the next move; if it failed, never again from here."""
         self._kernels.fail(*self.buffers, variable, value, failed)
@@ -128,6 +140,15 @@ class Model:
         """Change some variables of the present point; whether its value is still certain."""
         certain: bool = self._kernels.kick(*self.buffers, seed, changes)
         return certain
+
+    def exchange(self, seed: int, point: Codes) -> bool:
+        """Exchange the values of two variables of a point, in place; False if none can be."""
+        done: bool = self._kernels.exchange(*self.buffers, seed, point)
+        return done
+
+    def mutate(self, seed: int, point: Codes, changes: int) -> None:
+        """Change so many variables of a point, in place; linked ones more often together."""
+        self._kernels.mutate(*self.buffers, seed, point, changes)
 
     def tidy(self, *, forget: bool = False) -> None:
         """Remove rounding errors, and raise the variances of links to what was measured."""

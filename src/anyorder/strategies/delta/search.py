@@ -34,7 +34,7 @@ MOST_STEPS = 300  # climbs and changes known already within one proposal; then a
 class Waiting(NamedTuple):
     """A proposal that is not answered."""
 
-    kind: str  # "change", "point" (the present one), "repeat" or "extra"
+    kind: str  # "change", "point" (the present one), "repeat", "confirmation", "trial", "extra"
     point: bytes
     base: bytes  # of a change: the point that is changed
     value: float  # its value
@@ -87,6 +87,10 @@ class DeltaSearch(Climber):
         for _ in range(MOST_STEPS):
             if self._awaited >= 0:
                 return self._extra(ticket)
+            if self._trial:
+                self._awaited = ticket
+                point, self._trial = self._trial, b""
+                return self._ask(ticket, "trial", point, b"", -1)
             if self._must_measure:
                 if (found := self._ask_present(ticket)) is not None:
                     return found
@@ -172,11 +176,14 @@ class DeltaSearch(Climber):
             base = model.point.tobytes()
             if any(entry[0] == "change" and entry[2] == base for entry in self._waiting.values()):
                 return self._extra(ticket)
-        if not model.measured and model.value > self._best_value + model.tolerance:
+        if not model.measured and model.value > self._best_value + model.slack:
             return self._ask_present(ticket)
         if not self._known and self._suspects_noise():
             self._repeats += 1
             return self._ask(ticket, "repeat", model.point.tobytes(), b"", -1)
+        if not self._known and self._must_confirm():
+            self._awaited = ticket
+            return self._ask(ticket, "confirmation", model.point.tobytes(), b"", -1)
         self._accept()
         self._leave()
         return None
@@ -197,7 +204,13 @@ class DeltaSearch(Climber):
                 self._learn_neighbour(waiting, point, float(answer.value), ok)
             elif waiting is not None and answer.ticket == self._awaited:
                 self._awaited = -1
-                if ok:
+                if ok and waiting.kind == "confirmation":
+                    self._readings += 1
+                    self.model.average(float(answer.value), self._readings)
+                elif waiting.kind == "trial":
+                    self.model.scalars[layout.EVALUATIONS] += ok
+                    self._judge(point, float(answer.value) if ok else None)
+                elif ok:
                     self._arrive(float(answer.value))
                 else:
                     self._return()
@@ -230,7 +243,7 @@ class DeltaSearch(Climber):
         self._learn_elsewhere(base, waiting.value, i, new, f if ok else -np.inf)
         same_climb = waiting.climb == self._optima and not self._must_measure
         bar = value if same_climb else max(value, self._best_value)
-        if ok and f > bar + model.tolerance:
+        if ok and f > bar + model.slack:
             self._adopt(point, f)
 
     def _learn_elsewhere(self, base: Codes, value: float, i: int, new: int, f: float) -> None:
@@ -259,15 +272,20 @@ class DeltaSearch(Climber):
         if len(different) == 1 and self._best_value > -np.inf:
             i = int(different[0])
             self._learn_elsewhere(self._best, self._best_value, i, int(point[i]), f)
-        if f > max(model.value if model.measured else -np.inf, self._best_value) + model.tolerance:
+        if f > max(model.value if model.measured else -np.inf, self._best_value) + model.slack:
             self._adopt(point, f)
         elif waiting is not None:
             self._starts = [*self._starts, (f, point.tobytes())][-MOST_STARTS:]
+
+    def _judge(self, point: Codes, f: float | None) -> None:
+        """The value of a trial has come; None if it failed. A portfolio decides what to do."""
+        self._leave()
 
     def _adopt(self, point: Codes, f: float) -> None:
         """Go to a point that others found, or an answer that came late, since it is better."""
         self._awaited = -1
         self._must_measure = False
+        self._trial = b""
         self.model.go_to(point, f)
 
     def _arrive(self, f: float) -> None:
@@ -281,9 +299,13 @@ class DeltaSearch(Climber):
     def give_up(self, tickets: Sequence[int]) -> None:
         """Forget proposals; a point without its value is left."""
         for ticket in tickets:
-            self._waiting.pop(ticket, None)
+            waiting = self._waiting.pop(ticket, None)
             if ticket == self._awaited:
-                self._return()
+                self._awaited = -1
+                if waiting is not None and waiting[0] == "trial":
+                    self._judge(np.frombuffer(waiting[1], np.int32), None)
+                else:
+                    self._return()
 
     # --- state ----------------------------------------------------------------------------------
 
@@ -314,7 +336,9 @@ class DeltaSearch(Climber):
 
     def restore(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
         """Continue where `state` was taken."""
-        values = from_state(state, self._values())
+        self._set(from_state(state, self._values()))
+
+    def _set(self, values: dict[str, Any]) -> None:
         self.model.restore(values.pop("model"))
         self.pairwise.restore(values.pop("pairwise"))
         for name, value in values.items():

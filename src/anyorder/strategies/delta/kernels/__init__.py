@@ -2,7 +2,8 @@
 
     tables    profiles and pair tables, and the prediction of a gain
     learning  what one observed gain changes in them
-    choosing  which change is next, moves that need no evaluation, kicks
+    choosing  which change is next, moves that need no evaluation
+    varying   kicks, mutations and exchanges
     fitting   the pairwise model of all gains, and its maximisation
 
 Functions that Python calls take the sizes and the two buffers of `layout`; those that only other
@@ -14,7 +15,6 @@ from anyorder.strategies.delta.kernels.choosing import (
     advance,
     fail,
     go_to,
-    kick,
     observe,
     predict_change,
     tidy,
@@ -26,15 +26,18 @@ from anyorder.strategies.delta.kernels.fitting import (
     note,
     set_scales,
 )
+from anyorder.strategies.delta.kernels.varying import exchange, kick, mutate
 
 __all__ = [
     "advance",
+    "exchange",
     "fail",
     "fit",
     "go_to",
     "import_effects",
     "kick",
     "maximise",
+    "mutate",
     "note",
     "observe",
     "predict_change",

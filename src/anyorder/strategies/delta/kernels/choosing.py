@@ -1,4 +1,4 @@
-"""Which change is next, moves that need no evaluation, and kicks: what Python calls."""
+"""Which change is next, moves that need no evaluation, and what an answer changes."""
 
 import math
 
@@ -9,23 +9,24 @@ from anyorder.strategies.delta.kernels.learning import (
     correct,
     count_accident,
     count_gain,
+    count_links,
     equal_gain,
     remember,
 )
 from anyorder.strategies.delta.kernels.tables import (
     SURE,
-    below,
     expected_improvement,
     find,
     mean_square,
     move_to,
     predict,
     predict_few,
+    promise,
     recompute,
     slot_of,
-    uniform,
     views,
 )
+from anyorder.strategies.delta.kernels.varying import other_value
 from anyorder.strategies.delta.layout import (
     CALIBRATION,
     DEPARTURE,
@@ -41,6 +42,7 @@ from anyorder.strategies.delta.layout import (
     NOT_LINKED,
     ORDERED,
     PREDICTED,
+    SLACK,
     STALE,
     TOLERANCE,
     VALUE,
@@ -52,22 +54,8 @@ FIRST = 1e200  # worth of a change never tried: more than all others
 ENOUGH = 1e-3  # a change is worth an evaluation if it promises so much of the root mean square gain
 ENOUGH_MANY = 0.02  # the same for variables of many values, which never run out of fresh ones
 FIRST_TRIES = 2  # changes of a variable of many values that are tried before anything is known
-KICK = 4.0  # least number of changes of a kick
-FOLLOW = 0.5  # chance that the next variable of a kick is one linked with the last
 # What `advance` found.
 CHANGE, OPTIMUM = 0, 1
-
-
-@njit(cache=True)
-def other_value(v, i, random):
-    """Another value of i: a step of random length for half of the ordered ones, else any."""
-    count = v.values[i]
-    if v.kind[i] == ORDERED and uniform(random) < 0.5:
-        step = int(math.exp(uniform(random) * math.log(count)))
-        new = v.x[i] + (step if uniform(random) < 0.5 else -step)
-        if 0 <= new < count:
-            return new
-    return (v.x[i] + 1 + below(random, count - 1)) % count
 
 
 @njit(cache=True)
@@ -75,7 +63,7 @@ def draw_candidates(v, i, random):
     """What a variable of many values may change to next: near, further, between, anywhere."""
     now, last, width = v.x[i], v.values[i] - 1, v.candidates.shape[1]
     for k in range(width):
-        v.candidates[i, k] = other_value(v, i, random)
+        v.candidates[i, k] = other_value(v, i, now, random)
     closest = -1  # the profile of the most similar context
     for m in range(v.profiles[i]):
         if closest < 0 or v.spread[v.first_slot[i], m] < v.spread[v.first_slot[i], closest]:
@@ -118,7 +106,9 @@ def worth_of(v, i, k, new):
             return FIRST * (1.0 + 1e-6 * v.order[i, k]) if fresh < FIRST_TRIES else -1.0
         variance = mean_square(v) * v.scale[i]
         gain = -0.5 * math.sqrt(variance)
-    worth = expected_improvement(gain, math.sqrt(v.scalars[CALIBRATION] * variance))
+        worth = expected_improvement(gain, math.sqrt(v.scalars[CALIBRATION] * variance))
+    else:
+        worth = promise(v, mean_square(v), v.first_slot[i], profile, gain, variance)
     return worth if worth > ENOUGH_MANY * math.sqrt(mean_square(v)) else -1.0
 
 
@@ -137,8 +127,8 @@ def rank(v, random):
     x, kind, values, first_slot, order = v.x, v.kind, v.values, v.first_slot, v.order
     profiles, differing, entries, code, value = v.profiles, v.differing, v.entries, v.code, v.value
     shift, spread, worth, square = v.shift, v.spread, v.worth, mean_square(v)
-    calibration = v.scalars[CALIBRATION]
     worth[:] = -1.0
+    enough = ENOUGH * math.sqrt(square) + v.scalars[SLACK]
     for i in range(len(x)):
         if kind[i] != FEW:
             rank_variable(v, i, random)
@@ -152,8 +142,10 @@ def rank(v, random):
                 if profile < 0:
                     worth[i, new] = FIRST * (1.0 + 1e-6 * order[i, new])
                 else:
-                    deviation = math.sqrt(calibration * variance)
-                    worth[i, new] = expected_improvement(gain, deviation)
+                    slot = slot_of(v, i, x[i], new)
+                    found = promise(v, square, slot, profile, gain, variance)
+                    if found > enough:
+                        worth[i, new] = found
     v.scalars[STALE] = 0.0
 
 
@@ -174,12 +166,12 @@ def advance(shape, integers, floats, seed, free):
             for k in range(v.worth.shape[1]):
                 if v.worth[i, k] > most:
                     best_i, best_k, most = i, k, v.worth[i, k]
-        if most <= ENOUGH * math.sqrt(mean_square(v)) + scalars[TOLERANCE]:
+        if most <= 0.0:
             return OPTIMUM, 0, 0, moves
         new = best_k if v.kind[best_i] == FEW else v.candidates[best_i, best_k]
         gain, variance, profile = predict(v, best_i, new)
         certain = profile >= 0 and variance <= SURE * mean_square(v)
-        if moves >= free or not certain or gain <= scalars[TOLERANCE]:
+        if moves >= free or not certain or gain <= scalars[SLACK]:
             return CHANGE, best_i, new, moves
         move_to(v, best_i, new)
         scalars[VALUE] += gain
@@ -240,6 +232,9 @@ def learn_gain(v, i, new, f):
         if not (abs(difference) < np.inf):
             continue
         exact = exact or m == best
+        if m == best:
+            equal = abs(difference) <= scalars[TOLERANCE]
+            count_links(v, slot, m, equal)
         if abs(difference) <= scalars[TOLERANCE]:
             equal_gain(v, i, slot, m, variables, slots)
         elif m == best:
@@ -259,7 +254,7 @@ def observe(shape, integers, floats, seed, i, new, f, climb):
     scalars[EVALUATIONS] += 1.0
     learn_gain(v, i, new, f)
     remember(v, i, new, f)
-    if climb and f > scalars[VALUE] + scalars[TOLERANCE]:
+    if climb and f > scalars[VALUE] + scalars[SLACK]:
         move_to(v, i, new)
         scalars[VALUE], scalars[MEASURED] = f, 1.0
         return True
@@ -299,49 +294,6 @@ def go_to(shape, integers, floats, point, value, measured):
             if point[j] != v.x[j]:
                 move_to(v, j, point[j])
     v.scalars[VALUE], v.scalars[MEASURED] = value, measured
-
-
-@njit(cache=True)
-def next_variable(v, last, changed, random):
-    """The next variable of a kick: one linked with the last one, or any that has other values."""
-    chosen, count = -1, 0
-    if last >= 0 and uniform(random) < FOLLOW:
-        for i in range(len(v.x)):
-            if not changed[i] and v.link[i, last] == LINKED:
-                count += 1
-                if uniform(random) * count < 1.0:
-                    chosen = i
-    while chosen < 0 or v.values[chosen] < 2:
-        chosen = below(random, len(v.x))
-    return chosen
-
-
-@njit(cache=True)
-def kick(shape, integers, floats, seed, most_changes):
-    """Change several variables of x: `most_changes`, or if that is 0 a number with a heavy tail.
-
-    The value of x becomes the predicted one. Returns whether it is certain.
-    """
-    v = views(shape, integers, floats)
-    random = np.array([seed], dtype=np.uint64)
-    n = len(v.x)
-    count = most_changes
-    if count == 0:
-        count = int(min(KICK / (1.0 - uniform(random)), n))
-    count = max(min(count, n // 2), 1)
-    changed = np.zeros(n, dtype=np.bool_)
-    last, certain = -1, True
-    for _ in range(count):
-        last = next_variable(v, last, changed, random)
-        new = other_value(v, last, random)
-        gain, variance, profile = predict(v, last, new)
-        if profile < 0 or variance > SURE * mean_square(v) or not (gain > -np.inf):
-            certain, gain = False, 0.0
-        move_to(v, last, new)
-        v.scalars[VALUE] += gain
-        changed[last] = True
-    v.scalars[MEASURED] = 0.0
-    return certain
 
 
 @njit(cache=True)

@@ -6,6 +6,7 @@ from numba import njit
 
 from anyorder.strategies.delta.kernels.tables import (
     SURE,
+    connect,
     different,
     find,
     mean_square,
@@ -19,6 +20,9 @@ from anyorder.strategies.delta.layout import (
     CERTAIN,
     COINCIDENCES,
     COMPARED,
+    DEGREE,
+    DEGREE_LINKS,
+    DEGREE_WEIGHT,
     DEPARTED,
     DEPARTURE,
     DEPARTURES,
@@ -29,9 +33,11 @@ from anyorder.strategies.delta.layout import (
     LINKS,
     NOISE,
     NOT_LINKED,
+    PRIOR_DEGREE,
     RING,
     RINGED,
     SETTLED,
+    SLACK,
     SUM_SQUARES,
     TOLERANCE,
     UNKNOWN,
@@ -43,8 +49,8 @@ from anyorder.strategies.delta.layout import (
 ROUNDING = 1e-9  # equal, relative to the root mean square gain
 NOISE_WIDTH = 2.0  # differences below so many standard deviations of the noise are no differences
 SOFT = 0.02  # chance of an equal gain by accident above which a pair is not settled for good
-OFTEN = 0.01  # share of equal differences above which they come by accident
-LEAST_DENSITY = 0.3  # assumed share of links where equal gains come by accident
+PRIOR_TRIES = 0.3  # how many gains of average size are assumed of a variable at first
+PRIOR_WEIGHT = 0.5  # of `PRIOR_DEGREE` (in `layout`), in changes of the whole context
 MOST_ERROR = 25.0  # squared error over variance is cut here before it is averaged
 LONGEST_MEMORY = 200.0  # observations that the calibration remembers
 ADAPTATION = 0.3  # rate at which variances between variables of many values follow the errors
@@ -56,7 +62,7 @@ def set_prior(v):
     n, everywhere, total = len(v.x), mean_square(v), 0.0
     for i in range(n):
         squares = v.squares[i] / (everywhere + 1e-300)
-        v.scale[i] = (squares + 1.0) / (v.tries[i] + 1.0)
+        v.scale[i] = (squares + PRIOR_TRIES) / (v.tries[i] + PRIOR_TRIES)
         total += v.scale[i]
     for i in range(n):
         for j in range(i):
@@ -81,6 +87,7 @@ def count_gain(v, i, new, gain, f):
     v.tries[i] += 1.0
     v.slope[i] += gain * gain / abs(new - now)
     rounding = ROUNDING * math.sqrt(mean_square(v)) + 1e-12 * abs(f)
+    scalars[SLACK] = rounding
     scalars[TOLERANCE] = rounding + NOISE_WIDTH * math.sqrt(scalars[NOISE])
     count = int(scalars[GAINS])
     early = count <= 2 * n and count % max(n // 4, 1) == 0
@@ -89,27 +96,31 @@ def count_gain(v, i, new, gain, f):
 
 
 @njit(cache=True)
-def chance_kept(v, doubtful):
-    """Chance that a gain is equal in a context though one of the `doubtful` variables matters."""
+def chance_kept(v, doubtful, loose):
+    """By how much an equal gain in another context makes each link among what differs less likely.
+
+    By Bayes' rule: a gain is equal for certain if there is no link, and by accident if there is.
+    `loose` is the variance of the `doubtful` variables.
+    """
+    if doubtful == 1:
+        return 0.0
     scalars = v.scalars
-    density = (scalars[LINKS] + 1.0) / (scalars[SETTLED] + 2.0)
     accident = scalars[EQUAL] / (scalars[COMPARED] + 1e-9)
-    if accident > OFTEN:
-        density = max(density, LEAST_DENSITY)
-    none = (1.0 - density) ** doubtful
-    some = (1.0 - none) * accident if doubtful > 1 else 0.0
-    return some / (some + none + 1e-300)
+    none = math.exp(-scalars[DEGREE] * loose / (mean_square(v) + 1e-300))
+    return accident / (none + (1.0 - none) * accident + 1e-300)
 
 
 @njit(cache=True)
 def equal_gain(v, i, slot, m, variables, slots):
     """The gain of i is the same in profile m: what differs there is not linked with i."""
-    count, doubtful = different(v, i, m, variables, slots), 0
+    count, doubtful, loose = different(v, i, m, variables, slots), 0, 0.0
     for k in range(count):
         doubtful += v.variance[slot, slots[k]] > 0.0
+        if v.link[i, variables[k]] != LINKED:
+            loose += v.variance[slot, slots[k]]
     if doubtful == 0:
         return
-    kept = chance_kept(v, doubtful)
+    kept = chance_kept(v, doubtful, loose)
     v.scalars[COINCIDENCES] += 1.0
     for k in range(count):
         j, t = variables[k], slots[k]
@@ -120,6 +131,26 @@ def equal_gain(v, i, slot, m, variables, slots):
             separate(v, i, j)
         else:
             set_pair(v, i, slot, j, t, kept * mean, kept * variance)
+
+
+@njit(cache=True)
+def count_links(v, slot, m, equal):
+    """How many links a variable has: from how often its gain is the same in another context.
+
+    If `expected` links are among what differs, a gain is the same with probability exp(-expected).
+    One step of expectation maximisation for each gain, where none of what differs is a known link.
+    """
+    scalars, square = v.scalars, mean_square(v)
+    loose = v.spread[slot, m]
+    if loose <= SURE * square or v.firm[slot, m] > SURE * square:
+        return
+    exposure = loose / square
+    expected = scalars[DEGREE] * exposure
+    if not equal:
+        scalars[DEGREE_LINKS] += expected / -math.expm1(-expected)
+    scalars[DEGREE_WEIGHT] += exposure
+    links = scalars[DEGREE_LINKS] + PRIOR_WEIGHT * PRIOR_DEGREE
+    scalars[DEGREE] = links / (scalars[DEGREE_WEIGHT] + PRIOR_WEIGHT)
 
 
 @njit(cache=True)
@@ -152,7 +183,7 @@ def link(v, i, slot, j, t, mean):
         return
     v.scalars[SETTLED] += 1.0
     v.scalars[LINKS] += 1.0
-    v.link[i, j] = v.link[j, i] = LINKED
+    connect(v, i, j)
     for s1 in range(v.first_slot[i], v.first_slot[i + 1]):
         for t1 in range(v.first_slot[j], v.first_slot[j + 1]):
             if (s1 != slot or t1 != t) and v.variance[s1, t1] < mean * mean:
@@ -234,7 +265,7 @@ def remember(v, i, new, f):
         v.differing[i, profile] = 0
         v.entries[i, profile] = 0
         for s in range(v.first_slot[i], v.first_slot[i + 1]):
-            v.shift[s, profile] = v.spread[s, profile] = 0.0
+            v.shift[s, profile] = v.spread[s, profile] = v.firm[s, profile] = 0.0
     put(v, i, profile, v.x[i], v.scalars[VALUE])
     put(v, i, profile, new, f)
 

@@ -9,10 +9,13 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from anyorder.strategies.delta.layout import (
+    CALIBRATION,
+    DEGREE,
     FEW,
     FLOATS,
     GAINS,
     INTEGERS,
+    LINKED,
     NOT_LINKED,
     ORDERED,
     RING,
@@ -74,7 +77,8 @@ def views(shape, integers, floats):
     at += 16 * slots * slots
     shift = carray(pointer(at), (slots, profiles), np.float64)
     spread = carray(pointer(at + 8 * slots * profiles), (slots, profiles), np.float64)
-    at += 16 * slots * profiles
+    firm = carray(pointer(at + 16 * slots * profiles), (slots, profiles), np.float64)
+    at += 24 * slots * profiles
     worth = carray(pointer(at), (n, width), np.float64)
     at += 8 * n * width
     squares = carray(pointer(at), n, np.float64)
@@ -86,8 +90,8 @@ def views(shape, integers, floats):
     scalars = carray(pointer(at + 8 * RING), SCALARS, np.float64)
     return Views(
         x, values, kind, first_slot, order, candidates, known, oldest, differing, filled, code,
-        context, link, value, mean, variance, shift, spread, worth, squares, tries, scale, slope,
-        ring, scalars,
+        context, link, value, mean, variance, shift, spread, firm, worth, squares, tries, scale,
+        slope, ring, scalars,
     )  # fmt: skip
 
 
@@ -139,7 +143,8 @@ def mean_square(v):
 def add_variable(v, j, now, sign):
     """Add to the sums of all profiles what j contributes if its value is `now`; or remove it."""
     first_slot, profiles, differing = v.first_slot, v.profiles, v.differing
-    shift, spread, mean, variance = v.shift, v.spread, v.mean, v.variance
+    shift, spread, firm, mean, variance = v.shift, v.spread, v.firm, v.mean, v.variance
+    link = v.link[j]
     kind, values, first, context = v.kind[j], v.values[j], v.first_slot[j], v.context[j]
     for i in range(len(profiles)):
         if i == j:
@@ -154,6 +159,8 @@ def add_variable(v, j, now, sign):
             for s in range(first_slot[i], first_slot[i + 1]):
                 shift[s, m] += up * mean[t, s]
                 spread[s, m] += sign * variance[t, s]
+                if link[i] == LINKED:
+                    firm[s, m] += sign * variance[t, s]
 
 
 @njit(cache=True)
@@ -170,6 +177,7 @@ def recompute(v):
     """All sums, without the rounding errors that moves leave."""
     v.shift[:] = 0.0
     v.spread[:] = 0.0
+    v.firm[:] = 0.0
     v.differing[:] = 0
     for j in range(len(v.x)):
         add_variable(v, j, v.x[j], 1)
@@ -180,12 +188,15 @@ def recompute(v):
 def add_pair(v, i, s, j, t, mean, variance):
     """Add to the sums of i what a difference in slot t of j contributes."""
     now, context, shift, spread = v.x[j], v.context, v.shift, v.spread
+    linked = v.link[i, j] == LINKED
     kind, values, first = v.kind[j], v.values[j], v.first_slot[j]
     for m in range(v.profiles[i]):
         then = context[j, i, m]
         if then != now and slot_in(kind, values, first, then, now) == t:
             shift[s, m] += mean if then < now else -mean
             spread[s, m] += variance
+            if linked:
+                v.firm[s, m] += variance
 
 
 @njit(cache=True)
@@ -217,11 +228,31 @@ def set_pair(v, i, s, j, t, mean, variance):
 @njit(cache=True)
 def separate(v, i, j):
     """Settle that i and j do not interact."""
-    v.link[i, j] = v.link[j, i] = NOT_LINKED
     v.scalars[SETTLED] += 1.0
     for s in range(v.first_slot[i], v.first_slot[i + 1]):
         for t in range(v.first_slot[j], v.first_slot[j + 1]):
             set_pair(v, i, s, j, t, 0.0, 0.0)
+    v.link[i, j] = v.link[j, i] = NOT_LINKED
+
+
+@njit(cache=True)
+def connect(v, i, j):
+    """Settle that i and j interact; what they contribute to the sums is firm from now on."""
+    v.link[i, j] = v.link[j, i] = LINKED
+    for s in range(v.first_slot[i], v.first_slot[i + 1]):
+        for t in range(v.first_slot[j], v.first_slot[j + 1]):
+            add_firm(v, i, s, j, t, v.variance[s, t])
+            add_firm(v, j, t, i, s, v.variance[s, t])
+
+
+@njit(cache=True)
+def add_firm(v, i, s, j, t, variance):
+    """Add to the firm sums of i what a difference in slot t of j contributes."""
+    now, kind, values, first = v.x[j], v.kind[j], v.values[j], v.first_slot[j]
+    for m in range(v.profiles[i]):
+        then = v.context[j, i, m]
+        if then != now and slot_in(kind, values, first, then, now) == t:
+            v.firm[s, m] += variance
 
 
 @njit(cache=True)
@@ -339,6 +370,25 @@ def predict(v, i, new):
             best, least = m, variance
             gain = there - here
     return gain, least, best
+
+
+@njit(cache=True)
+def promise(v, square, s, m, gain, variance):
+    """Expected improvement of a change whose gain is predicted from profile m in slot s.
+
+    Most pairs do not interact. With `expected` links among the variables that differ and of which
+    nothing is known, their part of the variance is there with probability 1 - exp(-expected), and
+    then so much larger.
+    """
+    calibration = v.scalars[CALIBRATION]
+    loose = min(max(v.spread[s, m] - v.firm[s, m], 0.0), variance)
+    expected = v.scalars[DEGREE] * loose / (square + 1e-300)
+    if expected <= 0.0 or expected > 5.0:
+        return expected_improvement(gain, math.sqrt(calibration * variance))
+    some, rest = -math.expm1(-expected), max(variance - loose, 0.0)
+    with_links = expected_improvement(gain, math.sqrt(calibration * (rest + loose / some)))
+    without = expected_improvement(gain, math.sqrt(calibration * rest))
+    return some * with_links + (1.0 - some) * without
 
 
 @njit(cache=True)

@@ -1,0 +1,127 @@
+"""Several changes at once: kicks, mutations and exchanges."""
+
+import math
+
+import numpy as np
+from numba import njit
+
+from anyorder.strategies.delta.kernels.tables import (
+    SURE,
+    below,
+    mean_square,
+    move_to,
+    predict,
+    uniform,
+    views,
+)
+from anyorder.strategies.delta.layout import LINKED, MEASURED, ORDERED, VALUE
+
+# Constants of the method.
+KICK = 4.0  # least number of changes of a kick
+FOLLOW = 0.5  # chance that the next variable of a kick is one linked with the last
+
+
+@njit(cache=True)
+def other_value(v, i, now, random):
+    """A value of i but `now`: a step of random length for half of the ordered ones, else any."""
+    count = v.values[i]
+    if v.kind[i] == ORDERED and uniform(random) < 0.5:
+        step = int(math.exp(uniform(random) * math.log(count)))
+        new = now + (step if uniform(random) < 0.5 else -step)
+        if 0 <= new < count:
+            return new
+    return (now + 1 + below(random, count - 1)) % count
+
+
+@njit(cache=True)
+def next_variable(v, last, changed, random):
+    """The next variable of a kick: one linked with the last one, or any that has other values."""
+    chosen, count = -1, 0
+    if last >= 0 and uniform(random) < FOLLOW:
+        for i in range(len(v.x)):
+            if not changed[i] and v.link[i, last] == LINKED:
+                count += 1
+                if uniform(random) * count < 1.0:
+                    chosen = i
+    while chosen < 0 or v.values[chosen] < 2:
+        chosen = below(random, len(v.x))
+    return chosen
+
+
+@njit(cache=True)
+def partner(v, point, i, random):
+    """A variable like i that has another value in `point`, for half linked with i; -1 if none."""
+    linked = uniform(random) < FOLLOW
+    for attempt in range(2):
+        chosen, count = -1, 0
+        for j in range(len(point)):
+            alike = v.kind[j] == v.kind[i] and v.values[j] == v.values[i] and point[j] != point[i]
+            if alike and (attempt == 1 or (linked and v.link[i, j] == LINKED)):
+                count += 1
+                if uniform(random) * count < 1.0:
+                    chosen = j
+        if chosen >= 0:
+            return chosen
+    return -1
+
+
+@njit(cache=True)
+def exchange(shape, integers, floats, seed, point):
+    """Exchange the values of two variables, or move a step from one integer to another, in place.
+
+    Returns whether that was possible.
+    """
+    v = views(shape, integers, floats)
+    random = np.array([seed], dtype=np.uint64)
+    i = below(random, len(point))
+    j = partner(v, point, i, random)
+    if j < 0:
+        return False
+    if v.kind[i] == ORDERED and uniform(random) < 0.5:
+        step = int(math.exp(uniform(random) * math.log(v.values[i] / 2.0)))
+        if point[i] + step < v.values[i] and point[j] >= step:
+            point[i] += step
+            point[j] -= step
+            return True
+    point[i], point[j] = point[j], point[i]
+    return True
+
+
+@njit(cache=True)
+def mutate(shape, integers, floats, seed, point, changes):
+    """Change so many variables of `point` in place, each other one linked with the last or any."""
+    v = views(shape, integers, floats)
+    random = np.array([seed], dtype=np.uint64)
+    changed, last = np.zeros(len(point), dtype=np.bool_), -1
+    for _ in range(min(changes, max(len(point) // 2, 1))):
+        last = next_variable(v, last, changed, random)
+        point[last] = other_value(v, last, point[last], random)
+        changed[last] = True
+
+
+@njit(cache=True)
+def kick(shape, integers, floats, seed, most_changes):
+    """Change several variables of x: `most_changes`, or if that is 0 a number with a heavy tail.
+
+    The value of x becomes the predicted one. Returns whether it is certain.
+    """
+    v = views(shape, integers, floats)
+    random = np.array([seed], dtype=np.uint64)
+    n = len(v.x)
+    count = most_changes
+    if count == 0:
+        count = int(min(KICK / (1.0 - uniform(random)), n))
+    count = max(min(count, n // 2), 1)
+    changed = np.zeros(n, dtype=np.bool_)
+    last, certain = -1, True
+    for _ in range(count):
+        last = next_variable(v, last, changed, random)
+        new = other_value(v, last, v.x[last], random)
+        gain, variance, profile = predict(v, last, new)
+        if profile < 0 or variance > SURE * mean_square(v) or not (gain > -np.inf):
+            certain, gain = False, 0.0
+        move_to(v, last, new)
+        v.scalars[VALUE] += gain
+        changed[last] = True
+    v.scalars[MEASURED] = 0.0
+    return certain
