@@ -47,6 +47,7 @@ PREDICTS = 0.7  # if the squared error of the model is below this share of the s
 FEWEST_CHANGES = 2  # of a mutation; one less where the model does not predict well
 MORE_CHANGES = 0.33  # chance of each further change of a mutation
 EXCHANGES = 0.5  # share of mutations that are exchanges
+STEP_PRIORS = (0.75, 0.25)  # the same for steps of a climb at the best point, and mutations
 STAGNANT, STAGNANT_N = 0.25, 5  # of the run, and times n: evaluations without any improvement
 ATTEMPTS = 5  # to find a trial that is new
 MOST_TRIED = 10_000  # trials of one best point that are remembered
@@ -66,7 +67,7 @@ class AutoSearch(DeltaSearch):
     name = "auto"
     STATE: ClassVar[tuple[str, ...]] = (
         "_cost", "_wins", "_uses", "_found", "_begun", "_record", "_tried", "_improved",
-        "_exploring",
+        "_exploring", "_aside", "_step_cost", "_step_wins", "_counted", "_height",
     )  # fmt: skip
 
     def __init__(self, space: Space, seed: Seed = None) -> None:
@@ -85,6 +86,11 @@ class AutoSearch(DeltaSearch):
         if int(space.cardinalities.sum(dtype=np.int64)) <= MOST_VALUES:
             self._explorer = P3(space, self._rng.spawn(1)[0])
         self._exploring = -1  # the explorer's ticket of the present trial
+        self._aside = False  # whether the present trial interrupts a climb
+        # Of steps of a climb at the best point, and of mutations that interrupt it:
+        self._step_cost = np.zeros(2)  # evaluations, with decay
+        self._step_wins = np.zeros(2)  # improvements, with decay
+        self._counted, self._height = 0, -np.inf  # evaluations and best value when last counted
 
     # --- operators ------------------------------------------------------------------------------
 
@@ -138,7 +144,8 @@ class AutoSearch(DeltaSearch):
             proposals = self._explorer.propose(1)
             if not len(proposals.codes):
                 return None
-            ticket, point = proposals.tickets[0], proposals.codes[0]
+            ticket = proposals.tickets[0]
+            point: Codes = proposals.codes[0]
             key = point.tobytes()
             if key in self._failed:
                 self._explorer.learn([Answer(ticket, point, math.nan, FAILED)])
@@ -149,7 +156,54 @@ class AutoSearch(DeltaSearch):
                 return point
         return None
 
+    def _step_aside(self) -> bool:
+        """Try a mutation of the present point, if it is the best one and mutations earn it.
+
+        Where single changes promise little, a climb to a local optimum can take many passes over
+        all changes; mutations are then the better use of some of its evaluations.
+        """
+        model = self.model
+        now = model.evaluations
+        ahead = model.measured and model.value >= self._best_value - model.slack
+        if now < self._n or not ahead or model.scalars[layout.NOISE] > 0:
+            self._counted, self._height = now, model.value
+            return False
+        spent, won = now - self._counted, model.value > self._height + model.slack
+        self._counted, self._height = now, model.value
+        if spent:
+            decay = math.exp(-spent / (MEMORY_N * self._n + MEMORY_SPENT * now))
+            self._step_cost *= decay
+            self._step_wins *= decay
+            self._step_cost[0] += spent
+            self._step_wins[0] += won
+        share = _shares(np.array(STEP_PRIORS), self._step_cost, self._step_wins)[1]
+        if self._step_cost[1] >= share * self._step_cost.sum():
+            return False
+        self._take(model.point, model.value)
+        self._step_cost[1] += 1
+        operator, self._operator = self._operator, MUTATE
+        point = self._variation()
+        self._operator = operator
+        if point is None:
+            return False
+        self._trial, self._aside = point.tobytes(), True
+        return True
+
+    def _judge_aside(self, point: Codes, f: float | None) -> None:
+        """The answer to a mutation that interrupted a climb, which goes on."""
+        model = self.model
+        self._aside = False
+        if f is not None and f >= self._best_value - model.slack:
+            self._step_wins[1] += f > self._best_value + model.slack
+            self._take(point, f)
+            model.go_to(point, f)
+            self._must_measure = False
+        self._counted, self._height = model.evaluations, model.value
+
     def _judge(self, point: Codes, f: float | None) -> None:
+        if self._aside:
+            self._judge_aside(point, f)
+            return
         if self._exploring >= 0:
             assert self._explorer is not None
             if f is None:
@@ -224,11 +278,7 @@ class AutoSearch(DeltaSearch):
         """The share of each operator."""
         priors = np.array(PRIORS)
         priors[EXPLORE] *= 1 - self._improved / max(self.model.evaluations, 1)
-        rate = self._wins.sum() / (self._cost.sum() + 1.0)
-        share = priors * (self._wins + PRIOR_WINS) / (rate * self._cost + PRIOR_WINS)
-        share = np.maximum(share / share.sum(), LEAST_SHARE)
-        found: npt.NDArray[np.float64] = share / share.sum()
-        return found
+        return _shares(priors, self._cost, self._wins)
 
     # --- state ----------------------------------------------------------------------------------
 
@@ -251,3 +301,14 @@ class AutoSearch(DeltaSearch):
         if self._explorer is not None:
             self._explorer.restore(explorer)
         super()._set(values)
+
+
+def _shares(
+    priors: npt.NDArray[np.float64], cost: npt.NDArray[np.float64], wins: npt.NDArray[np.float64]
+) -> npt.NDArray[np.float64]:
+    """Shares of the evaluations: the prior ones, times wins relative to what was to be expected."""
+    rate = wins.sum() / (cost.sum() + 1.0)
+    share = priors * (wins + PRIOR_WINS) / (rate * cost + PRIOR_WINS)
+    share = np.maximum(share / share.sum(), LEAST_SHARE)
+    found: npt.NDArray[np.float64] = share / share.sum()
+    return found

@@ -97,11 +97,13 @@ def _together(
                 break
             reached = grown
         if 1 < np.count_nonzero(reached) < len(places):
-            return places[reached]
+            component: Index = places[reached]
+            return component
     # In how many optima each one differs from the best point where the first does not, or not.
     distance = (differ[:, places] != differ[:, [first]]).sum(axis=0)
     size = min(int(1 / (1.0 - rng.random())) + 1, len(places) - 1)
     close = distance <= np.partition(distance, size - 1)[size - 1]
     if close.all():
         close = (rng.random(len(places)) < size / len(places)) | (places == first)
-    return places[close]
+    chosen: Index = places[close]
+    return chosen

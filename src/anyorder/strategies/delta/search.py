@@ -95,6 +95,8 @@ class DeltaSearch(Climber):
                 if (found := self._ask_present(ticket)) is not None:
                     return found
                 continue
+            if self._step_aside():
+                continue
             trusted = model.evaluations >= self._distrusted_until
             free = max(MOST_FREE_MOVES * self._n - self._free_moves, 0) if trusted else 0
             optimum, variable, value, moves = model.advance(self._random(), free)
@@ -110,6 +112,10 @@ class DeltaSearch(Climber):
             if found is not None:
                 return found
         return self._extra(ticket)
+
+    def _step_aside(self) -> bool:
+        """Whether a portfolio wants a trial of its own before the next step of the climb."""
+        return False
 
     def _ask(self, ticket: int, kind: str, point: bytes, base: bytes, i: int) -> Codes:
         self._waiting[ticket] = (kind, point, base, self.model.value, i, self._optima)

@@ -1,0 +1,214 @@
+"""The default algorithm beside others: raw runs, and tables of wins.
+
+    python benchmarks/default.py run --suite rows --seeds 10 --processes 16
+    python benchmarks/default.py run --suite functions variants --instances 0 1 2 3 4 --seeds 2
+    python benchmarks/default.py run --suite everyday --everyday FILE --instances 0 --seeds 20
+    python benchmarks/default.py table --suite rows
+
+`run` appends to results/default.csv.gz what is not there yet. Every proposal is evaluated and
+counted, also of points that are known; without a cache. Suites: `rows`, the 42 distributions of the
+paper; `functions`, generated everyday functions (benchmarks/functions.py); `variants`, traps,
+MaxSAT, MaxCut, noise and monotone transforms; `everyday`, the functions of a file. Under noise the
+value that is recorded is that without noise, at the point of the best reading.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import functools
+import gzip
+import importlib.util
+import multiprocessing
+import os
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from common import RESULTS, machine
+from functions import FUNCTIONS, Drawn, transformed
+
+import anyorder as ao
+from anyorder.bench.stats import welch
+from anyorder.strategies.base import Answer
+from anyorder.strategies.create import create
+
+PATH = RESULTS / "default.csv.gz"
+FIELDS = ("problem", "instance", "seed", "strategy", "evaluations", "best", "own_us")
+SIZES = (64, 128, 256)
+SUITES = {
+    "rows": [f"qubo:n={n},type={t}" for n in SIZES for t in range(6)]
+    + [f"{family}:n={n},k={k}" for family in ("nk", "nkd") for n in SIZES for k in (1, 2, 4, 8)],
+    "functions": [f"function:{name}" for name in FUNCTIONS],
+    "variants": [
+        "trap:blocks=12,k=5", "maxsat:n=100,ratio=4.3", "maxcut:n=128,density=0.1",
+        "qubo:n=128,type=0|exp", "qubo:n=128,type=0|power", "nk:n=64,k=4|exp",
+        "nk:n=64,k=4|power", "qubo:n=64,type=0|noise1", "qubo:n=64,type=0|noise10",
+        "nk:n=64,k=4|noise1", "nk:n=64,k=4|noise10",
+    ],
+    "everyday": [
+        f"everyday:{name}"
+        for name in ("knapsack", "schedule", "mixed", "feat_cancer", "feat_digits")
+    ],
+}  # fmt: skip
+MARKS = {"everyday": (200, 1_000)}
+DEFAULT_MARKS = (200, 1_000, 10_000)
+LOCAL = ("hill-climber", "ils", "tabu", "one-plus-one", "fast-one-plus-one")
+Key = tuple[str, int, int, str]
+
+
+def problem(name: str, instance: int, everyday: Path | None) -> Drawn:
+    """The space and the function on codes."""
+    base, _, how = name.partition("|")
+    family, _, rest = base.partition(":")
+    if family == "function":
+        drawn = FUNCTIONS[rest](np.random.default_rng(instance))
+    elif family == "everyday":
+        drawn = everyday_function(everyday, rest)
+    else:
+        has_seed = "seed" in ao.problems.registry[family].parameters
+        chosen = ao.problems.get(base + f",seed={instance}" * has_seed)
+        drawn = chosen.space, chosen
+    return transformed(drawn, how, instance) if how else drawn
+
+
+@functools.cache
+def everyday_function(path: Path | None, name: str) -> Drawn:
+    """A function of a file that defines `FNS`."""
+    if path is None:
+        raise SystemExit("give the file of everyday functions with --everyday")
+    spec = importlib.util.spec_from_file_location("everyday", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    kinds, f = module.FNS[name]()
+    variables: list[Any] = []
+    for kind, *sizes in kinds:
+        if kind == "b":
+            variables.append(ao.Binary())
+        else:
+            variables.append(ao.Categorical(range(sizes[0])) if kind == "c" else ao.Integer(*sizes))
+    low = np.array([kind[1] if kind[0] == "i" else 0 for kind in kinds])
+    return ao.Space(variables), lambda codes: float(f((codes + low).tolist()))
+
+
+def run_one(job: tuple[Key, Sequence[int], Path | None]) -> list[tuple[Any, ...]]:
+    """One run: its best value after each mark, and the strategy's own time per evaluation."""
+    key, marks, everyday = job
+    name, instance, seed, algorithm = key
+    space, f = problem(name, instance, everyday)
+    strategy = create(algorithm, space, seed=seed)
+    truth = getattr(f, "truth", f)
+    best, at_best, found, own = -np.inf, -np.inf, [], 0.0
+    for evaluation in range(1, max(marks) + 1):
+        start = time.thread_time()
+        proposals = strategy.propose(1)
+        own += time.thread_time() - start
+        if not len(proposals.codes):
+            break
+        codes = proposals.codes[0]
+        value = float(f(codes))
+        if value > best:
+            best, at_best = value, value if truth is f else float(truth(codes))
+        found += [at_best] * (evaluation in marks)
+        start = time.thread_time()
+        strategy.learn([Answer(proposals.tickets[0], codes, value)])
+        own += time.thread_time() - start
+    found += [at_best] * (len(marks) - len(found))
+    us = round(1e6 * own / max(marks), 1)
+    return [(*key, mark, value, us) for mark, value in zip(marks, found, strict=True)]
+
+
+def read() -> list[dict[str, str]]:
+    """All rows so far."""
+    if not PATH.exists():
+        return []
+    with gzip.open(PATH, "rt", encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def jobs(given: argparse.Namespace, done: set[Key]) -> Iterator[tuple[Key, Any, Path | None]]:
+    for k in range(given.seeds):
+        for instance in given.instances:
+            for suite in given.suite:
+                for name in SUITES[suite]:
+                    for algorithm in given.strategies:
+                        key = (name, instance, given.first_seed + k, algorithm)
+                        if key not in done:
+                            yield key, MARKS.get(suite, DEFAULT_MARKS), given.everyday
+
+
+def run(given: argparse.Namespace) -> None:
+    """Run what is missing, and append it."""
+    done = {
+        (row["problem"], int(row["instance"]), int(row["seed"]), row["strategy"]) for row in read()
+    }
+    facts, end = machine(), time.monotonic() + given.seconds
+    new = not PATH.exists()
+    with multiprocessing.get_context("spawn").Pool(given.processes) as pool:
+        rows: list[tuple[Any, ...]] = []
+        for finished in pool.imap_unordered(run_one, jobs(given, done)):
+            rows += finished
+            if time.monotonic() > end:
+                print("out of time: what is missing can be run later")
+                pool.terminate()
+                break
+    with gzip.open(PATH, "at", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        if new:
+            writer.writerow([*FIELDS, *facts])
+        writer.writerows([*row, *facts.values()] for row in rows)
+    print(f"{len(rows)} rows in {PATH.name}")
+
+
+def table(given: argparse.Namespace) -> None:
+    """Means of each algorithm per problem; + and - where Welch's test tells it from `auto`."""
+    cells: dict[tuple[str, int], dict[str, list[float]]] = {}
+    halves = {"all": range(10**9), "tuned": range(5), "kept": range(5, 10**9)}
+    for row in read():
+        if row["problem"] in {name for suite in given.suite for name in SUITES[suite]} and (
+            int(row["instance"]) in halves[given.half] or given.suite == ["everyday"]
+        ):
+            cell = cells.setdefault((row["problem"], int(row["evaluations"])), {})
+            cell.setdefault(row["strategy"], []).append(float(row["best"]))
+    names = sorted({name for cell in cells.values() for name in cell}, key=lambda s: s != "auto")
+    print("| problem | evaluations |", " | ".join(names), "|\n|", " --- |" * (len(names) + 2))
+    counts = {name: [0, 0] for name in names}
+    for (name, mark), cell in sorted(cells.items(), key=lambda item: (item[0][1], item[0][0])):
+        entries = []
+        for algorithm in names:
+            values = cell.get(algorithm, [])
+            text = f"{np.mean(values):.5g}" if values else ""
+            if algorithm != "auto" and len(values) > 1 and welch(cell["auto"], values) < 0.05:
+                better = np.mean(values) > np.mean(cell["auto"])
+                counts[algorithm][better] += 1
+                text += " +" if better else " -"
+            entries.append(text)
+        print(f"| {name} | {mark:,} |", " | ".join(entries), "|")
+    for algorithm, (worse, better) in counts.items():
+        print(f"{algorithm}: significantly worse than auto {worse} times, better {better} times")
+
+
+def main() -> None:
+    for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"):
+        os.environ.setdefault(variable, "1")  # one thread a process
+    parser = argparse.ArgumentParser(description="The default algorithm beside others.")
+    parser.add_argument("action", choices=("run", "table"))
+    parser.add_argument("--suite", nargs="+", choices=list(SUITES), default=["rows"])
+    parser.add_argument("--strategies", nargs="+", default=["auto", *LOCAL])
+    parser.add_argument("--instances", nargs="+", type=int, default=list(range(10)))
+    parser.add_argument("--seeds", type=int, default=10, help="runs of each instance")
+    parser.add_argument("--first-seed", type=int, default=0)
+    parser.add_argument("--half", choices=("all", "tuned", "kept"), default="all")
+    parser.add_argument("--processes", type=int, default=os.cpu_count())
+    parser.add_argument("--seconds", type=float, default=1e9, help="stop after so long")
+    parser.add_argument("--everyday", type=Path, help="a file of functions")
+    given = parser.parse_args()
+    run(given) if given.action == "run" else table(given)
+
+
+if __name__ == "__main__":
+    main()
