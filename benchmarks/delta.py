@@ -141,7 +141,7 @@ def main() -> None:
             print(f"{problem:<28}{name:<14}{means}  {1e6 * np.median(times):8.1f} us", flush=True)
     if given.out is not None:
         new = not given.out.exists()
-        with given.out.open("a", newline="") as file:
+        with given.out.open("a", newline="", encoding="utf-8") as file:
             writer = csv.DictWriter(file, fieldnames=list(rows[0]), lineterminator="\n")
             if new:
                 writer.writeheader()

@@ -238,9 +238,9 @@ class Store(StoredRuns):
 
 def _spec(*columns: Any) -> Spec:
     """A run as it is stored, checked."""
-    *texts, instance, seed, budget, grid = columns
-    marks = json.loads(grid)
-    numbers = [instance, seed, budget, *marks]
+    spec = Spec(*[*columns[:-1], tuple(json.loads(columns[-1]))])
+    texts = (spec.algorithm, spec.method, spec.distribution, spec.problem)
+    numbers = (spec.instance, spec.seed, spec.budget, *spec.grid)
     if not all(isinstance(x, str) for x in texts) or not all(type(x) is int for x in numbers):
         raise ValueError(f"a run is {columns!r}")
-    return Spec(*texts, instance, seed, budget, tuple(marks))
+    return spec

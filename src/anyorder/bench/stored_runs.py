@@ -141,7 +141,9 @@ class StoredRuns:
             "WHERE status='done' AND asked ORDER BY instance, seed"
         ):
             grouped.setdefault((distribution, algorithm), []).append(rest)
-        _check_texts([name, *algorithms, *distributions, *(text for key in grouped for text in key)])
+        _check_texts(
+            [name, *algorithms, *distributions, *(text for key in grouped for text in key)]
+        )
         ours = database.execute(
             "SELECT DISTINCT algorithm FROM runs WHERE asked "
             "AND (method GLOB 'anyorder*' OR method GLOB 'policy*')"
