@@ -140,6 +140,9 @@ def test_gset(tmp_path):
     path.write_text("4 100000000000000\n1 2 1\n", encoding="utf-8")
     with refused(ValueError, "G.txt ends, expected one of 100000000000000 edges"):
         problems.read_maxcut(path)
+    path.write_text("3 2\n1 2 1e308\n2 3 1e308\n", encoding="utf-8")
+    with refused(ValueError, "G.txt: the sum of its weights is not finite"):
+        problems.read_maxcut(path)
     path.write_text("65536 1\n1 2 1\n", encoding="utf-8")
     with refused(ValueError, "line 1: 65536, expected 1 to 30000"):
         problems.read_maxcut(path)

@@ -81,4 +81,6 @@ def read_maxcut(path: str | os.PathLike[str]) -> MaxCut:
         weights.append(line.number(2) if len(line) == 3 else 1.0)
     lines.end()
     pairs = np.array(edges, dtype=np.int64).reshape(-1, 2)
-    return MaxCut(n, pairs, weights, name=f"maxcut:file={os.fspath(path)}")
+    if not np.isfinite(np.abs(weights).sum()):
+        raise ValueError(f"{lines.path}: the sum of its weights is not finite")
+    return MaxCut(n, pairs, weights, name=f"maxcut:file={lines.path}")
