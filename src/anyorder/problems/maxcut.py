@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 
 import numpy as np
@@ -81,6 +82,6 @@ def read_maxcut(path: str | os.PathLike[str]) -> MaxCut:
         weights.append(line.number(2) if len(line) == 3 else 1.0)
     lines.end()
     pairs = np.array(edges, dtype=np.int64).reshape(-1, 2)
-    if not np.isfinite(np.abs(weights).sum()):
+    if not math.isfinite(sum(map(abs, weights))):
         raise ValueError(f"{lines.path}: the sum of its weights is not finite")
     return MaxCut(n, pairs, weights, name=f"maxcut:file={lines.path}")
