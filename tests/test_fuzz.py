@@ -564,9 +564,11 @@ def test_state_files(tmp_path: Path) -> None:
 
     def one(data: st.DataObject) -> None:
         file = io.BytesIO(data.draw(damaged(samples)))
-        with contextlib.suppress(Exception):
+        try:
             arrays = dict(np.load(file, allow_pickle=False))
-            with contextlib.suppress(ValueError):
-                ao.Optimizer.from_state(arrays)
+        except Exception:  # zipfile, zlib and NumPy each have their own
+            return
+        with contextlib.suppress(ValueError):
+            ao.Optimizer.from_state(arrays)
 
     fuzz(one)
