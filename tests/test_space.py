@@ -672,15 +672,15 @@ def test_ten_thousand_variables():
     ],
 )
 def test_ten_thousand_variables_are_quick(make):
-    start = time.perf_counter()
+    start = time.process_time()
     space = make()
-    built = time.perf_counter()
+    built = time.process_time()
     codes = np.arange(100_000).reshape(10, 10_000) % space.cardinalities
     fastest = np.inf
     for _ in range(5):
-        begin = time.perf_counter()
+        begin = time.process_time()
         back = space.encode(space.decode(codes))
-        fastest = min(fastest, time.perf_counter() - begin)
+        fastest = min(fastest, time.process_time() - begin)
     assert np.array_equal(back, codes)
     assert built - start < 1.0
     assert fastest < 0.05  # a few ms, generously

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 from children import Child, assert_same, ends, wait_until
-from conftest import refused
+from conftest import posix, refused
 from functions import (
     FAST,
     QUICK,
@@ -443,6 +443,7 @@ def test_odd_names(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == [study.name]
 
 
+@posix
 def test_a_read_only_folder(study: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(self: Path, *args: Any, **options: Any) -> None:
         raise PermissionError(13, "Permission denied")
@@ -482,6 +483,7 @@ def test_two_writers(study: Path) -> None:
     assert [path.name for path in study.parent.iterdir()] == [study.name]
 
 
+@posix
 def test_two_processes_that_write(tmp_path: Path) -> None:
     child = Child(tmp_path, 20, 5.0, workers=1)
     wait_until(lambda: lines(child.log))
@@ -512,6 +514,7 @@ def test_readers_while_one_writes(study: Path) -> None:
     assert_same(result.history, whole)
 
 
+@posix
 def test_readers_in_other_processes(tmp_path: Path) -> None:
     child = Child(tmp_path, 60, 0.01, workers=2)
     wait_until(lambda: ends(child.log))

@@ -18,6 +18,11 @@ class StudyMismatch(ValueError):
     """A study that was started with other settings."""
 
 
+# What contents that were changed lead to when they are used.
+DAMAGE = (
+    AttributeError, KeyError, IndexError, TypeError, ValueError, OverflowError, RecursionError,
+)  # fmt: skip
+
 # How an evaluation ended; archives and studies hold the index.
 STATUSES = (
     "ok",

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from anyorder._version import __version__
+from anyorder.errors import DAMAGE
 from anyorder.space import Space
 
 FORMAT, VERSION = "anyorder-optimizer", 2
@@ -23,8 +24,10 @@ def refusing_damage(what: str) -> Iterator[None]:
         yield
     except KeyError as error:
         raise ValueError(f"the state is truncated: it has no {error}") from error
-    except (AttributeError, IndexError, TypeError, ValueError, OverflowError, RecursionError) as e:
-        raise ValueError(f"{what} is damaged: {e}") from e
+    except MemoryError as error:
+        raise ValueError(f"{what} is damaged, or needs more memory than there is") from error
+    except DAMAGE as error:
+        raise ValueError(f"{what} is damaged: {error}") from error
 
 
 def prefixed(prefix: str, arrays: Mapping[str, npt.NDArray[Any]]) -> dict[str, npt.NDArray[Any]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import logging
 import signal
 import sys
@@ -33,6 +34,12 @@ def printable(text: str) -> str:
 def echo(text: str = "", *, err: bool = False, nl: bool = True) -> None:
     """Print text that may contain a user's names or a program's messages."""
     click.echo(printable(text), err=err, nl=nl)
+
+
+def escape_what_cannot_be_printed() -> None:
+    """Names may have letters that the output's encoding lacks, such as that of a Windows pipe."""
+    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
+        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def aligned(rows: Mapping[str, str]) -> str:

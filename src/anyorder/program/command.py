@@ -35,6 +35,12 @@ _POLL = 0.1  # seconds between checks that a program has ended or is to be stopp
 _MATCH_GRACE = 2.0  # seconds that a regular expression has even if the program left fewer
 
 
+def require_posix() -> None:
+    """Raise an error on Windows, which has no process groups and waits for no pipes."""
+    if os.name != "posix":
+        raise RuntimeError("a program as the function requires Linux or macOS")
+
+
 class _Invocation(NamedTuple):
     """What is run for a point, and how it is shown."""
 
@@ -93,6 +99,7 @@ class Command:
     _stopped: bool = field(default=False, init=False, repr=False)
 
     def __post_init__(self) -> None:
+        require_posix()
         if self.timeout is not None:
             self.timeout = seconds("timeout", self.timeout)
         self._script: shell.Script | None = None

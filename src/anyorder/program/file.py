@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from anyorder._checks import choice, integer, short
-from anyorder.program.command import RESERVED, Command
+from anyorder.program.command import RESERVED, Command, require_posix
 from anyorder.program.templates import fill, placeholders
 from anyorder.session.options import file_checks
 from anyorder.space import Space
@@ -59,8 +59,7 @@ def read(path: str | os.PathLike[str]) -> Job:
 
     Paths are relative to the file. A ValueError names the line and what is wrong in it.
     """
-    if os.name != "posix":
-        raise RuntimeError("a program as the function requires Linux or macOS")
+    require_posix()
     file = TomlFile(Path(path))
     top = file.table((), _TOP, ("direction", "budget", "space", "command"))
     variables = {name: file.one(("space", name), _variable) for name in top.pop("space")}

@@ -23,7 +23,7 @@ import numpy.typing as npt
 from anyorder._checks import Check, choice, flag, integer, optional
 from anyorder._sqlite import Format, reading
 from anyorder.archive import Archive
-from anyorder.errors import OK, ON_FAILURE, STATUSES, StudyError, StudyMismatch
+from anyorder.errors import DAMAGE, OK, ON_FAILURE, STATUSES, StudyError, StudyMismatch
 from anyorder.history import History
 from anyorder.space import Space
 from anyorder.space.packing import Packing
@@ -111,7 +111,7 @@ def translated(path: Path | None) -> Iterator[None]:
             yield
     except StudyMismatch:
         raise
-    except (KeyError, IndexError, TypeError, ValueError, OverflowError, RecursionError) as error:
+    except (*DAMAGE, MemoryError) as error:
         raise damaged(path, error) from error
 
 

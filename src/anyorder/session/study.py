@@ -46,7 +46,7 @@ from anyorder._version import __version__
 from anyorder.archive import Archive
 from anyorder.candidate import Candidate
 from anyorder.errors import StudyError, StudyMismatch
-from anyorder.session.ownership import claim, owner_file
+from anyorder.session.ownership import claim, release
 from anyorder.session.reading import (
     LATER_TABLES,
     STUDY,
@@ -295,8 +295,7 @@ class Study:
         with contextlib.suppress(AttributeError):  # it could not be opened
             self._store.close()
         if self._owner is not None:
-            owner_file(self._file).unlink(missing_ok=True)  # while it is ours
-            self._owner.close()
+            release(self._file, self._owner)
             self._owner = None
 
     def __enter__(self) -> Self:

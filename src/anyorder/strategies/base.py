@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 from numpy.random import BitGenerator, Generator, SeedSequence
 
+from anyorder._checks import integer
 from anyorder.archive import Archive
 from anyorder.errors import OK
 from anyorder.space import Space
@@ -193,6 +194,8 @@ class Search(ABC):
             raise ValueError(
                 "the state is of another space, expected one of the same cardinalities"
             )
+        for name in ("generation", "restarts", "_next_ticket"):
+            integer(name, restored[name], 0, 2**62)
         for name in names:
             setattr(self, name, restored[name])
 

@@ -113,6 +113,8 @@ def _may_have_a_gpu() -> bool:
 
 
 def _why_no_cuda() -> str | None:
+    if sys.platform != "linux" and importlib.util.find_spec("triton") is None:
+        return "it requires Triton, which is for Linux"
     extra = "pip install 'anyorder[cuda]'"
     for module, title in (("torch", "PyTorch"), ("triton", "Triton")):
         if importlib.util.find_spec(module) is None:
