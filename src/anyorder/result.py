@@ -56,8 +56,9 @@ class Result:
     evaluations, failures
         How many evaluations there were, and how many of those gave no value.
     stop_reason
-        "budget", "target", "callback", "time", "patience", "collapsed", "interrupted", or
-        "exhausted": the strategy had nothing new to propose (see `maximize`).
+        "budget", "target", "callback", "time", "patience", "collapsed", "interrupted",
+        "exhausted": the strategy had nothing new to propose (see `maximize`), or "failed": not one
+        evaluation gave a value.
     seed
         That of the strategy.
     seconds
