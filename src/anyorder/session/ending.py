@@ -69,7 +69,7 @@ def final_reason(session: Session, reason: str) -> str:
     if session.evaluations and session.failures == session.evaluations and archive.best is None:
         last = max(archive.errors, default=None)
         shown = "" if last is None else f"; the last at {_point(session, last)}"
-        logger.warning("all %d evaluations failed%s", session.evaluations, shown)
+        logger.warning("every evaluation failed, %d in all%s", session.evaluations, shown)
         return reason if reason == "interrupted" else "failed"
     return reason
 
@@ -103,8 +103,11 @@ def lost(space: Space, jobs: Sequence[Sequence[Candidate]]) -> str:
 def _explain_exhaustion(session: Session) -> None:
     """Log what "exhausted" means in this case."""
     reason = f"each of the last {session._idle} candidates was known or rejected"
+    feasibility = session.optimizer.feasibility
     if _all_known(session):
         reason = "all points of the space are known"
     elif session._finished:
         reason = f"{session._strategy.name} has finished"
+    elif feasibility is not None and not feasibility.allowed:
+        reason = feasibility.explain()
     logger.warning("stopped after %d evaluations: %s", session.evaluations, reason)

@@ -90,7 +90,7 @@ def call(f: Callable[[Any], Any], points: Any) -> Outcome:
     try:
         value = f(points)
     except Infeasible as error:
-        reason = _text(error) or "infeasible"
+        reason = error.reason(_text(error))
         return Outcome(INFEASIBLE, None, reason, seconds=time.perf_counter() - start)
     except Exception as error:
         status = TIMEOUT if isinstance(error, TimeoutError) else FAILED

@@ -89,7 +89,9 @@ class Session:
         self._out = 0  # candidates in `_running`
         self._same: dict[bytes, list[Candidate]] = {}  # point that is out: others that wait for it
         self._idle = 0  # answers in a row that were not evaluations
-        self._reached = self._finished = self._called_off = False
+        self._finished = self._called_off = False
+        sign, target = self._archive.sign, stopping.target
+        self._reached = target is not None and sign * self._archive.best_value >= sign * target
         self._keep_cost = 0.0  # seconds
         self._learning = self._evaluating = 0.0  # seconds: of one training, of one evaluation
         self._error: Exception | None = None
@@ -214,9 +216,11 @@ class Session:
             if evaluation.cache and candidate.key in self._same:
                 self._same[candidate.key].append(candidate)
                 return False
-        if evaluation.constraint is not None:
-            point = self.optimizer.space.one(candidate.codes)
-            if not evaluation.constraint(point):
+        feasibility = self.optimizer.feasibility
+        if feasibility is not None:
+            if candidate.violation is None:
+                candidate.violation = feasibility.violation(candidate.codes)
+            if candidate.violation > 0:
                 candidate.status, candidate.known = REJECTED, True
                 self._place(candidate)
                 return True
