@@ -29,7 +29,7 @@ def test_the_readme_code_runs_and_prints_what_it_says(
     assert (tmp_path / "run.png").exists()
 
 
-@pytest.mark.parametrize("name", ["knowledge.md"])
+@pytest.mark.parametrize("name", ["knowledge.md", "constraints.md"])
 def test_the_code_of_a_page_runs_and_prints_what_it_says(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

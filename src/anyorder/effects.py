@@ -57,7 +57,7 @@ class Effects:
         return len(self._effects) > 0
 
     def _solve(self, size: int) -> npt.NDArray[np.float64]:
-        """Ridge regression on one-hot codes, in its dual form: rows are few."""
+        """Ridge regression on one-hot codes, in the form with fewer unknowns."""
         scores = self._archive.scores[:size]
         good = (self._archive.column("status")[:size] == OK) & np.isfinite(scores)
         rows = np.flatnonzero(good)[-MOST_ROWS:]
@@ -68,7 +68,13 @@ class Effects:
         ones[np.arange(len(rows))[:, None], self._first + codes] = 1.0
         ones -= ones.mean(axis=0)
         values = scores[rows] / max(float(np.abs(scores[rows]).max()), 1e-300)
-        kernel = ones @ ones.T + PENALTY * np.eye(len(rows))
-        effects = ones.T @ np.linalg.solve(kernel, values - values.mean())
+        values -= values.mean()
+        effects: npt.NDArray[np.floating]
+        if len(rows) < self._total:
+            kernel = ones @ ones.T + PENALTY * np.eye(len(rows))
+            effects = ones.T @ np.linalg.solve(kernel, values)
+        else:
+            kernel = ones.T @ ones + PENALTY * np.eye(self._total)
+            effects = np.linalg.solve(kernel, ones.T @ values)
         # so that differences in rounding do not decide
-        return np.round(effects, 9)
+        return np.asarray(np.round(effects, 9), np.float64)

@@ -75,7 +75,8 @@ def maximize(
     f
         Gets a dict for a named space, else a NumPy integer vector, and returns a number. With
         `vectorized` it gets a whole batch (a list of dicts, or a matrix) and returns as many.
-        It may raise `anyorder.Infeasible`. Or one of `anyorder.problems`, which has a space.
+        It may raise `anyorder.Infeasible(violation=...)`. Or one of `anyorder.problems`, which has
+        a space.
     space
         Where to search.
     budget
@@ -118,8 +119,9 @@ def maximize(
         the error; "worst" ranks the candidate below every one with a value; "skip" does not learn
         from it. Points that failed are remembered and not tried again.
     constraint
-        Gets a point and returns whether it may be evaluated. Points it rejects cost nothing and
-        rank as those that failed.
+        Gets a point and returns whether it may be evaluated: a bool, or a number (how much is
+        violated; 0 or less is allowed), or several of those. It should be cheap. Points it rejects
+        cost nothing, rank below all that were evaluated, by violation, and are repaired.
     cache
         Whether a point that is known is answered from the archive. False evaluates it again.
     deterministic
