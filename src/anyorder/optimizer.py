@@ -373,8 +373,6 @@ class Optimizer:
         self._suggested = list(points_in(state, "suggested", self.space))
         self.strategy.restore(without_prefix("strategy", state))
         kept = without_prefix("feasibility", state)
-        if kept and self.feasibility is None:
-            raise ValueError("its constraint is not part of it: pass constraint=")
         if kept and self.feasibility is not None:  # studies of earlier versions keep none
             self.feasibility.restore(kept)
 

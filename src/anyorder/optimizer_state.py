@@ -121,6 +121,8 @@ def rebuilt(
     constraint: Callable[[Any], Any] | None,
 ) -> Optimizer:
     """The optimiser of a header and arrays."""
+    if constraint is None and any(name.startswith("feasibility.") for name in state):
+        raise ValueError("the state is of an optimiser with a constraint: pass constraint=")
     with refusing_damage("the state's header"):
         seed = integer("seed", header["seed"], 0, 2**64 - 1)
         graph = np.asarray(state["graph"])
