@@ -45,6 +45,7 @@ GUIDED = 0.5  # share of repairs that a linear model of the values guides
 SMALL = 3  # variables that change at a time
 TRIES = 60  # random changes that are tried at a time
 LONGEST = 2_000  # calls of the constraint in one repair
+MOST_VAIN = 8  # after so many repairs in vain, one in 2**8 refused proposals is repaired
 SAMPLES = 10_000  # calls of the constraint to find the first allowed point
 FEW = 16  # a variable of so many values is sampled with a share for each of them
 
@@ -79,6 +80,8 @@ class Feasibility:
         self._share = 0.0  # of proposals that were refused
         self._pool: list[Codes] = []
         self._least, self._least_point = math.inf, np.zeros(len(space), np.int32)
+        self._vain = 0  # repairs in a row that found nothing new
+        self._skip = 0  # refused proposals that are not repaired, for that reason
         self._searched = False  # for the first allowed point
         self.calls = 0
 
@@ -152,7 +155,12 @@ class Feasibility:
                 self.note(refused)
             numeric = math.isfinite(candidate.violation)
             if refused and (numeric or self.often or k < given):
+                if self._skip and k >= given:
+                    self._skip -= 1
+                    continue
                 found = self.repaired(candidate.codes, candidate.violation, is_known, archive)
+                self._vain = 0 if found is not None else min(self._vain + 1, MOST_VAIN)
+                self._skip = 2**self._vain if self._vain else 0
                 if found is not None:
                     suggested.append(found)
                     taken.update(pack(found[None]))
@@ -340,6 +348,8 @@ class Feasibility:
             "pool": np.array(self._pool, np.int32).reshape(-1, len(self.space)),
             "least": self._least,
             "least_point": self._least_point,
+            "vain": self._vain,
+            "skip": self._skip,
             "searched": self._searched,
             "calls": self.calls,
         }
@@ -356,6 +366,7 @@ class Feasibility:
             raise ValueError("the allowed points of the state are of another space")
         self._rng, self._share, self._pool = values["rng"], values["share"], list(pool)
         self._least, self._least_point = values["least"], values["least_point"]
+        self._vain, self._skip = values["vain"], values["skip"]
         self._searched, self.calls = values["searched"], values["calls"]
 
 
