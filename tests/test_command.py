@@ -635,7 +635,7 @@ def test_run_says_what_is_wrong(problem: Path, tmp_path: Path) -> None:
     done = invoke(problem)
     assert done.exit_code == 1
     assert "exit status 1: " in done.output
-    assert done.output.endswith(" bad mode\n")
+    assert " bad mode; while evaluating {'level': " in done.output
 
 
 def started(problem: Path, folder: Path, script: str) -> subprocess.Popen[str]:

@@ -69,9 +69,15 @@ def errors() -> Iterator[None]:
     try:
         yield
     except (ValueError, TypeError) as error:
-        raise click.UsageError(str(error)) from error
+        raise click.UsageError(_one_line(error)) from error
     except (RuntimeError, MemoryError, OSError, ImportError) as error:
-        raise click.ClickException(str(error)) from error
+        raise click.ClickException(_one_line(error)) from error
+
+
+def _one_line(error: Exception) -> str:
+    """The message of an error and its notes, such as the point at which it happened."""
+    notes = [note for note in getattr(error, "__notes__", ()) if "\n" not in note]
+    return "; ".join([str(error), *notes])
 
 
 class MainGroup(click.Group):

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from anyorder._checks import choice, integer, short
+from anyorder.knowledge import read_points
 from anyorder.program.command import RESERVED, Command, require_posix
 from anyorder.program.templates import fill, placeholders
 from anyorder.session.options import file_checks
@@ -48,7 +49,8 @@ def read(path: str | os.PathLike[str]) -> Job:
     Required at the top: `direction` ("minimize" or "maximize") and `budget`. Optional: `algorithm`
     (a name), `config` (a preset of the policy), `seed`, `study`, and the options of `maximize` on
     evaluation and stopping: `workers`, `timeout`, `retries`, `on_failure`, `asynchronous`, `cache`,
-    `deterministic`, `target`, `max_seconds`, `patience`, `stop_collapsed`. Sections:
+    `deterministic`, `target`, `max_seconds`, `patience`, `stop_collapsed`; `start` (a list of
+    points such as `{ level = 3, fast = true }`) and `data` (a CSV file or a study). Sections:
 
     - `[space]`: `name = [...]` is one of those values, `{ low = 1, high = 8 }` an integer,
       `"binary"` true or false, `{ flag = "-x" }` that text or nothing;
@@ -79,8 +81,15 @@ def read(path: str | os.PathLike[str]) -> Job:
             raise ValueError(
                 "settings are part of the algorithm's name, such as boa+population=500"
             )
-    if "study" in top:
-        top["study"] = file.path.parent / top["study"]
+    for key in ("study", "data"):
+        if key in top:
+            top[key] = file.path.parent / top[key]
+    with file.at("data"):
+        if "data" in top and not top["data"].is_file():
+            raise ValueError(f"data is {str(top['data'])!r}, expected a file that exists")
+    with file.at("start"):
+        if "start" in top:
+            read_points("start", top["start"], space)
     direction, budget, workers = top.pop("direction"), top.pop("budget"), top.pop("workers", 1)
     return Job(command, space, direction, budget, workers, preset, options=top)
 
@@ -184,6 +193,8 @@ _TOP: dict[str, Check] = {
     "seed": partial(integer, minimum=0),
     "config": partial(choice, allowed=PRESET_NAMES),
     "study": text,
+    "data": text,
+    "start": of_type(list, "a list of points such as [{ name = 1 }]", bool),
     **file_checks(),
     "space": table,
     "command": table,

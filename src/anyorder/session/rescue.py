@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from anyorder.errors import OK, STATUSES, StudyError
-from anyorder.result import RECORD, columns
+from anyorder.history import RECORD, columns
 from anyorder.session.reading import (
     COLUMNS,
     STUDY,

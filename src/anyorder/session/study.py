@@ -267,10 +267,11 @@ class Study:
 
     def fill(self, archive: Archive, told: int) -> None:
         """Fill an archive with the answers before a place, and drop later restarts."""
+        known = len(archive)
         with translated(self.path):
             read_answers(self._database, archive, told)
         with self.writing():
-            self._database.execute("DELETE FROM restarts WHERE told > ?", (told,))
+            self._database.execute("DELETE FROM restarts WHERE told > ?", (known + told,))
 
     def rows(self, space: Space, drawn: int, told: int) -> list[Row]:
         """The candidates from number `drawn` on, and those answered from place `told` on."""

@@ -194,6 +194,18 @@ class Space:
         """The point of one vector of codes: a dict (named) or an int64 vector (nameless)."""
         return self.decode(np.asarray(codes)[None])[0]
 
+    def brief(self, codes: NDArray[np.int32]) -> str:
+        """The point of one vector of codes for a message; of many variables the first few."""
+        point = self.point(codes)
+        if isinstance(point, dict):
+            words = [f"{short(name)}: {short(value)}" for name, value in point.items()]
+            most, (left, right) = 6, "{}"
+        else:
+            words = list(map(str, point.tolist()))
+            most, (left, right) = 32, "[]"
+        more = [f"... ({len(words)} variables)"] if len(words) > most else []
+        return f"{left}{', '.join(words[:most] + more)}{right}"
+
     def _row(self, i: int, point: Any) -> list[int]:
         labels: Sequence[Any] = self.names or range(len(self))
         if self.names:

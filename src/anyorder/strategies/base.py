@@ -56,6 +56,8 @@ class Answer(NamedTuple):
         by the constraint. There is a value exactly where it is "ok".
     known
         Whether the answer came from the archive, so that nothing was evaluated.
+    violation
+        Of a point that is refused or infeasible: by how much, above 0; NaN if that is not known.
     """
 
     ticket: int | None
@@ -63,6 +65,7 @@ class Answer(NamedTuple):
     value: float
     status: int = OK
     known: bool = False
+    violation: float = np.nan
 
 
 @runtime_checkable
@@ -238,6 +241,23 @@ class Search(ABC):
         return self._vary(points, np.repeat(np.arange(count), changes), variables)
 
 
+def is_data(answer: Answer) -> bool:
+    """Whether this was measured before the run: not proposed, and not evaluated in it."""
+    return answer.ticket is None and answer.known
+
+
 def score(answer: Answer) -> float:
-    """The value of an answer, and -inf where there is none: failures are worse than all else."""
-    return answer.value if answer.status == OK else -np.inf
+    """A number to compare by: the value of an answer, and -inf where there is none.
+
+    A point that violates a constraint by a known amount is in between, below all finite values that
+    functions have, so that points are ranked feasible first, then by violation.
+    """
+    if answer.status == OK:
+        return answer.value
+    violation = answer.violation
+    if not violation < np.inf:  # or NaN
+        return -np.inf
+    return _INFEASIBLE * (1.0 + violation / (1.0 + violation))
+
+
+_INFEASIBLE = -float(np.finfo(np.float64).max) / 2

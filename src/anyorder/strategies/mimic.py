@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from anyorder._checks import integer, real
 from anyorder.space import Space
-from anyorder.strategies.base import Codes, Index, Seed
-from anyorder.strategies.univariate import Generational, part
+from anyorder.strategies.base import Answer, Codes, Index, Seed
+from anyorder.strategies.univariate import Generational, best_last, part
 
 Floats = NDArray[np.float64]
 
@@ -78,6 +78,9 @@ class Modelled(Generational):
         self._selected = self._points[best]
         self.converged = bool((self._selected == self._selected[0]).all())
         self._order, self._parents = self._fit(self._selected)
+
+    def _arranged(self, answers: Sequence[Answer]) -> Sequence[Answer]:
+        return best_last(answers)
 
     @abstractmethod
     def _insert(self, codes: Codes, values: Floats) -> None:

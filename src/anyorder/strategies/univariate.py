@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from anyorder._checks import flag, integer, real
 from anyorder.space import Space
-from anyorder.strategies.base import Answer, Codes, Search, Seed, score
+from anyorder.strategies.base import Answer, Codes, Search, Seed, is_data, score
 
 Floats = NDArray[np.float64]
 
@@ -32,7 +32,8 @@ class Generational(Search):
     """Learns from one generation of answers at a time. A subclass writes `_size` and `_update`.
 
     Answers count in the order in which they come, whoever proposed the point, and are collected
-    until the generation is complete.
+    until the generation is complete. Of data of earlier runs the best come last where only the
+    last generation counts (`best_last`).
 
     Attributes
     ----------
@@ -57,7 +58,7 @@ class Generational(Search):
         self._scores = np.zeros(self.batch)
 
     def _learn(self, answers: Sequence[Answer]) -> None:
-        for answer in answers:
+        for answer in self._arranged(answers):
             row = len(self._scores) - self.batch
             self._collected[row], self._scores[row] = answer.codes, score(answer)
             self.batch -= 1
@@ -65,6 +66,10 @@ class Generational(Search):
                 self._update(self._collected, self._scores)
                 self.generation += 1
                 self._begin()
+
+    def _arranged(self, answers: Sequence[Answer]) -> Sequence[Answer]:
+        """The answers in the order in which they count."""
+        return answers
 
     @abstractmethod
     def _size(self) -> int:
@@ -167,6 +172,9 @@ class UMDA(Univariate):
 
     def _size(self) -> int:
         return self.population
+
+    def _arranged(self, answers: Sequence[Answer]) -> Sequence[Answer]:
+        return best_last(answers)
 
     def _update(self, codes: Codes, values: Floats) -> None:
         best = codes[np.argsort(-values, kind="stable")[: part(self.selection, len(codes))]]
@@ -278,6 +286,16 @@ class CGA(Univariate):
         moved = np.minimum(1 / self.size, (self._chances * self._unit(loser)).sum(axis=1))
         change = self._unit(winner) - self._unit(loser)
         self._set(np.maximum(self._chances + moved[:, None] * change, 0))
+
+
+def best_last(answers: Sequence[Answer]) -> Sequence[Answer]:
+    """Data of earlier runs from the worst to the best, then other answers.
+
+    The last generation of much data is then the best of all of them, not any of them.
+    """
+    data = [answer for answer in answers if is_data(answer)]
+    others = [answer for answer in answers if not is_data(answer)] if data else answers
+    return [*sorted(data, key=score), *others]
 
 
 def part(fraction: float, of: int) -> int:

@@ -22,11 +22,13 @@ from anyorder._checks import integer
 from anyorder.archive import Archive
 from anyorder.errors import OK
 from anyorder.space import Space
-from anyorder.strategies.base import Answer, Codes, Proposals
+from anyorder.strategies.base import Answer, Codes, Proposals, score
 from anyorder.strategies.policy.advantage import advantages
 from anyorder.strategies.policy.collapse import agreement, generations_in_a_row
 from anyorder.strategies.policy.config import Config, resolve
+from anyorder.strategies.policy.data import groups
 from anyorder.strategies.policy.engines import Batch, Draw, create, make_model
+from anyorder.strategies.policy.influence import influence
 from anyorder.strategies.policy.orders import order_keys
 from anyorder.strategies.policy.rng import ORDER_G
 from anyorder.strategies.state import State
@@ -181,17 +183,20 @@ class PolicySearch:
     def learn(self, answers: Sequence[Answer]) -> None:
         """Collect answers; train whenever a generation is complete.
 
-        Failed and rejected candidates rank below all others. Points that were not proposed, or
-        before the last restart, are not trained on.
+        Failed and rejected candidates rank below all others. Points that were proposed before the
+        last restart are not trained on, and those of others only if at least two generations of
+        them come at once.
         """
         for answer in answers:
             candidate = None if answer.ticket is None else self._open.pop(answer.ticket, None)
             if candidate is not None:
-                candidate.value = answer.value if answer.status == OK else np.nan
+                value = score(answer)
+                candidate.value = np.nan if answer.status != OK and value == -np.inf else value
                 candidate.known = answer.known
                 self._answered.append(candidate)
         while len(self._answered) >= self.config.population:
             self._train()
+        self._learn_others([a for a in answers if a.ticket is None and a.status == OK])
 
     def _train(self) -> None:
         """Algorithm 1: ranks, advantages (eq. 5), and E epochs on the objective (eq. 8)."""
@@ -207,21 +212,44 @@ class PolicySearch:
         if late:
             old[late], ratio = self._anchored([group[k] for k in late])
             gain[late] *= ratio
+        self._fit(points, old, gain, [(c.generation, c.index) for c in group])
+        self._follow_collapse(points, values, all(candidate.known for candidate in group))
+
+    def _fit(
+        self,
+        points: Codes,
+        old: npt.NDArray[np.floating],
+        gain: npt.NDArray[np.float64],
+        stamps: list[tuple[int, int]],
+    ) -> None:
+        """A generation: E epochs on points with their advantages, (size, n)."""
+        config = self.config
         batch = Batch(
             seeds=[self.seed],
             generations=[self.generation],
             points=points[None],
             old=old[None],
             advantages=gain[None],
-            weights=np.ones((1, size, n)),
+            weights=np.ones((1, *points.shape)),
             drop=[config.drop_training * config.drop_decay**self._age],
-            stamps=np.array([[(c.generation, c.index) for c in group]], np.int64),
+            stamps=np.array([stamps], np.int64),
         )
         self._engine.train(self._policy, batch)
         self.generation += 1
         self._age += 1
         self._drawn = 0
-        self._follow_collapse(points, values, all(candidate.known for candidate in group))
+
+    def _learn_others(self, answers: list[Answer]) -> None:
+        """Train on points that others have measured, as if the policy had drawn them."""
+        size, n, config = self.config.population, len(self.space), self.config
+        values = np.array([answer.value for answer in answers])
+        for group in groups(values, size, (self.seed, self.generation)):
+            points = np.stack([answers[k].codes for k in group])
+            keys = np.stack([self._order_of(self.generation, k) for k in range(size)])
+            old = self._engine.conditionals(self._policy, points[None], keys[None])[0]
+            advantage = advantages(values[group], config.utility, config.ties)
+            stamps = [(self.generation, k) for k in range(size)]
+            self._fit(points, old, np.tile(advantage[:, None], (1, n)), stamps)
 
     def _anchored(
         self, late: list[_Candidate]
@@ -275,32 +303,10 @@ class PolicySearch:
         j is drawn first, so that all may see it; in a fixed order it keeps its place. It is 0 where
         i = j, where i never sees j, and where either has one value only. Changes nothing.
         """
-        count, model = integer("points", points, 1), self._model
-        (codes,), _ = self._engine.sample(
-            self._policy, Draw([self.seed], [self.generation], [0], [0.0], count)
-        )
+        count = integer("points", points, 1)
         keys = [self._order_of(self.generation, row) for row in range(count)]
-        ranks = 1 + np.argsort(np.argsort(keys, axis=1, kind="stable"), axis=1).astype(np.uint32)
-        free = np.flatnonzero(model.cards > 1)
-        moves = np.zeros((model.n, model.n))
-        for some in np.array_split(free, -(-len(free) // 16)) if len(free) else ():
-            # axes: which variable changes, before and after, candidate, variable
-            points_of = np.tile(codes, (len(some), 2, 1, 1))
-            orders = np.tile(ranks, (len(some), 2, 1, 1))
-            for k, j in enumerate(some):
-                step = 1 + np.arange(count) % (model.cards[j] - 1)  # all other values in turn
-                points_of[k, 1, :, j] = (codes[:, j] + step) % model.cards[j]
-                if self.config.generation_order != "fixed":
-                    orders[k, :, :, j] = 0
-            probs = self._engine.conditionals(
-                self._policy, points_of.reshape(1, -1, model.n), orders.reshape(1, -1, model.n)
-            ).reshape(len(some), 2, count, -1)
-            distance = np.abs(np.diff(probs.astype(np.float64), axis=1)).mean(axis=(1, 2)) / 2
-            moves[:, some] = np.add.reduceat(distance, model.value_start[:-1], axis=1).T
-        if model.graph is not None:
-            moves *= model.graph
-        np.fill_diagonal(moves, 0.0)
-        return moves
+        draw = Draw([self.seed], [self.generation], [0], [0.0], count)
+        return influence(self._engine, self._policy, self._model, self.config, draw, keys)
 
     # --- state ----------------------------------------------------------------------------------
 
