@@ -18,8 +18,9 @@ def run_host(engine: Engine, objective: Objective, task: Task, bar: Any) -> Log:
         policy = engine.fresh(ledger.seeds, [0] * len(ledger.seeds))
         while len(ledger.active):
             points, old = engine.sample(policy, ledger.draw())
-            evaluated = objective.values(points, ledger.active)
-            rows = ledger.take(points, evaluated)
+            codes = task.digits.join(points)
+            evaluated = objective.values(codes, ledger.active)
+            rows = ledger.take(points, codes, evaluated)
             _show(bar, ledger, int((~np.isnan(evaluated.values)).sum()))
             if evaluated.interrupted or not len(rows):
                 break

@@ -10,12 +10,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from anyorder._checks import choice, integer, short
+from anyorder._checks import choice, integer, known_names, short
 from anyorder.program.command import RESERVED, Command
 from anyorder.program.templates import fill, placeholders
 from anyorder.session.options import file_checks
 from anyorder.space import Space
-from anyorder.space.variables import Binary, Categorical, Integer, Variable
+from anyorder.space.variables import Binary, Categorical, Float, Integer, Variable
 from anyorder.strategies.create import DEFAULT, resolve_name
 from anyorder.strategies.policy.config import PRESET_NAMES, resolve
 from anyorder.toml_file import Check, TomlFile, boolean, of_type, table, text
@@ -50,8 +50,9 @@ def read(path: str | os.PathLike[str]) -> Job:
     evaluation and stopping: `workers`, `timeout`, `retries`, `on_failure`, `asynchronous`, `cache`,
     `deterministic`, `target`, `max_seconds`, `patience`, `stop_collapsed`. Sections:
 
-    - `[space]`: `name = [...]` is one of those values, `{ low = 1, high = 8 }` an integer,
-      `"binary"` true or false, `{ flag = "-x" }` that text or nothing;
+    - `[space]`: `name = [...]` is one of those values, `{ low = 1, high = 8 }` an integer (with
+      `step` and `log` if need be), `{ low = 0.0, high = 1.0, levels = 11 }` a number on a grid
+      (with `log`), `"binary"` true or false, `{ flag = "-x" }` that text or nothing;
     - `[command]`: `arguments`; optional: `shell`, `directory` (by default that of the file),
       `environment`, `infeasible_status`: see `Command`;
     - `[value]`, unless the value is the last line: `from = "last line"`, `regex` or `json`;
@@ -115,7 +116,9 @@ def _command(file: TomlFile, space: Space, flags: dict[str, str], timeout: float
                 raise ValueError(f"{{{name}}} is in no argument: the variable has no effect")
         for name in sorted(command.numeric()):
             variable = dict(zip(space.names or (), space.variables, strict=True))[name]
-            if isinstance(variable, Binary) or any(isinstance(v, str) for v in _values(variable)):
+            if isinstance(variable, Binary | Float) or any(
+                isinstance(v, str) for v in _values(variable)
+            ):
                 raise ValueError(f"{{{name}}} is in $(( )), which accepts integers only")
         if not shell and not placeholders(arguments[0]):
             _refuse_missing(fill(arguments[0], {}), place, command.environment.get("PATH"))
@@ -167,8 +170,10 @@ def _variable(name: str, entry: Any) -> tuple[Variable, str | None]:
             if not isinstance(value, str | int | float):
                 raise ValueError(f"{name} has {short(value)}, expected text, numbers, true, false")
         return Categorical(entry), None
-    if isinstance(entry, dict) and entry.keys() == {"low", "high"}:
-        return Integer(**entry), None
+    if isinstance(entry, dict) and {"low", "high"} <= entry.keys():
+        floats = "levels" in entry or any(isinstance(entry[k], float) for k in ("low", "high"))
+        known_names(f"key of {name}", entry, _FLOAT if floats else _INTEGER)
+        return (Float(**entry) if floats else Integer(**entry)), None
     if isinstance(entry, dict) and entry.keys() == {"flag"}:
         return Binary(), str(text("flag", entry["flag"]))
     raise ValueError(f"{name} is {short(entry)}, {expected}")
@@ -179,6 +184,8 @@ def _algorithm(what: str, value: Any) -> str:
     return str(value)
 
 
+_INTEGER = ("low", "high", "step", "log")
+_FLOAT = ("low", "high", "levels", "log")
 _TOP: dict[str, Check] = {
     "direction": partial(choice, allowed=("minimize", "maximize")),
     "algorithm": _algorithm,

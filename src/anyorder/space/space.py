@@ -18,13 +18,15 @@ from anyorder.space.variables import (
     INTS,
     Binary,
     Categorical,
+    Float,
+    Integer,
     Variable,
     plain,
     read_variable,
-    to_json,
 )
 
-_FORMAT, _VERSION = "anyorder-space", 1
+_FORMAT, _VERSION = "anyorder-space", 2
+_NEWER = {"step", "log"}  # what version 1 does not have, nor the type "float"
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -57,8 +59,9 @@ class Space:
     names: tuple[str, ...] | None
     cardinalities: NDArray[np.int32] = field(compare=False)
     ordered: NDArray[np.bool_] = field(compare=False)
-    # Nameless: value = code + low, but for tables: columns, their values, what sorts the values.
+    # Nameless: value = code * step + low, but for tables: columns, their values, what sorts them.
     _low: NDArray[np.int64] = field(compare=False)
+    _step: NDArray[np.int64] = field(compare=False)
     _tables: list[tuple[list[int], NDArray[np.int64], NDArray[np.intp]]] = field(compare=False)
 
     @overload
@@ -76,7 +79,7 @@ class Space:
             if names and not (isinstance(label, str) and label):
                 raise ValueError(f"name {short(label)} is not a non-empty str, as expected")
             if not isinstance(variable, Variable):
-                expected = "expected a Binary, Categorical or Integer"
+                expected = "expected a Binary, Categorical, Integer or Float"
                 raise TypeError(f"variable {label!r} is {short(variable)}, {expected}")
         cardinalities = np.array([len(v) for v in found], dtype=np.int32)
         ordered = np.array([v.ordered for v in found], dtype=np.bool_)
@@ -90,20 +93,24 @@ class Space:
         groups: dict[Variable, list[int]] = {}
         for j, variable in enumerate(self.variables):
             groups.setdefault(variable, []).append(j)
-        low, tables = np.empty(len(self), dtype=np.int64), []
+        low, step, tables = np.empty(len(self), np.int64), np.ones(len(self), np.int64), []
         for variable, columns in groups.items():
             values: Any = variable.values
-            if not isinstance(variable, Categorical):
+            if isinstance(variable, Binary | Integer):
                 values = int(values[0]), int(values[-1])
+            elif isinstance(variable, Float):
+                values = (variable.low,)  # refused
             for value in values:
                 if type(value) is not int or not -(2**63) <= value < 2**63:
                     expected = "expected 64-bit integers only: give the variables names"
                     raise ValueError(f"variable {columns[0]} has value {short(value)}, {expected}")
             low[columns] = values[0]
+            if isinstance(variable, Integer) and len(variable) > 1:
+                step[columns] = variable.step
             if isinstance(variable, Categorical) and any(b - a != 1 for a, b in pairwise(values)):
                 table = np.array(values, dtype=np.int64)
                 tables.append((columns, table, np.argsort(table)))
-        self.__dict__.update(_low=low, _tables=tables)
+        self.__dict__.update(_low=low, _step=step, _tables=tables)
 
     def _runs(self) -> list[tuple[str | None, Variable, int]]:
         pairs = zip(self.names or [None] * len(self), self.variables, strict=True)
@@ -157,7 +164,9 @@ class Space:
             return np.array(rows, dtype=np.int32).reshape(-1, len(self))
         matrix = self._matrix(points, "points")
         values = matrix.astype(np.int64)
-        codes = (values - self._low).clip(0, self.cardinalities - 1)
+        # of a value that is too small the unsigned difference is large, and not found below
+        above = (values.view(np.uint64) - self._low.view(np.uint64)) // self._step.view(np.uint64)
+        codes = np.minimum(above, (self.cardinalities - 1).astype(np.uint64)).astype(np.int64)
         for columns, table, order in self._tables:
             ranks = np.searchsorted(table, values[:, columns], sorter=order)
             codes[:, columns] = order[ranks.clip(max=len(order) - 1)]
@@ -186,7 +195,7 @@ class Space:
             values = [v.values[c] for v, c in zip(self.variables, row, strict=True)]
             return dict(zip(self.names, values, strict=True))
         if not self._tables:
-            return codes + self._low
+            return codes * self._step + self._low
         point: NDArray[np.int64] = self._values(codes[None])[0]
         return point
 
@@ -232,7 +241,7 @@ class Space:
 
     def _values(self, codes: NDArray[Any]) -> NDArray[np.int64]:
         codes = codes.astype(np.int64)
-        values = codes + self._low
+        values = codes * self._step + self._low
         for columns, table, _ in self._tables:
             values[:, columns] = table[codes[:, columns]]
         return values
@@ -242,10 +251,11 @@ class Space:
         entries = []
         for name, variable, count in self._runs():
             entry: dict[str, Any] = {"name": name} if name else {}
-            entry["type"] = type(variable).__name__.lower()
-            entry |= {key: to_json(getattr(variable, key)) for key in variable._fields}
+            entry |= variable.to_dict()
             entries.append(entry | ({"repeat": count} if count > 1 else {}))
-        return {"format": _FORMAT, "version": _VERSION, "variables": entries}
+        newer = any(entry["type"] == "float" or entry.keys() & _NEWER for entry in entries)
+        version = _VERSION if newer else 1  # so that others read what they can
+        return {"format": _FORMAT, "version": version, "variables": entries}
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Space:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import dataclass
-from numbers import Number
-from typing import Any, ClassVar
+import math
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from numbers import Number, Real
+from typing import Any, ClassVar, overload
 
 import numpy as np
 
-from anyorder._checks import integer, short
+from anyorder._checks import flag, integer, real, short
 
 _MOST = 2**31 - 1  # values of one variable: codes are int32
+_TOLERANCE = 1e-3  # of the distance to the next value: how far a float may be off its grid
 INTS = (int, np.integer, np.bool_)
 
 
@@ -48,23 +50,46 @@ class _Base:
     values: Any  # set through __dict__, like every attribute of these frozen classes
     ordered: ClassVar[bool] = False
     _fields: ClassVar[tuple[str, ...]] = ()  # what JSON keeps
+    _options: ClassVar[dict[str, Any]] = {}  # what it keeps unless it has this value
 
     def __len__(self) -> int:
         return len(self.values)
+
+    def __repr__(self) -> str:
+        shown = [repr(getattr(self, key)) for key in self._fields]
+        shown += [f"{key}={value!r}" for key, value in self._chosen().items()]
+        return f"{type(self).__name__}({', '.join(shown)})"
 
     def index(self, value: Any) -> int:
         """Code of `value`; ValueError if it is not one of the values."""
         code = self._find(value)
         if code is None:
-            raise ValueError(f"{short(plain(value))} is not a value of {self!r}")
+            near = self._nearest(value)
+            hint = f": the nearest {'is' if len(near) == 1 else 'are'} " if near else ""
+            listed = " and ".join(map(repr, near))
+            raise ValueError(f"{short(plain(value))} is not a value of {self!r}{hint}{listed}")
         return code
+
+    def to_dict(self) -> dict[str, Any]:
+        """What `read_variable` reads."""
+        fields = {key: to_json(getattr(self, key)) for key in self._fields}
+        chosen = {key: to_json(value) for key, value in self._chosen().items()}
+        return {"type": type(self).__name__.lower(), **fields, **chosen}
+
+    def _chosen(self) -> dict[str, Any]:
+        options = {key: getattr(self, key) for key in self._options}
+        return {key: value for key, value in options.items() if value != self._options[key]}
+
+    def _nearest(self, value: Any) -> list[Any]:
+        """The values next to one that is not there, for an error message."""
+        return []
 
     def _find(self, value: Any) -> int | None:
         known = isinstance(value, INTS) and self.values[0] <= value <= self.values[-1]
         return int(value) - int(self.values[0]) if known else None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Binary(_Base):
     """A variable that is False or True; 0 and 1 are understood too."""
 
@@ -123,26 +148,154 @@ class Categorical(_Base):
 
 @dataclass(frozen=True, repr=False)
 class Integer(_Base):
-    """An ordered variable: the integers from `low` to `high`, both included."""
+    """An ordered variable: the integers from `low` to `high`, both included.
+
+    Parameters
+    ----------
+    low, high : int
+        The bounds.
+    step : int
+        The distance between values: `low`, `low + step`, ..., up to at most `high`.
+    log : bool
+        Whether the search follows the logarithm of the value: it treats the way from 1 to 10 like
+        that from 100 to 1,000. The values are the same; `low` must be at least 1.
+    """
 
     low: int
     high: int
+    step: int = field(default=1, kw_only=True)
+    log: bool = field(default=False, kw_only=True)
     ordered: ClassVar[bool] = True
     _fields = ("low", "high")
+    _options: ClassVar[dict[str, Any]] = {"step": 1, "log": False}
 
     def __post_init__(self) -> None:
         low, high = integer("low", self.low), integer("high", self.high)
-        if not 0 <= high - low < _MOST:
+        step, log = integer("step", self.step, 1), flag("log", self.log)
+        if not 0 <= high - low < _MOST * step:
             expected = f"expected low <= high and at most {_MOST} values"
             raise ValueError(f"low is {short(low)} and high is {short(high)}, {expected}")
-        self.__dict__.update(low=low, high=high, values=range(low, high + 1))
+        if log and low < 1:
+            raise ValueError(f"low is {short(low)}, expected at least 1 with log=True")
+        self.__dict__.update(low=low, high=high, step=step, log=log)
+        self.__dict__.update(values=range(low, high + 1, step))
 
-    def __repr__(self) -> str:
-        return f"Integer({self.low}, {self.high})"
+    def _find(self, value: Any) -> int | None:
+        known = isinstance(value, INTS) and int(value) in self.values
+        return self.values.index(int(value)) if known else None
+
+    def _nearest(self, value: Any) -> list[Any]:
+        if self.step == 1 or not isinstance(value, INTS):
+            return []
+        return _around(self.values, (int(value) - self.low) // self.step)
 
 
-Variable = Binary | Categorical | Integer
-_KINDS: dict[str, Any] = {"binary": Binary, "categorical": Categorical, "integer": Integer}
+@dataclass(frozen=True, repr=False)
+class Float(_Base):
+    """An ordered variable: a grid of `levels` numbers from `low` to `high`, both included.
+
+    It is a grid and nothing between: a search over it never proposes any other number. A point may
+    give a value to within a thousandth of the distance to the next one.
+
+    Parameters
+    ----------
+    low, high : float
+        The first and the last value.
+    levels : int
+        The number of values. The cost of a search grows with its logarithm.
+    log : bool
+        Whether the ratio of neighbouring values is constant, instead of their difference; `low`
+        must be above 0.
+    """
+
+    low: float
+    high: float
+    levels: int = field(default=101, kw_only=True)
+    log: bool = field(default=False, kw_only=True)
+    ordered: ClassVar[bool] = True
+    _fields = ("low", "high")
+    _options: ClassVar[dict[str, Any]] = {"levels": 101, "log": False}
+
+    def __post_init__(self) -> None:
+        low, high, log = real("low", self.low), real("high", self.high), flag("log", self.log)
+        levels = integer("levels", self.levels, 2, _MOST)
+        if not low < high or math.isinf(high - low):
+            expected = "expected low < high, and a finite difference"
+            raise ValueError(f"low is {low!r} and high is {high!r}, {expected}")
+        if log and low <= 0:
+            raise ValueError(f"low is {low!r}, expected a number above 0 with log=True")
+        values = _Grid(low, high, levels, log)
+        # values are closest, for their size, at the end that is larger
+        if not values[0] < values[1] or not values[levels - 2] < values[levels - 1]:
+            raise ValueError(f"levels is {levels}, expected so few that the values differ")
+        self.__dict__.update(low=low, high=high, levels=levels, log=log, values=values)
+
+    def _find(self, value: Any) -> int | None:
+        below = self._below(value)
+        if below is None:
+            return None
+        # rounding can confuse neighbours
+        near = range(max(0, below - 1), min(self.levels, below + 3))
+        code = min(near, key=lambda k: abs(self.values[k] - float(value)))
+        other = code + 1 if code + 1 < self.levels else code - 1
+        step = abs(self.values[other] - self.values[code])
+        return code if abs(self.values[code] - float(value)) <= _TOLERANCE * step else None
+
+    def _below(self, value: Any) -> int | None:
+        """The code of the largest value that is not above this one, else 0; None for no number."""
+        if isinstance(value, bool | np.bool_) or not isinstance(value, Real) or value != value:
+            return None
+        scale = math.log if self.log else float
+        inside = min(max(self.low, float(value)), self.high)
+        share = (scale(inside) - scale(self.low)) / (scale(self.high) - scale(self.low))
+        return min(math.floor(share * (self.levels - 1)), self.levels - 1)
+
+    def _nearest(self, value: Any) -> list[Any]:
+        below = self._below(value)
+        if below is None:
+            return []
+        return [self.low] if value < self.low else _around(self.values, below)
+
+
+@dataclass(frozen=True)
+class _Grid(Sequence[float]):
+    """Equally spaced numbers, or numbers of equal ratios, without storing them."""
+
+    low: float
+    high: float
+    levels: int
+    log: bool
+
+    def __len__(self) -> int:
+        return self.levels
+
+    @overload
+    def __getitem__(self, k: int) -> float: ...
+    @overload
+    def __getitem__(self, k: slice) -> Sequence[float]: ...
+    def __getitem__(self, k: int | slice) -> float | Sequence[float]:
+        if isinstance(k, slice):
+            return [self[j] for j in range(self.levels)[k]]
+        k, last = range(self.levels)[k], self.levels - 1
+        if k in (0, last):
+            return self.high if k else self.low
+        if self.log:
+            value = math.exp((math.log(self.low) * (last - k) + math.log(self.high) * k) / last)
+        else:
+            value = self.low * ((last - k) / last) + self.high * (k / last)
+        return float(f"{value:.15g}")  # 0.3, not 0.30000000000000004
+
+
+def _around(values: Sequence[Any], code: int) -> list[Any]:
+    """The values of a code and its successor, as far as they exist."""
+    last = len(values) - 1
+    return [values[k] for k in sorted({min(max(0, code), last), min(max(0, code + 1), last)})]
+
+
+Variable = Binary | Categorical | Integer | Float
+_KINDS: dict[str, Any] = {
+    "binary": Binary, "categorical": Categorical, "integer": Integer, "float": Float,
+}  # fmt: skip
 
 
 def read_variable(entry: Any) -> tuple[str | None, Variable, int]:

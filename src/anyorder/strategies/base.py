@@ -25,6 +25,7 @@ from numpy.random import BitGenerator, Generator, SeedSequence
 from anyorder.archive import Archive
 from anyorder.errors import OK
 from anyorder.space import Space
+from anyorder.space.digits import Digits, wide_scales
 from anyorder.strategies.state import State, from_state, to_state
 
 Codes = npt.NDArray[np.int32]
@@ -126,7 +127,10 @@ class Search(ABC):
     """A base class for strategies: tickets, random numbers and state.
 
     A subclass writes `_propose` and `_learn`, and lists in `STATE` the attributes that change
-    during a search. `anyorder.testing.check_strategy` tells whether it keeps the protocol.
+    during a search. With `digits = True` it works on the digits of variables with many values
+    (`anyorder.space.digits`): `_cardinalities`, the points it proposes and the codes of the answers
+    it learns are those of digits. `anyorder.testing.check_strategy` tells whether it keeps the
+    protocol.
 
     Parameters
     ----------
@@ -137,6 +141,7 @@ class Search(ABC):
     name: str = "search"
     batch: int = 1
     converged: bool = False
+    digits: ClassVar[bool] = False
     # The attributes of a class that make up its state; those of its bases are added.
     STATE: ClassVar[tuple[str, ...]] = ("generation", "restarts", "_next_ticket", "_rng")
 
@@ -149,8 +154,11 @@ class Search(ABC):
         self.restarts = 0
         self._next_ticket = 0
         self._rng = np.random.default_rng(seed)
+        self._digits = Digits(space) if self.digits else None
+        # The variables that are stepped through near and far, by index.
+        self._scales = {} if self.digits else wide_scales(space)
         # int64: sums of a code and a step must not overflow.
-        self._cardinalities = space.cardinalities.astype(np.int64)
+        self._cardinalities = (self._digits or space).cardinalities.astype(np.int64)
         self._free = np.flatnonzero(self._cardinalities > 1)  # the variables that can change
 
     def propose(self, count: int, given: Codes | None = None) -> Proposals:
@@ -159,12 +167,19 @@ class Search(ABC):
         self._next_ticket += extra
         codes = self._propose(count - extra) if count > extra else self._none()
         self._next_ticket = first + extra + len(codes)
+        if self._digits is not None:
+            codes = self._digits.join(codes)
         if given is not None and extra:
             codes = np.concatenate([np.asarray(given, np.int32), codes])
         return Proposals(range(first, first + len(codes)), codes)
 
     def learn(self, answers: Sequence[Answer]) -> None:
         """Take note of answers."""
+        if self._digits is not None and self._digits.split_any and answers:
+            digits = self._digits.split(np.stack([answer.codes for answer in answers]))
+            answers = [
+                answer._replace(codes=row) for answer, row in zip(answers, digits, strict=True)
+            ]
         if answers:
             self._learn(answers)
 
@@ -214,13 +229,29 @@ class Search(ABC):
 
     def _uniform(self, count: int) -> Codes:
         shape = (count, len(self._cardinalities))
-        return self._rng.integers(self._cardinalities, size=shape, dtype=np.int32)
+        points = self._rng.integers(self._cardinalities, size=shape, dtype=np.int32)
+        for j, scale in self._scales.items():
+            if scale.log:
+                points[:, j] = scale.codes(self._rng.integers(scale.positions, size=count))
+        return points
 
     def _vary(self, points: Codes, rows: Index, variables: Index) -> Codes:
-        """Change points[rows, variables], in place, to other values, all equally likely."""
+        """Change points[rows, variables], in place, to other values.
+
+        All values are equally likely. Of a wide variable all orders of magnitude of the step are:
+        near and far.
+        """
         values = self._cardinalities[variables]
+        old = points[rows, variables].astype(np.int64)
         steps = 1 + (self._rng.random(len(values)) * (values - 1)).astype(np.int64)
-        points[rows, variables] = (points[rows, variables] + steps) % values
+        new = (old + steps) % values
+        for j, scale in self._scales.items():
+            here = np.flatnonzero(variables == j)
+            if len(here):
+                sizes = (scale.length / 2) ** self._rng.random(len(here))
+                signs = self._rng.choice((-1, 1), len(here))
+                new[here] = scale.moved(old[here], signs * sizes.astype(np.int64))
+        points[rows, variables] = new
         return points
 
     def _varied(self, point: Codes, count: int, changes: int = 1) -> Codes:

@@ -51,7 +51,7 @@ class HillClimber(Search):
 
     def __init__(self, space: Space, seed: Seed = None) -> None:
         super().__init__(space, seed)
-        self._changes = Changes(space)
+        self._changes = Changes(self._cardinalities, self._scales)
         self._point: Codes | None = None
         self._value = -np.inf
         self._order = np.empty(0, dtype=np.int64)
@@ -84,7 +84,8 @@ class HillClimber(Search):
             if step is not None:
                 self._order, self._untried = turned(self._order, *step)
             else:
-                self._order = self._untried = self._rng.permutation(len(self._changes))
+                self._order = self._untried = self._changes.shuffled(self._rng)
+            self._untried = self._changes.distinct(answer.codes, self._untried)
             if start and self._point is not None:
                 self._count_climb()
             self._point, self._value = answer.codes.copy(), value

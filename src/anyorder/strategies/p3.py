@@ -17,6 +17,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from anyorder.space import Space
+from anyorder.space.digits import Digits
 from anyorder.strategies.base import Answer, Codes, Index, Search, Seed, score
 from anyorder.strategies.changes import Changes, turned
 from anyorder.strategies.mimic import pair_sums
@@ -62,6 +63,7 @@ class P3(Search):
     """
 
     name = "p3"
+    digits = True
     STATE: ClassVar[tuple[str, ...]] = (
         "_record", "_point", "_value", "_trials", "_order", "_untried", "_level", "_before",
         "_stored_levels", "_stored_clusters",
@@ -74,7 +76,7 @@ class P3(Search):
                 f"space has variables of {self._cardinalities.sum()} values in all, "
                 f"expected at most {_MOST_VALUES}"
             )
-        self._changes = Changes(space)
+        self._changes = Changes(self._cardinalities)
         self._levels: list[_Level] = []
         self._members: set[bytes] = set()  # of all levels
         self._record = -np.inf
@@ -91,7 +93,8 @@ class P3(Search):
     @property
     def pyramid(self) -> list[Any]:
         """The points of each level, the lowest first, as the space decodes them."""
-        return [self.space.decode(np.stack(level.points)) for level in self._levels]
+        digits = Digits(self.space)
+        return [self.space.decode(digits.join(np.stack(level.points))) for level in self._levels]
 
     def facts(self) -> dict[str, Any]:
         """The number of points in each level, the lowest first."""
@@ -140,7 +143,7 @@ class P3(Search):
             if values is not None:
                 trials.append(self._point.copy())
                 trials[-1][cluster] = values
-        return np.array(trials, dtype=np.int32).reshape(-1, len(self.space))
+        return np.array(trials, dtype=np.int32).reshape(-1, len(self._cardinalities))
 
     def _climb(self, point: Codes, value: float) -> None:
         """Continue hill climbing from a point, or start there."""

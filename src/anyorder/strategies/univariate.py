@@ -42,6 +42,7 @@ class Generational(Search):
         The number of complete generations.
     """
 
+    digits = True
     STATE: ClassVar[tuple[str, ...]] = ("batch", "converged", "_collected", "_scores")
 
     def __init__(self, space: Space, seed: Seed = None) -> None:

@@ -26,7 +26,7 @@ from anyorder.strategies.base import Answer, Codes, Proposals
 from anyorder.strategies.policy.advantage import advantages
 from anyorder.strategies.policy.collapse import agreement, generations_in_a_row
 from anyorder.strategies.policy.config import Config, resolve
-from anyorder.strategies.policy.engines import Batch, Draw, create, make_model
+from anyorder.strategies.policy.engines import Batch, Draw, create, model_of
 from anyorder.strategies.policy.orders import order_keys
 from anyorder.strategies.policy.rng import ORDER_G
 from anyorder.strategies.state import State
@@ -39,7 +39,7 @@ class _Candidate:
     ticket: int
     generation: int  # whose policy it was drawn from
     index: int  # among the candidates drawn from that policy
-    codes: Codes
+    codes: Codes  # of the model: wide variables are digits
     probs: npt.NDArray[np.floating]  # the distributions it was drawn from
     value: float = np.nan  # once answered; NaN: it failed
     known: bool = False  # whether the answer came from the archive
@@ -86,8 +86,8 @@ class PolicySearch:
         self.generation = 0  # trainings so far
         self.restarts = 0
         self.converged = False
-        known = None if graph is None else checked_graph(graph, len(space))
-        self._model = make_model(space.cardinalities, space.ordered, self.config, known)
+        self._graph = None if graph is None else checked_graph(graph, len(space))
+        self._model, self._digits = model_of(space, self.config, self._graph)
         self._engine = create(engine, self._model)
         self._policy = self._engine.fresh([self.seed], [0])
         self._restart = restart
@@ -108,7 +108,7 @@ class PolicySearch:
     @property
     def graph(self) -> npt.NDArray[np.bool_] | None:
         """The known interaction graph."""
-        return self._model.graph
+        return self._graph
 
     @property
     def age(self) -> int:
@@ -126,7 +126,7 @@ class PolicySearch:
 
         It is normalised: 1 where all values are equally likely, 0 where one point is certain.
         """
-        most = float(np.log(self.space.cardinalities).sum())
+        most = float(np.log(self._model.cards).sum())
         if not len(self._last_probs) or most == 0:
             return 1.0
         p = self._last_probs.astype(np.float64)
@@ -141,12 +141,12 @@ class PolicySearch:
     def propose(self, count: int, given: Codes | None = None) -> Proposals:
         """Candidates drawn from the present policy."""
         extra = 0 if given is None else len(given)
-        codes = np.empty((count, len(self.space)), np.int32)
+        codes = np.empty((count, self._model.n), np.int32)
         probs = np.empty((count, self._model.values), self._engine.dtype)
         if given is not None and extra:
             rows = range(self._drawn, self._drawn + extra)
             keys = [self._order_of(self.generation, row) for row in rows]
-            codes[:extra] = given
+            codes[:extra] = self._digits.split(given)
             probs[:extra] = self._engine.conditionals(
                 self._policy, codes[None, :extra], np.stack(keys)[None]
             )[0]
@@ -169,7 +169,7 @@ class PolicySearch:
         self._last_probs = probs
         self._drawn += count
         self._next_ticket += count
-        return Proposals(tickets, codes.copy())
+        return Proposals(tickets, self._digits.join(codes))
 
     def give_up(self, tickets: Sequence[int]) -> None:
         """Leave these candidates out of their generation."""
@@ -195,7 +195,7 @@ class PolicySearch:
 
     def _train(self) -> None:
         """Algorithm 1: ranks, advantages (eq. 5), and E epochs on the objective (eq. 8)."""
-        size, n, config = self.config.population, len(self.space), self.config
+        size, n, config = self.config.population, self._model.n, self.config
         self._answered.sort(key=lambda candidate: candidate.ticket)
         group, self._answered = self._answered[:size], self._answered[size:]
         points = np.stack([candidate.codes for candidate in group])
@@ -248,7 +248,7 @@ class PolicySearch:
 
     def _follow_collapse(self, points: Codes, values: npt.NDArray[np.float64], known: bool) -> None:
         """Count collapsed generations; restart the policy after too many of them."""
-        free = self.space.cardinalities > 1
+        free = self._model.cards > 1
         if not free.any():
             return
         share = agreement(points, values, free)
@@ -299,6 +299,9 @@ class PolicySearch:
             moves[:, some] = np.add.reduceat(distance, model.value_start[:-1], axis=1).T
         if model.graph is not None:
             moves *= model.graph
+        if self._digits.split_any:  # of two variables, the digits that move each other most
+            first = np.searchsorted(self._digits.owner, np.arange(len(self.space)))
+            moves = np.maximum.reduceat(np.maximum.reduceat(moves, first, axis=0), first, axis=1)
         np.fill_diagonal(moves, 0.0)
         return moves
 
@@ -313,7 +316,7 @@ class PolicySearch:
             "header": np.array(json.dumps({**header, "seed": self.seed, "open": len(self._open)})),
             **self._engine.export(self._policy),
             "diversity": np.array(self._diversity),
-            "codes": np.array([c.codes for c in kept], np.int32).reshape(-1, len(self.space)),
+            "codes": np.array([c.codes for c in kept], np.int32).reshape(-1, self._model.n),
             "probs": np.array([c.probs for c in kept], self._engine.dtype).reshape(
                 -1, self._model.values
             ),
@@ -355,7 +358,7 @@ class PolicySearch:
         expected = {name: array.shape for name, array in self._engine.export(self._policy).items()}
         expected |= {
             "diversity": (),
-            "codes": (kept, len(self.space)),
+            "codes": (kept, self._model.n),
             "probs": (kept, self._model.values),
             "stamps": (kept, 4),
             "values": (kept,),
@@ -378,7 +381,7 @@ class PolicySearch:
             "stamps": (arrays["stamps"] >= 0).all(),
             "last_probs": ((arrays["last_probs"] > 0) & (arrays["last_probs"] <= 1)).all(),
             "diversity": 0 <= arrays["diversity"] <= 1,
-            "codes": ((codes >= 0) & (codes < self.space.cardinalities)).all(),
+            "codes": ((codes >= 0) & (codes < self._model.cards)).all(),
         }
         for name, good in sound.items():
             if not good:
