@@ -193,7 +193,7 @@ class Ledger:
             points=points,
             old=old,
             advantages=np.broadcast_to(advantage[:, :, None], shape),
-            weights=np.broadcast_to(1.0, shape),
+            weights=(points >= 0).astype(np.float64),
             drop=self._drops(config.drop_training),
             stamps=stamps,
         )

@@ -30,7 +30,7 @@ _IN_FLIGHT = 16  # generations between two checks whether any run is still activ
 
 def runs_here(engine: Any, objective: Objective, task: Task) -> bool:
     """Whether this driver takes the objective: `host.py` takes any."""
-    if not isinstance(engine, CudaEngine) or task.digits.split_any:
+    if not isinstance(engine, CudaEngine) or task.digits.split_any or task.space.conditional:
         return False
     if isinstance(objective, Problems):
         return all(problem.on_device for problem in objective.problems)

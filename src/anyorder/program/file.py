@@ -52,7 +52,9 @@ def read(path: str | os.PathLike[str]) -> Job:
 
     - `[space]`: `name = [...]` is one of those values, `{ low = 1, high = 8 }` an integer (with
       `step` and `log` if need be), `{ low = 0.0, high = 1.0, levels = 11 }` a number on a grid
-      (with `log`), `"binary"` true or false, `{ flag = "-x" }` that text or nothing;
+      (with `log`), `"binary"` true or false, `{ flag = "-x" }` that text or nothing. With
+      `when = { name = value }`, or a list of values, in these braces or beside `values = [...]`, a
+      variable is there only where earlier ones have these values;
     - `[command]`: `arguments`; optional: `shell`, `directory` (by default that of the file),
       `environment`, `infeasible_status`: see `Command`;
     - `[value]`, unless the value is the last line: `from = "last line"`, `regex` or `json`;
@@ -109,7 +111,9 @@ def _command(file: TomlFile, space: Space, flags: dict[str, str], timeout: float
             raise ValueError(f"arguments is {short(arguments)}, expected {expected}")
         for template in [arguments] if shell else arguments:
             fill(template, known)
-        command = Command(flags=flags, timeout=timeout, **fields, **value)
+        command = Command(
+            flags=flags, timeout=timeout, variables=space.names or (), **fields, **value
+        )
         used = command.placeholders()
         for name in space.names or ():
             if not used & {name, "point"}:
@@ -160,23 +164,36 @@ def _arguments(what: str, value: Any) -> str | tuple[str, ...]:
 
 def _variable(name: str, entry: Any) -> tuple[Variable, str | None]:
     """A variable, and its text if it is a flag."""
-    expected = """expected a list, "binary", { low = ..., high = ... } or { flag = "..." }"""
+    expected = (
+        'expected a list, "binary", { low = ..., high = ... }, { flag = "..." } or '
+        "{ values = [...], when = { ... } }"
+    )
+    when = _when(name, entry.get("when")) if isinstance(entry, dict) else None
     if name in RESERVED or "{" in name or "}" in name or not name:
         raise ValueError(f"a variable cannot be called {name!r}: {{{name}}} has a meaning already")
     if entry == "binary":
         return Binary(), None
-    if isinstance(entry, list):
-        for value in entry:
+    values = entry
+    if isinstance(entry, dict) and "values" in entry and entry.keys() <= {"values", "when"}:
+        values = entry["values"]
+    if isinstance(values, list):
+        for value in values:
             if not isinstance(value, str | int | float):
                 raise ValueError(f"{name} has {short(value)}, expected text, numbers, true, false")
-        return Categorical(entry), None
+        return Categorical(values, when=when), None
     if isinstance(entry, dict) and {"low", "high"} <= entry.keys():
         floats = "levels" in entry or any(isinstance(entry[k], float) for k in ("low", "high"))
         known_names(f"key of {name}", entry, _FLOAT if floats else _INTEGER)
-        return (Float(**entry) if floats else Integer(**entry)), None
-    if isinstance(entry, dict) and entry.keys() == {"flag"}:
-        return Binary(), str(text("flag", entry["flag"]))
+        fields = {**entry, "when": when}
+        return (Float(**fields) if floats else Integer(**fields)), None
+    if isinstance(entry, dict) and "flag" in entry and entry.keys() <= {"flag", "when"}:
+        return Binary(when=when), str(text("flag", entry["flag"]))
     raise ValueError(f"{name} is {short(entry)}, {expected}")
+
+
+def _when(name: str, given: Any) -> dict[str, Any] | None:
+    """The condition of a variable: a table of names and values."""
+    return None if given is None else table(f"when of {name}", given)
 
 
 def _algorithm(what: str, value: Any) -> str:
@@ -184,8 +201,8 @@ def _algorithm(what: str, value: Any) -> str:
     return str(value)
 
 
-_INTEGER = ("low", "high", "step", "log")
-_FLOAT = ("low", "high", "levels", "log")
+_INTEGER = ("low", "high", "step", "log", "when")
+_FLOAT = ("low", "high", "levels", "log", "when")
 _TOP: dict[str, Check] = {
     "direction": partial(choice, allowed=("minimize", "maximize")),
     "algorithm": _algorithm,

@@ -24,6 +24,18 @@ def plain(value: Any) -> Any:
     return tuple(map(plain, value)) if type(value) is tuple else value
 
 
+def _condition(when: Any) -> Any:
+    """A condition as it is kept: None, a dict of its own, or a function."""
+    if when is None or callable(when):
+        return when
+    if not isinstance(when, Mapping) or not all(isinstance(name, str) for name in when):
+        expected = "expected a dict of names and values, or a function"
+        raise TypeError(f"when is {short(when)}, {expected}")
+    if not when:
+        raise ValueError("when is empty, expected a variable and its value")
+    return {name: plain(value) for name, value in when.items()}
+
+
 def _key(value: Any) -> tuple[Any, ...]:
     """A key that tells 1, 1.0 and True apart, in tuples too."""
     if isinstance(value, Number) and value != value:
@@ -48,16 +60,17 @@ def from_json(value: Any) -> Any:
 
 class _Base:
     values: Any  # set through __dict__, like every attribute of these frozen classes
+    when: Any
     ordered: ClassVar[bool] = False
     _fields: ClassVar[tuple[str, ...]] = ()  # what JSON keeps
-    _options: ClassVar[dict[str, Any]] = {}  # what it keeps unless it has this value
+    _options: ClassVar[dict[str, Any]] = {"when": None}  # what it keeps unless it is this
 
     def __len__(self) -> int:
         return len(self.values)
 
     def __repr__(self) -> str:
-        shown = [repr(getattr(self, key)) for key in self._fields]
-        shown += [f"{key}={value!r}" for key, value in self._chosen().items()]
+        shown = [short(getattr(self, key)) for key in self._fields]
+        shown += [f"{key}={short(value)}" for key, value in self._chosen().items()]
         return f"{type(self).__name__}({', '.join(shown)})"
 
     def index(self, value: Any) -> int:
@@ -73,7 +86,17 @@ class _Base:
     def to_dict(self) -> dict[str, Any]:
         """What `read_variable` reads."""
         fields = {key: to_json(getattr(self, key)) for key in self._fields}
-        chosen = {key: to_json(value) for key, value in self._chosen().items()}
+        chosen = {key: to_json(value) for key, value in self._chosen().items() if key != "when"}
+        if callable(self.when):
+            raise TypeError(
+                f"when is {short(self.when)}, a function, which cannot be written to JSON: files "
+                'and studies require a dict, such as {"algo": "b"}'
+            )
+        if self.when is not None:
+            chosen["when"] = {
+                name: [to_json(v) for v in value] if isinstance(value, list) else to_json(value)
+                for name, value in self.when.items()
+            }
         return {"type": type(self).__name__.lower(), **fields, **chosen}
 
     def _chosen(self) -> dict[str, Any]:
@@ -89,11 +112,28 @@ class _Base:
         return int(value) - int(self.values[0]) if known else None
 
 
+# A new field for each class; functions and dicts have no part in hashes.
+_WHEN: Any = field(default=None, kw_only=True, hash=False)
+
+
 @dataclass(frozen=True, repr=False)
 class Binary(_Base):
-    """A variable that is False or True; 0 and 1 are understood too."""
+    """A variable that is False or True; 0 and 1 are understood too.
 
+    Parameters
+    ----------
+    when : mapping, function or None
+        Whether a point has this variable. A dict says which values of earlier variables it takes:
+        `{"algo": "b"}`, `{"algo": ["b", "c"], "cache": True}`. A function gets a dict of the
+        earlier variables that are present, and returns True or False; it cannot be stored in a
+        study. None: always. All kinds of variables have it.
+    """
+
+    when: Any = _WHEN
     values = (False, True)
+
+    def __post_init__(self) -> None:
+        self.__dict__.update(when=_condition(self.when))
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -105,13 +145,16 @@ class Categorical(_Base):
     values : iterable of hashable
         At least one, all different; 1, 1.0 and True are different. Their order fixes the codes:
         give a list rather than a set, whose order changes from run to run.
+    when : mapping, function or None
+        A condition, as in `Binary`.
     """
 
     values: tuple[Hashable, ...]
+    when: Any = _WHEN
     _fields = ("values",)
-    _codes: dict[tuple[Any, ...], int]
+    _codes: ClassVar[dict[tuple[Any, ...], int]]  # of each, like `values`
 
-    def __init__(self, values: Iterable[Any]) -> None:
+    def __init__(self, values: Iterable[Any], *, when: Any = None) -> None:
         if isinstance(values, (str, bytes, Mapping)) or not isinstance(values, Iterable):
             raise TypeError(f"values is {short(values)}, expected a list of values")
         given = tuple(map(plain, values))
@@ -126,10 +169,11 @@ class Categorical(_Base):
                 raise ValueError(f"value {short(value)} is repeated, expected distinct values")
         if not given:
             raise ValueError("values is empty, expected at least one value")
-        self.__dict__.update(values=given, _codes=codes)
+        self.__dict__.update(values=given, when=_condition(when), _codes=codes)
 
     def __repr__(self) -> str:
-        return f"Categorical({short(list(self.values))})"
+        condition = "" if self.when is None else f", when={short(self.when)}"
+        return f"Categorical({short(list(self.values))}{condition})"
 
     def __hash__(self) -> int:
         return hash((len(self), self.values[0], self.values[-1]))  # cheap: spaces hash variables
@@ -159,15 +203,18 @@ class Integer(_Base):
     log : bool
         Whether the search follows the logarithm of the value: it treats the way from 1 to 10 like
         that from 100 to 1,000. The values are the same; `low` must be at least 1.
+    when : mapping, function or None
+        A condition, as in `Binary`.
     """
 
     low: int
     high: int
     step: int = field(default=1, kw_only=True)
     log: bool = field(default=False, kw_only=True)
+    when: Any = _WHEN
     ordered: ClassVar[bool] = True
     _fields = ("low", "high")
-    _options: ClassVar[dict[str, Any]] = {"step": 1, "log": False}
+    _options: ClassVar[dict[str, Any]] = {"step": 1, "log": False, "when": None}
 
     def __post_init__(self) -> None:
         low, high = integer("low", self.low), integer("high", self.high)
@@ -177,7 +224,7 @@ class Integer(_Base):
             raise ValueError(f"low is {short(low)} and high is {short(high)}, {expected}")
         if log and low < 1:
             raise ValueError(f"low is {short(low)}, expected at least 1 with log=True")
-        self.__dict__.update(low=low, high=high, step=step, log=log)
+        self.__dict__.update(low=low, high=high, step=step, log=log, when=_condition(self.when))
         self.__dict__.update(values=range(low, high + 1, step))
 
     def _find(self, value: Any) -> int | None:
@@ -206,15 +253,18 @@ class Float(_Base):
     log : bool
         Whether the ratio of neighbouring values is constant, instead of their difference; `low`
         must be above 0.
+    when : mapping, function or None
+        A condition, as in `Binary`.
     """
 
     low: float
     high: float
     levels: int = field(default=101, kw_only=True)
     log: bool = field(default=False, kw_only=True)
+    when: Any = _WHEN
     ordered: ClassVar[bool] = True
     _fields = ("low", "high")
-    _options: ClassVar[dict[str, Any]] = {"levels": 101, "log": False}
+    _options: ClassVar[dict[str, Any]] = {"levels": 101, "log": False, "when": None}
 
     def __post_init__(self) -> None:
         low, high, log = real("low", self.low), real("high", self.high), flag("log", self.log)
@@ -229,6 +279,7 @@ class Float(_Base):
         if not values[0] < values[1] or not values[levels - 2] < values[levels - 1]:
             raise ValueError(f"levels is {levels}, expected so few that the values differ")
         self.__dict__.update(low=low, high=high, levels=levels, log=log, values=values)
+        self.__dict__.update(when=_condition(self.when))
 
     def _find(self, value: Any) -> int | None:
         below = self._below(value)
@@ -302,7 +353,14 @@ def read_variable(entry: Any) -> tuple[str | None, Variable, int]:
     """Name, variable and number of repeats of an entry of a document."""
     if not isinstance(entry, Mapping):
         raise TypeError("expected an object")
-    fields = {key: from_json(value) for key, value in entry.items()}
+    fields = {key: from_json(value) for key, value in entry.items() if key != "when"}
+    if isinstance(when := entry.get("when"), Mapping):
+        fields["when"] = {
+            name: [*map(from_json, value)] if isinstance(value, list) else value
+            for name, value in when.items()
+        }
+    elif when is not None:
+        raise TypeError(f"when is {short(when)}, expected an object")
     kind, name = fields.pop("type", None), fields.pop("name", None)
     if name is not None and not isinstance(name, str):
         raise TypeError(f"name is {short(name)}, expected a str")

@@ -85,12 +85,14 @@ class Changes:
             codes[here] = scale.moved(old, self.steps[changes[here]])
         return codes
 
-    def distinct(self, point: Codes, changes: Index) -> Index:
+    def distinct(self, point: Codes, changes: Index, changeable: Index | None = None) -> Index:
         """These changes without those that give the same neighbour as an earlier one.
 
         Steps of a wide variable do where they would leave its scale, and among the small values of
-        a logarithmic one.
+        a logarithmic one. Changes of variables that are not `changeable` are left out, too.
         """
+        if changeable is not None:
+            changes = changes[np.isin(self.variables[changes], changeable)]
         if not self._scales:
             return changes
         pairs = np.stack([self.variables[changes], self.targets(point, changes)])

@@ -70,7 +70,7 @@ class HillClimber(Search):
             self._starts.update(range(first, first + rest))
         if self._point is None or not len(changes):
             return self._starting_points(rest)
-        neighbours = self._changes.apply(self._point, changes)
+        neighbours = self._settled(self._changes.apply(self._point, changes), self._point)
         return np.concatenate([neighbours, self._starting_points(rest)]) if rest else neighbours
 
     def _learn(self, answers: Sequence[Answer]) -> None:
@@ -85,7 +85,8 @@ class HillClimber(Search):
                 self._order, self._untried = turned(self._order, *step)
             else:
                 self._order = self._untried = self._changes.shuffled(self._rng)
-            self._untried = self._changes.distinct(answer.codes, self._untried)
+            changeable = self._changeable(answer.codes) if self.space.conditional else None
+            self._untried = self._changes.distinct(answer.codes, self._untried, changeable)
             if start and self._point is not None:
                 self._count_climb()
             self._point, self._value = answer.codes.copy(), value

@@ -60,7 +60,10 @@ class OneParent(Search):
         """One offspring per rate: every variable changes at that rate, and at least one does."""
         # The first change is drawn by inverting its distribution, given that there is one. This is
         # the same as mutating until something changes, and does not take long at small rates.
-        places = len(self._free)
+        free = self._changeable(parent)
+        places = len(free)
+        if not places:
+            return np.tile(parent, (len(rates), 1))
         with np.errstate(divide="ignore"):
             stay = np.log1p(-rates)
         drawn = np.log1p(self._rng.random(len(rates)) * np.expm1(places * stay)) / stay
@@ -68,7 +71,7 @@ class OneParent(Search):
         position = np.arange(places)
         later = (position > first) & (self._rng.random((len(rates), places)) < rates[:, None])
         rows, columns = np.nonzero((position == first) | later)
-        return self._vary(np.tile(parent, (len(rates), 1)), rows, self._free[columns])
+        return self._vary(np.tile(parent, (len(rates), 1)), rows, free[columns])
 
 
 class RLS(OneParent):

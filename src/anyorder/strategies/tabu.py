@@ -49,7 +49,7 @@ class TabuSearch(Search):
 
     name = "tabu"
     STATE: ClassVar[tuple[str, ...]] = (
-        "_point", "_record", "_untried", "_proposed", "_answered", "_free_at",
+        "_point", "_record", "_untried", "_proposed", "_answered", "_reached", "_free_at",
     )  # fmt: skip
 
     def __init__(self, space: Space, seed: Seed = None, tenure: int | None = None) -> None:
@@ -63,6 +63,7 @@ class TabuSearch(Search):
         self._untried = np.empty(0, dtype=np.int64)
         self._proposed: dict[int, int] = {}  # change by ticket; neighbours of the present point
         self._answered: dict[int, float] = {}  # value by change
+        self._reached: dict[int, Codes] = {}  # the point that was evaluated, by change
         # The move from which on variable i may take value v again, by _first[i] + v.
         self._first = np.cumsum(self._cardinalities) - self._cardinalities
         self._free_at: dict[int, int] = {}
@@ -79,7 +80,7 @@ class TabuSearch(Search):
             self._move()
         changes, self._untried = self._untried[:count], self._untried[count:]
         self._proposed.update(enumerate(changes.tolist(), self._next_ticket))
-        neighbours = self._changes.apply(self._point, changes)
+        neighbours = self._settled(self._changes.apply(self._point, changes), self._point)
         if len(changes) < count:
             neighbours = np.concatenate([neighbours, self._uniform(count - len(changes))])
         return neighbours
@@ -90,6 +91,7 @@ class TabuSearch(Search):
             change = None if answer.ticket is None else self._proposed.pop(answer.ticket, None)
             if change is not None:
                 self._answered[change] = value
+                self._reached[change] = answer.codes.copy()
             elif self._point is None or value > self._record:
                 self._go(answer.codes, value)
 
@@ -109,7 +111,7 @@ class TabuSearch(Search):
         if not len(allowed):
             allowed = np.flatnonzero(free_at == free_at.min())
         chosen = allowed[values[allowed].argmax()]
-        self._go(self._changes.apply(point, changes[chosen : chosen + 1])[0], float(values[chosen]))
+        self._go(self._reached[int(changes[chosen])], float(values[chosen]))
 
     def _go(self, point: Codes, value: float) -> None:
         self.generation += 1
@@ -122,7 +124,9 @@ class TabuSearch(Search):
         self._record = max(self._record, value)
         self._proposed.clear()
         self._answered.clear()
+        self._reached.clear()
         self._untried = self._neighbours(point)
 
     def _neighbours(self, point: Codes) -> Index:
-        return self._changes.distinct(point, self._changes.shuffled(self._rng))
+        changeable = self._changeable(point) if self.space.conditional else None
+        return self._changes.distinct(point, self._changes.shuffled(self._rng), changeable)

@@ -23,6 +23,7 @@ from anyorder.archive import Archive
 from anyorder.errors import OK
 from anyorder.space import Space
 from anyorder.strategies.base import Answer, Codes, Proposals
+from anyorder.strategies.policy.absent import absent, hide_absent
 from anyorder.strategies.policy.advantage import advantages
 from anyorder.strategies.policy.collapse import agreement, generations_in_a_row
 from anyorder.strategies.policy.config import Config, resolve
@@ -39,7 +40,7 @@ class _Candidate:
     ticket: int
     generation: int  # whose policy it was drawn from
     index: int  # among the candidates drawn from that policy
-    codes: Codes  # of the model: wide variables are digits
+    codes: Codes  # of the model: wide variables are digits, absent ones are -1
     probs: npt.NDArray[np.floating]  # the distributions it was drawn from
     value: float = np.nan  # once answered; NaN: it failed
     known: bool = False  # whether the answer came from the archive
@@ -147,6 +148,8 @@ class PolicySearch:
             rows = range(self._drawn, self._drawn + extra)
             keys = [self._order_of(self.generation, row) for row in rows]
             codes[:extra] = self._digits.split(given)
+            if self.space.conditional:
+                codes[:extra][absent(self.space, self._digits, codes[:extra])] = -1
             probs[:extra] = self._engine.conditionals(
                 self._policy, codes[None, :extra], np.stack(keys)[None]
             )[0]
@@ -160,6 +163,10 @@ class PolicySearch:
                 count=count - extra,
             )
             drawn, behaviour = self._engine.sample(self._policy, draw)
+            if self.space.conditional:
+                drawn, behaviour = hide_absent(
+                    self.space, self._digits, self._engine, self._policy, draw, drawn, behaviour
+                )
             codes[extra:], probs[extra:] = drawn[0], behaviour[0]
         tickets = range(self._next_ticket, self._next_ticket + count)
         for k, ticket in enumerate(tickets):
@@ -169,7 +176,8 @@ class PolicySearch:
         self._last_probs = probs
         self._drawn += count
         self._next_ticket += count
-        return Proposals(tickets, self._digits.join(codes))
+        # the code of an absent variable is 0, as for every strategy
+        return Proposals(tickets, self.space.canonical(self._digits.join(np.maximum(codes, 0))))
 
     def give_up(self, tickets: Sequence[int]) -> None:
         """Leave these candidates out of their generation."""
@@ -213,7 +221,7 @@ class PolicySearch:
             points=points[None],
             old=old[None],
             advantages=gain[None],
-            weights=np.ones((1, size, n)),
+            weights=(points[None] >= 0).astype(np.float64),
             drop=[config.drop_training * config.drop_decay**self._age],
             stamps=np.array([[(c.generation, c.index) for c in group]], np.int64),
         )
@@ -238,7 +246,7 @@ class PolicySearch:
         keys = [self._order_of(candidate.generation, candidate.index) for candidate in late]
         today = self._engine.conditionals(self._policy, codes[None], np.stack(keys)[None])[0]
         birth = np.stack([candidate.probs for candidate in late])
-        places = self._model.value_start[:-1] + codes
+        places = self._model.value_start[:-1] + np.maximum(codes, 0)
         rows = np.arange(len(late))[:, None]
         ratio = today[rows, places].astype(np.float64) / birth[rows, places]
         return today, ratio
@@ -381,7 +389,7 @@ class PolicySearch:
             "stamps": (arrays["stamps"] >= 0).all(),
             "last_probs": ((arrays["last_probs"] > 0) & (arrays["last_probs"] <= 1)).all(),
             "diversity": 0 <= arrays["diversity"] <= 1,
-            "codes": ((codes >= 0) & (codes < self._model.cards)).all(),
+            "codes": ((codes >= -self.space.conditional) & (codes < self._model.cards)).all(),
         }
         for name, good in sound.items():
             if not good:
