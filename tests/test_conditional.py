@@ -233,3 +233,92 @@ def test_figures(tmp_path: Path) -> None:
     result = ao.maximize(value, SPACE, 40, seed=0, progress=False)
     result.plot(tmp_path / "run.png", kind="all")
     assert (tmp_path / "run.png").exists()
+
+
+# Programs ---------------------------------------------------------------------------------------
+
+FILE = """
+direction = "maximize"
+budget = 12
+algorithm = "random"
+seed = 0
+study = "run.db"
+
+[space]
+algo = ["a", "b"]
+depth = {{ low = 2, high = 8, step = 2, when = {{ algo = "b" }} }}
+rate = {{ low = 0.001, high = 1.0, levels = 4, log = true, when = {{ depth = [4, 6] }} }}
+kind = {{ values = ["x", "y"], when = {{ algo = ["a"] }} }}
+fast = {{ flag = "--fast", when = {{ algo = "b" }} }}
+
+[value]
+regex = '(\\d+)$'
+
+[command]
+{command}
+"""
+LIST = 'arguments = ["echo", "{algo}", "--depth={depth}", "{rate}", "{kind}", "{fast}", "7"]'
+SCRIPT = """shell = true
+arguments = 'echo "{algo} {depth} {rate} {kind}" {fast} >&2; echo $(( {depth} + 1 ))'
+"""
+
+
+def test_a_file_with_conditions(tmp_path: Path) -> None:
+    from anyorder.program import file
+
+    (tmp_path / "problem.toml").write_text(FILE.format(command=LIST))
+    job = file.read(tmp_path / "problem.toml")
+    variables = dict(zip(job.space.names or (), job.space.variables, strict=True))
+    assert list(variables["depth"].values) == [2, 4, 6, 8]
+    assert list(variables["rate"].values) == [0.001, 0.01, 0.1, 1.0]
+    assert variables["rate"].when == {"depth": [4, 6]}
+    assert job.command.line({"algo": "a", "kind": "x"}) == "echo a x 7"
+    full = {"algo": "b", "depth": 4, "rate": 0.1, "fast": True}
+    assert job.command.line(full) == "echo b --depth=4 0.1 --fast 7"
+    assert job.command.line({"algo": "b", "depth": 8, "fast": False}) == "echo b --depth=8 7"
+    assert job.command({"algo": "a", "kind": "x"}) == 7
+
+
+def test_a_script_with_conditions(tmp_path: Path) -> None:
+    from anyorder.program import file
+
+    (tmp_path / "problem.toml").write_text(FILE.format(command=SCRIPT))
+    command = file.read(tmp_path / "problem.toml").command
+    assert command({"algo": "b", "depth": 4, "rate": 0.1, "fast": True}) == 5
+    assert command({"algo": "a", "kind": "x"}) == 1  # empty text is 0
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ('x = { low = 1, high = 3, when = "algo" }', "when of x"),
+        ('x = { low = 1, high = 3, when = { other = "a" } }', "names 'other'"),
+        ("x = { low = 1, high = 3, levels = 3, step = 2 }", "step"),
+        ("x = { low = 1.5, high = 3, step = 2 }", "step"),
+    ],
+)
+def test_bad_lines(line: str, words: str, tmp_path: Path) -> None:
+    from anyorder.program import file
+
+    text = FILE.format(command=LIST).replace('algo = ["a", "b"]', f'algo = ["a", "b"]\n{line}')
+    (tmp_path / "problem.toml").write_text(text)
+    with refused(ValueError, words):
+        file.read(tmp_path / "problem.toml")
+
+
+def test_the_commands(tmp_path: Path) -> None:
+    from click.testing import CliRunner
+
+    from anyorder.cli import main
+
+    (tmp_path / "problem.toml").write_text(FILE.format(command=LIST))
+    study, table = str(tmp_path / "run.db"), tmp_path / "run.csv"
+    for arguments in (["run", str(tmp_path / "problem.toml")], ["show", study],
+                      ["show", study, "--csv", str(table)]):  # fmt: skip
+        done = CliRunner().invoke(main, arguments)
+        assert done.exit_code == 0, done.output
+    head, *rows = [row.split(",") for row in table.read_text().splitlines()]
+    assert head[:5] == ["algo", "depth", "rate", "kind", "fast"]
+    assert {row[0] for row in rows} == {"a", "b"}
+    assert all((row[1] == "") == (row[0] == "a") and (row[3] == "") == (row[0] == "b")
+               for row in rows)  # fmt: skip
