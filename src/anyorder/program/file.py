@@ -182,7 +182,7 @@ def _variable(name: str, entry: Any) -> tuple[Variable, str | None]:
                 raise ValueError(f"{name} has {short(value)}, expected text, numbers, true, false")
         return Categorical(values, when=when), None
     if isinstance(entry, dict) and {"low", "high"} <= entry.keys():
-        floats = "levels" in entry or any(isinstance(entry[k], float) for k in ("low", "high"))
+        floats = "levels" in entry
         known_names(f"key of {name}", entry, _FLOAT if floats else _INTEGER)
         fields = {**entry, "when": when}
         return (Float(**fields) if floats else Integer(**fields)), None

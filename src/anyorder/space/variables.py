@@ -152,7 +152,7 @@ class Categorical(_Base):
     values: tuple[Hashable, ...]
     when: Any = _WHEN
     _fields = ("values",)
-    _codes: ClassVar[dict[tuple[Any, ...], int]]  # of each, like `values`
+    _codes: dict[tuple[Any, ...], int] = field(init=False)
 
     def __init__(self, values: Iterable[Any], *, when: Any = None) -> None:
         if isinstance(values, (str, bytes, Mapping)) or not isinstance(values, Iterable):
