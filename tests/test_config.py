@@ -21,7 +21,7 @@ from anyorder.strategies.policy.config import (
 # The paper's text, field by field; the other presets as differences from it.
 PAPER = {
     "population": 10, "network": "separate", "hidden": (20,), "masked_input": 0.0,
-    "unchosen_input": -1.0, "integer_encoding": "thermometer", "digits_above": 64,
+    "unchosen_input": -1.0, "integer_encoding": "thermometer", "digits_above": 50,
     "generation_order": "random",
     "training_order": "random", "order_per": "candidate", "drop_generation": 0.0,
     "drop_training": 0.0, "drop_decay": 1.0,

@@ -29,6 +29,19 @@ def test_the_readme_code_runs_and_prints_what_it_says(
     assert (tmp_path / "run.png").exists()
 
 
+@pytest.mark.parametrize("page", ["integers.md", "conditional.md"])
+def test_the_code_of_a_page_runs_and_prints_what_it_says(
+    page: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / page).read_text(), re.DOTALL)
+    names: dict[str, object] = {}
+    for block in blocks:
+        exec(block, names)
+    promised = re.findall(r"^ *print\(.*\)\s+# (.*)$", "".join(blocks), re.MULTILINE)
+    assert promised
+    assert capsys.readouterr().out.splitlines() == promised
+
+
 def test_the_reproduction_is_what_the_runs_give() -> None:
     command = [sys.executable, str(ROOT / "benchmarks" / "reproduction.py"), "--check"]
     done = subprocess.run(command, capture_output=True, text=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import sqlite3
 import time
 from collections import Counter
@@ -58,7 +59,7 @@ def facts(path: str) -> dict[str, Any]:
         "direction": settings["direction"],
         "variables": len(space),
         "kinds": dict(Counter(type(variable).__name__.lower() for variable in space.variables)),
-        "log10_points": float(np.log10(space.cardinalities.astype(np.float64)).sum()),
+        "log10_points": math.log10(space.points),
         "budget": budget,
         "evaluations": paid,
         "failures": dict(failed),

@@ -27,8 +27,8 @@ from numpy.typing import NDArray
 from anyorder.space.space import Space
 from anyorder.space.variables import Integer, Variable
 
-WIDE = 64  # an ordered variable with more values than this is wide (docs/integers.md)
-_BASE = 10  # a digit has at most this many values
+WIDE = 50  # an ordered variable with more values than this is wide (docs/integers.md)
+_BASE = 12  # the most values of a digit: two digits are enough for 101 levels
 
 Codes = NDArray[np.int32]
 Ints = NDArray[np.int64]

@@ -23,10 +23,11 @@ from anyorder.strategies.changes import Changes, turned
 class HillClimber(Search):
     """First-improvement hill climbing, restarted from uniform points.
 
-    A climb tries the single changes (one variable to another of its values) in a random order. It
-    continues behind the change that gave the last improvement, cyclically, and never returns to
-    the point it has just left. When all changes of its point have been proposed, the climb is
-    over, and the next one starts from a uniform point.
+    A climb tries the single changes (one variable to another of its values; if it has many ordered
+    values, to some near and far ones, far ones first) in a random order. It continues behind the
+    change that gave the last improvement, cyclically, and never returns to the point it has just
+    left. When all changes of its point have been proposed, the climb is over, and the next one
+    starts from a uniform point.
 
     `propose(k)` gives the next k untried neighbours, followed by starting points if there are
     fewer. The climb moves to any answered point that is better than its present one, whoever

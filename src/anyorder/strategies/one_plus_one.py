@@ -78,7 +78,8 @@ class RLS(OneParent):
     """Randomised local search: an offspring differs from the parent in one variable.
 
     The variable is drawn uniformly from those with more than one value, and its new value
-    uniformly from the others. An offspring that is not worse becomes the parent. A local optimum
+    uniformly from the others; if there are many ordered values, near and far ones are equally
+    likely. An offspring that is not worse becomes the parent. A local optimum
     is never left except for an equal point; the (1+1) EAs can leave it.
 
     Parameters

@@ -22,7 +22,8 @@ from anyorder.strategies.changes import Changes
 class TabuSearch(Search):
     """Moves to the best neighbour, better or not, but not back to recently left values.
 
-    Neighbours differ in one variable. All of them are evaluated, in a random order; with n binary
+    Neighbours differ in one variable; if it has many ordered values, some near and far ones are
+    neighbours. All of them are evaluated, in a random order; with n binary
     variables a move costs n evaluations. The search then moves to the best neighbour, the first
     of equals, that does not give a variable a value it has left in the last `tenure` moves. A
     tabu neighbour is allowed if it is better than every point the search has visited (aspiration).
