@@ -211,6 +211,7 @@ class Optimizer:
                 f"{self.strategy.name} proposed points of shape {codes.shape}, expected at most "
                 f"{count} of {len(self.space)} variables"
             )
+        codes = self.space.canonical(codes)
         del self._suggested[:count]
         keys = self.archive.packing.pack(codes)
         candidates = [

@@ -120,15 +120,21 @@ class Result:
 
         Columns are the variables (x0, x1, ... where they have no names), then value, generation,
         status, cached, seconds and error. A variable that has one of those names gets an
-        underscore after its own.
+        underscore after its own. Absent variables are missing values.
         """
         pandas = require("pandas", "pandas", "tables require pandas")
         history = self.history
         space, codes = history.space, history.codes
+        present = space.present(codes)
         table: dict[str, Any] = {}
         if space.named:
             for k, (name, variable) in enumerate(zip(columns(space), space.variables, strict=True)):
                 table[name] = [variable.values[code] for code in codes[:, k].tolist()]
+                if variable.when is not None:
+                    table[name] = [
+                        value if here else None
+                        for value, here in zip(table[name], present[:, k].tolist(), strict=True)
+                    ]
         else:
             table = dict(zip(columns(space), np.asarray(history.points).T, strict=True))
         table["value"] = history.values

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import sqlite3
 import time
 from collections import Counter
@@ -58,7 +59,7 @@ def facts(path: str) -> dict[str, Any]:
             "direction": settings["direction"],
             "variables": len(space),
             "kinds": dict(Counter(type(variable).__name__.lower() for variable in space.variables)),
-            "log10_points": float(np.log10(space.cardinalities.astype(np.float64)).sum()),
+            "log10_points": math.log10(space.points),
             "budget": budget,
             "evaluations": paid,
             "failures": dict(failed),
@@ -77,12 +78,19 @@ def facts(path: str) -> dict[str, Any]:
             "algorithm": settings["algorithm"],
             "seed": settings["seed"],
             "engine": settings["engine"],
-            "preset": next((k for k, v in PRESETS.items() if v.to_dict() == config), None),
+            "preset": _preset(settings["algorithm"], config),
             "config": config,
             **{name: settings[name] for name in
                ("asynchronous", "on_failure", "cache", "deterministic", "constraint")},
             "library": settings.get("library"),
         }  # fmt: skip
+
+
+def _preset(algorithm: str, config: dict[str, Any]) -> str | None:
+    """The preset that a study has; it may lack settings that are newer than it."""
+    presets = {name: preset.to_dict() for name, preset in PRESETS.items()}
+    same = (name for name, preset in presets.items() if {**preset, **config} == preset)
+    return next(same, None) if algorithm == "policy" else None
 
 
 def being_written(file: Path) -> bool | None:

@@ -58,7 +58,7 @@ def is_exhausted(session: Session) -> bool:
 def _all_known(session: Session) -> bool:
     archive, evaluation = session._archive, session._evaluation
     cached = evaluation.cache and evaluation.deterministic
-    return cached and archive.distinct >= archive.space.size
+    return cached and archive.distinct >= archive.space.points
 
 
 def final_reason(session: Session, reason: str) -> str:

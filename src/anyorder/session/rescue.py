@@ -96,7 +96,9 @@ def _values(points: list[bytes], space: Space | None) -> list[Any]:
     if space is None:
         return [[point.hex()] for point in points]
     decoded = space.decode(Packing(space).unpack(points))
-    return [list(point.values()) if isinstance(point, dict) else point for point in decoded]
+    if space.names is None:
+        return list(decoded)
+    return [[point.get(name) for name in space.names] for point in decoded]
 
 
 def _space(database: sqlite3.Connection) -> Space:

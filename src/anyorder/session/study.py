@@ -173,6 +173,8 @@ class Study:
                 keys = [key for key in {**had, **value} if had.get(key) != value.get(key)]
                 # a schedule laid out for a budget keeps it when the run gets a larger one
                 keys = [key for key in keys if key not in _MAY_DIFFER]
+                if name == "config":  # a setting that is newer than the study
+                    keys = [key for key in keys if key in had]
                 if not keys:
                     continue
                 had, value = ({key: side.get(key) for key in keys} for side in (had, value))

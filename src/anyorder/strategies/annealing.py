@@ -27,7 +27,8 @@ class SimulatedAnnealing(Search):
     two. The temperature then decreases geometrically from `hot` * s to `cold` * s, which it
     reaches after `budget` evaluations and keeps from then on. Annealing starts from the best
     sampled point. A change draws one of the variables with more than one value, and one of its
-    other values, uniformly at random. A point that is not worse is always accepted; if s is 0, no
+    other values, uniformly at random; if there are many ordered values, near and far ones are
+    equally likely. A point that is not worse is always accepted; if s is 0, no
     other is.
 
     `propose(k)` gives k neighbours of the present point. Every answer is accepted or not as if it

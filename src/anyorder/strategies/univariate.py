@@ -43,6 +43,7 @@ class Generational(Search):
         The number of complete generations.
     """
 
+    digits = True
     STATE: ClassVar[tuple[str, ...]] = ("batch", "converged", "_collected", "_scores")
 
     def __init__(self, space: Space, seed: Seed = None) -> None:
@@ -117,7 +118,8 @@ class Univariate(Generational):
         for below in self._chances.cumsum(axis=1).T[:-1]:
             codes += drawn >= below
         # The sum of the probabilities can be below 1 by rounding.
-        return np.minimum(codes, self._cardinalities - 1, dtype=np.int32, casting="unsafe")
+        codes = np.minimum(codes, self._cardinalities - 1, dtype=np.int32, casting="unsafe")
+        return self._completed(codes, np.ones(codes.shape, np.bool_))
 
     def _unit(self, point: Codes) -> Floats:
         """The distribution concentrated on this point."""
@@ -178,9 +180,12 @@ class UMDA(Univariate):
 
     def _update(self, codes: Codes, values: Floats) -> None:
         best = codes[np.argsort(-values, kind="stable")[: part(self.selection, len(codes))]]
+        present = self._present(best)
         counts = np.zeros_like(self._chances)
-        np.add.at(counts, (np.arange(codes.shape[1]), best), 1)
-        self._set(counts / len(best))
+        np.add.at(counts, (np.arange(codes.shape[1]), best), present)
+        total = present.sum(axis=0)[:, None]
+        # a variable that no selected point has keeps its probabilities
+        self._set(np.where(total > 0, counts / np.maximum(total, 1), self._chances))
 
 
 class PBIL(Univariate):
@@ -233,9 +238,9 @@ class PBIL(Univariate):
     def _update(self, codes: Codes, values: Floats) -> None:
         order = np.argsort(-values, kind="stable")
         best, worst = codes[order[0]], codes[order[-1]]
-        target = self._unit(best)
-        chances = self._chances + self.rate * (target - self._chances)
-        step = self.negative_rate * (best != worst)[:, None]
+        target, (here, there) = self._unit(best), self._present(np.stack([best, worst]))
+        chances = self._chances + self.rate * here[:, None] * (target - self._chances)
+        step = self.negative_rate * (here & there & (best != worst))[:, None]
         chances += step * (target - chances)
         mutated = (self._rng.random(len(best)) < self.mutation)[:, None]
         chances += self.shift * mutated * (self._unit(self._uniform(1)[0]) - chances)
@@ -284,6 +289,7 @@ class CGA(Univariate):
         winner, loser = codes if values[0] > values[1] else codes[::-1]
         # A value of the loser gives at most what it has, and that of the winner gets as much.
         moved = np.minimum(1 / self.size, (self._chances * self._unit(loser)).sum(axis=1))
+        moved = moved * self._present(np.stack([winner, loser])).all(axis=0)
         change = self._unit(winner) - self._unit(loser)
         self._set(np.maximum(self._chances + moved[:, None] * change, 0))
 
