@@ -9,11 +9,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from conftest import refused
 
 import anyorder as ao
 from anyorder import Binary, Categorical, Float, Integer, Space
+from anyorder.knowledge import read_data
 from anyorder.space.digits import Digits
+from anyorder.strategies.auto import EXPLORE, AutoSearch
 from anyorder.strategies.create import create
 from anyorder.strategies.policy.search import PolicySearch
 from anyorder.testing import _linear, _partly_failing, _Run
@@ -42,6 +45,14 @@ def value(point: dict[str, Any]) -> float:
         found += point["depth"] / 8 - abs(np.log10(point["rate"]) + 2) / 4
         found += 0.2 * point.get("deep", False)
     return float(found + (algo == "c") * 0.3)
+
+
+def deep_enough(point: dict[str, Any]) -> bool:
+    return bool(point.get("depth", 0) >= 5)
+
+
+def by_how_much(point: dict[str, Any]) -> float:
+    return float(5 - point["depth"]) if "depth" in point else 9.0
 
 
 # The space --------------------------------------------------------------------------------------
@@ -211,6 +222,60 @@ def test_many_runs_are_single_runs() -> None:
         assert run.best == alone.best
 
 
+@pytest.mark.parametrize("constraint", [deep_enough, by_how_much])
+@pytest.mark.parametrize("name", ["policy", "ils", "auto"])
+def test_refused_points_are_repaired(name: str, constraint: Any, tmp_path: Path) -> None:
+    seen: list[bytes] = []
+
+    def f(point: dict[str, Any]) -> float:
+        assert deep_enough(point)
+        seen.append(SPACE.encode([point]).tobytes())
+        return value(point)
+
+    options: dict[str, Any] = {"seed": 1, "algorithm": name, "constraint": constraint}
+    result = ao.maximize(f, SPACE, 60, progress=False, **options)
+    assert result.evaluations == len(seen) == len(set(seen)) == 60
+    history = result.history
+    assert np.array_equal(history.codes, SPACE.canonical(history.codes))
+    ao.maximize(value, SPACE, 20, study=tmp_path / "run.db", progress=False, **options)
+    again = ao.resume(tmp_path / "run.db", value, 60, constraint=constraint, progress=False)
+    assert again.history.points == history.points
+
+
+def test_data_of_earlier_runs(tmp_path: Path) -> None:
+    from anyorder.cli import main
+
+    study, table = tmp_path / "run.db", tmp_path / "run.csv"
+    ao.maximize(value, SPACE, 40, seed=0, algorithm="random", study=study, progress=False)
+    assert CliRunner().invoke(main, ["show", str(study), "--csv", str(table)]).exit_code == 0
+    earlier = read_data(ao.load(study), SPACE)
+    for some, other in zip(read_data(table, SPACE), earlier, strict=True):
+        np.testing.assert_array_equal(some, other)
+    policy = PolicySearch(SPACE, 0, engine="reference")
+    before = ao.Optimizer(SPACE, 0, algorithm=policy, data=earlier).told
+    assert before == 40
+    assert policy.generation == 7  # 4 of all points, 2 of the better half, 1 of the better quarter
+    lines = table.read_text(encoding="utf-8").splitlines()
+    row = next(k for k, line in enumerate(lines) if line.startswith("b,"))
+    lines[row] = ",".join(["b", "", *lines[row].split(",")[2:]])
+    table.write_text("\n".join(lines), encoding="utf-8")
+    with refused(ValueError, f"row {row}, column 'depth': there is no value"):
+        read_data(table, SPACE)
+
+
+def test_the_explorer_of_auto(monkeypatch: pytest.MonkeyPatch) -> None:
+    """P3 gets the answers to what it proposed, in the digits and absent values that it chose."""
+    monkeypatch.setattr(AutoSearch, "_choose", lambda self: EXPLORE)
+    run = _Run(lambda s, seed: create("auto", s, seed), SPACE, 0)
+    run.use(_linear, 100)
+    explorer = run.strategy._explorer
+    assert explorer.generation > 0 or explorer._point is not None
+    assert run.strategy.facts()["operators"]["explore"] > 10
+    assert not explorer._as_proposed.keys() - {run.strategy._exploring}
+    expected = run.restored().use(_linear, 20).log
+    assert run.use(_linear, 20).log == expected
+
+
 def test_ask_and_tell() -> None:
     optimizer = ao.Optimizer(SPACE, seed=0, algorithm="ils")
     optimizer.suggest({"algo": "a", "x": 3, "y": True, "depth": 5})
@@ -307,8 +372,6 @@ def test_bad_lines(line: str, words: str, tmp_path: Path) -> None:
 
 
 def test_the_commands(tmp_path: Path) -> None:
-    from click.testing import CliRunner
-
     from anyorder.cli import main
 
     (tmp_path / "problem.toml").write_text(FILE.format(command=LIST))

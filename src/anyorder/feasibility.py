@@ -95,6 +95,7 @@ class Feasibility:
     def violation(self, codes: Codes) -> float:
         """0 for an allowed point; how much is violated; inf without a number."""
         self.calls += 1
+        (codes,) = self.space.canonical(codes[None])
         result = self.constraint(self.space.point(codes))
         try:
             found = measure(result)
@@ -143,7 +144,7 @@ class Feasibility:
         taken.update(pack(np.array(suggested)) if suggested else ())
 
         def is_known(codes: Codes) -> bool:
-            (key,) = pack(codes[None])
+            (key,) = pack(self.space.canonical(codes[None]))
             return key in taken or archive.lookup(key) is not None
 
         for k, candidate in enumerate(candidates):
@@ -207,7 +208,9 @@ class Feasibility:
         if found is None:
             nearest = min(self._pool, key=lambda known: int((known != codes).sum()))
             found = self._towards(nearest, codes)
-        return self._near(found, is_known) if is_known(found) else found
+        if is_known(found):
+            found = self._near(found, is_known)
+        return None if found is None else self.space.canonical(found[None])[0]
 
     def _changes(self, codes: Codes, effects: Effects | None) -> Iterator[tuple[int, int]]:
         """A change of each variable: in random order, or those that promise most first."""

@@ -25,7 +25,7 @@ from anyorder.errors import FAILED, OK, REJECTED, STATUSES
 from anyorder.history import History, columns
 from anyorder.space import Space
 from anyorder.space.packing import Packing
-from anyorder.space.variables import Categorical, Integer, Variable
+from anyorder.space.variables import Categorical, Float, Integer, Variable
 
 _STUDY = b"SQLite format 3\0"
 _EXPECTED = "expected (points, values), a DataFrame, a History or the path of a CSV file"
@@ -196,6 +196,12 @@ def _of_table(table: Mapping[str, Sequence[Any]], space: Space, what: str) -> Da
                 codes[i, j] = _code(variable, texts, table[name][k])
             except ValueError as error:
                 raise ValueError(f"{what}, row {k + 1}, column {name!r}: {error}") from None
+    if space.conditional:
+        present = space.present(codes.clip(0))
+        for i, j in np.argwhere(present & (codes < 0)).tolist():
+            missing = f"row {rows[i] + 1}, column {names[j]!r}: there is no value"
+            raise ValueError(f"{what}, {missing}, expected one of every variable that is present")
+        codes = space.canonical(codes.clip(0))
     values = np.array([_value(what, k, table["value"][k]) for k in rows], np.float64)
     statuses = np.where(np.isnan(values), FAILED, OK).astype(np.uint8)
     if "status" in table:
@@ -215,7 +221,7 @@ def _is_measured(table: Mapping[str, Sequence[Any]], k: int) -> bool:
 
 def _texts(name: str, variable: Variable) -> dict[str, int]:
     """The code of each value by its text."""
-    if isinstance(variable, Integer):
+    if isinstance(variable, Integer | Float):
         return {}
     if not isinstance(variable, Categorical):
         return {"False": 0, "True": 1, "false": 0, "true": 1}
@@ -232,12 +238,14 @@ def _texts(name: str, variable: Variable) -> dict[str, int]:
 
 
 def _code(variable: Variable, texts: Mapping[str, int], value: Any) -> int:
-    """The code of a value, or of its text."""
+    """The code of a value, or of its text; -1 if a variable with a condition has none."""
     try:
         return variable.index(value)
     except ValueError:
         if (code := texts.get(str(value))) is not None:
             return code
+        if variable.when is not None and (value is None or str(value) in ("", "nan")):
+            return -1
         try:
             number = float(value)
         except (TypeError, ValueError):
