@@ -65,6 +65,7 @@ bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/reproduce_core.py --algorithm "iterated local search" \
 	  --algorithm "simulated annealing" --algorithm "tabu search" --out local_search.csv
 	$(BIN)/python benchmarks/integer_encoding.py
+	$(BIN)/python benchmarks/integer_digits.py
 	$(BIN)/python benchmarks/problems.py
 	$(BIN)/python benchmarks/baselines.py
 	$(BIN)/python benchmarks/baselines.py --runs 50 --algorithm "BOA, read in reverse" \

@@ -34,7 +34,12 @@ def one(folder: Path, pattern: str) -> Path:
 def package_files() -> set[str]:
     """What git knows under src, or all there is where this is no clone."""
     listed = subprocess.run(
-        ["git", "ls-files", "src"], cwd=ROOT, capture_output=True, text=True, check=False
+        ["git", "ls-files", "src"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+        encoding="utf-8",
     ).stdout.split()
     files = [ROOT / name for name in listed] or sorted((ROOT / "src").rglob("*.*"))
     return {

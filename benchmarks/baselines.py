@@ -88,7 +88,7 @@ def printed(mark: int) -> dict[tuple[str, ...], str]:
     path = Path(__file__).parents[1].parent / "shared" / "paper" / "tables" / f"global_{mark}.csv"
     if not path.is_file():
         return {}
-    with path.open(newline="") as file:
+    with path.open(newline="", encoding="utf-8") as file:
         return {
             (row["problem"], row["n"], row["k"], row["method"]): row["score"]
             for row in csv.DictReader(file)

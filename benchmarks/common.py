@@ -18,7 +18,7 @@ RESULTS = Path(__file__).parent.parent / "results"
 def processor() -> str:
     """The processor's own name where the system tells."""
     try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
         name = next(line.split(":", 1)[1].strip() for line in lines if "model name" in line)
     except (OSError, StopIteration):
         name = platform.processor()
@@ -45,7 +45,7 @@ def write(name: str, rows: Iterable[Mapping[str, Any]]) -> Path:
     RESULTS.mkdir(exist_ok=True)
     path, facts = RESULTS / name, machine()
     full = [{**row, **facts} for row in rows]
-    with path.open("w", newline="") as file:
+    with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, fieldnames=list(full[0]), lineterminator="\n")
         writer.writeheader()
         writer.writerows(full)

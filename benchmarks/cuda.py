@@ -45,7 +45,11 @@ LIMITS = {(64, 2, 100): 2.0, (128, 2, 100): 5.0, (256, 2, 100): 16.0, (128, 3, 1
 def gpu() -> dict[str, Any]:
     """What the GPU is, and its highest clock."""
     query = ["nvidia-smi", "--query-gpu=clocks.max.sm", "--format=csv,noheader,nounits"]
-    clock = int(subprocess.run(query, capture_output=True, text=True, check=True).stdout.split()[0])
+    clock = int(
+        subprocess.run(
+            query, capture_output=True, text=True, check=True, encoding="utf-8"
+        ).stdout.split()[0]
+    )
     units = torch.cuda.get_device_properties(0).multi_processor_count
     return {"gpu": torch.cuda.get_device_name(), "multiprocessors": units, "clock_mhz": clock}
 
@@ -243,6 +247,7 @@ def profile() -> None:
                 subprocess.run(
                     ["ncu", "--import", f"{report}.ncu-rep", "--page", *page],
                     capture_output=True, text=True, check=True,
+                    encoding="utf-8",
                 ).stdout
                 for page in (["details"], ["source", "--csv"])
             )  # fmt: skip

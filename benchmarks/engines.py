@@ -169,6 +169,7 @@ def memory(n: int) -> float:
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=os.path.dirname(os.path.abspath(__file__)),
         capture_output=True, text=True, check=True,
+        encoding="utf-8",
     )  # fmt: skip
     return float(done.stdout)
 

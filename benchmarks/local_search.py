@@ -48,7 +48,7 @@ def measured() -> dict[tuple[str, int, int], dict[str, str]]:
     path = Path(__file__).parents[1].parent / "shared" / "spec" / "local_search.csv"
     if not path.is_file():
         return {}
-    with path.open(newline="") as file:
+    with path.open(newline="", encoding="utf-8") as file:
         return {(r["problem"], int(r["n"]), int(r["k"])): r for r in csv.DictReader(file)}
 
 

@@ -289,7 +289,7 @@ def asynchronous(seeds: int = 20, budget: int = 2_000, real: int = 3, fewer: int
 
 def resident() -> float:
     """Megabytes of this process in memory."""
-    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    pages = int(Path("/proc/self/statm").read_text(encoding="utf-8").split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 

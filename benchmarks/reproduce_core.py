@@ -64,7 +64,7 @@ def one_run(job: tuple[str, int, int, int, int]) -> dict[str, Any]:
 
 def read(path: Path) -> list[dict[str, Any]]:
     """The rows of an earlier run."""
-    with path.open(newline="") as file:
+    with path.open(encoding="utf-8", newline="") as file:
         return [
             {key: float(x) if key.startswith("best_") else x for key, x in row.items()}
             for row in csv.DictReader(file)

@@ -33,7 +33,7 @@ def processes() -> dict[int, int]:
     found = {}
     for entry in Path("/proc").glob("[0-9]*/stat"):
         try:
-            state, parent = entry.read_text().rsplit(")", 1)[1].split()[:2]
+            state, parent = entry.read_text(encoding="utf-8").rsplit(")", 1)[1].split()[:2]
         except OSError:
             continue
         found[int(entry.parent.name)] = int(parent)
@@ -105,7 +105,7 @@ class Child:
         self.log, self.study = folder / "log", folder / "study.db"
         guarded = "if __name__ == '__main__':" if guard else "if True:"
         script = folder / "script.py"
-        script.write_text(CHILD.replace("GUARD", guarded))
+        script.write_text(CHILD.replace("GUARD", guarded), encoding="utf-8")
         self.mark = f"ANYORDER_MARK={random.SystemRandom().getrandbits(64):x}"
         name, mark = self.mark.split("=")
         env = {"LOG": str(self.log), "NAP": str(nap), "STUDY": str(self.study), name: mark}
@@ -113,6 +113,7 @@ class Child:
             [sys.executable, str(script), json.dumps([budget, options])], env=os.environ | env,
             start_new_session=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
             preexec_fn=hears_ctrl_c,
+            encoding="utf-8",
         )  # fmt: skip
 
     def signal(self, number: int) -> None:

@@ -30,6 +30,9 @@ from anyorder.strategies.policy.model import Model, make_model
 settings.register_profile("anyorder", deadline=None, derandomize="CI" in os.environ)
 settings.load_profile("anyorder")
 
+# Signals, process groups, links, pipes and files that are removed while they are open.
+posix = pytest.mark.skipif(os.name != "posix", reason="as Linux and macOS have it, not Windows")
+
 SEED = 0
 CARDS, ORDERED = (2, 3, 7, 2, 1, 5, 4, 6), (0, 0, 1, 0, 0, 0, 1, 0)
 

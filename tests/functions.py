@@ -35,7 +35,7 @@ def note(log: str | Path, line: str) -> None:
 
 
 def lines(log: str | Path) -> list[str]:
-    return Path(log).read_text().splitlines() if Path(log).exists() else []
+    return Path(log).read_text(encoding="utf-8").splitlines() if Path(log).exists() else []
 
 
 def value(x: np.ndarray) -> float:
@@ -139,7 +139,8 @@ def leaves(x: np.ndarray) -> float:
 
 
 def killed(x: np.ndarray) -> float:
-    os.kill(os.getpid(), signal.SIGSEGV if x[1] else signal.SIGKILL)
+    kill = getattr(signal, "SIGKILL", signal.SIGTERM)  # Windows has no other
+    os.kill(os.getpid(), signal.SIGSEGV if x[1] else kill)
     time.sleep(60)
     return 0.0
 
@@ -184,7 +185,7 @@ TAME = [  # trouble, status, what is said about it
 WILD = [  # only processes of their own survive these
     (stranger, errors.FAILED, "cannot be read here: ImportError: not here"),
     (leaves, errors.DIED, "exit status 3"),
-    (killed, errors.DIED, "exit status -"),
+    (killed, errors.DIED, "exit status -" if os.name == "posix" else "exit status "),
     (exits, errors.DIED, "exit status 5"),
     (interrupts, errors.DIED, "exit status 1"),
     (hangs, errors.TIMEOUT, "no answer in"),

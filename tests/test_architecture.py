@@ -13,9 +13,9 @@ PACKAGE = Path(anyorder.__file__).parent
 LAYERS = (
     {"_version", "_checks", "errors"},
     {"_sqlite", "space"},
-    {"archive", "candidate", "history", "toml_file"},
+    {"archive", "candidate", "history", "knowledge", "toml_file"},
     {"strategies", "problems"},
-    {"testing", "plotting", "optimizer", "optimizer_state"},
+    {"testing", "plotting", "optimizer", "optimizer_state", "feasibility", "effects"},
     {"result"},
     {"session"},
     {"optimize", "many", "program"},

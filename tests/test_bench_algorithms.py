@@ -361,7 +361,7 @@ def test_meter_beyond_its_budget():
 
 def test_linkage_tree_wants_three_variables():
     pytest.importorskip("gomea")
-    with refused(ValueError, "gomea:LinkageTree", "2 variables", "3 at least"):
+    with refused(ValueError, "gomea:LinkageTree", "2 variables", "at least 3"):
         algorithms.check("gomea:LinkageTree", ao.problems.onemax(2))
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from conftest import refused
 
 from anyorder import problems
 from anyorder.bench import algorithms, campaign, runner
@@ -124,7 +125,7 @@ def test_names_of_instances_are_what_the_problems_call_themselves(kind: str) -> 
 
 def test_a_file_of_a_graph_has_one_instance(tmp_path: Path, path: Path) -> None:
     graph = tmp_path / "graph.txt"
-    graph.write_text("4 3\n1 2 1\n2 3 1\n3 4 1\n")
+    graph.write_text("4 3\n1 2 1\n2 3 1\n3 4 1\n", encoding="utf-8")
     specs = written(path, GOOD.replace("nk:n=8,k=2", f"maxcut:file={graph}")).specs
     assert sum("maxcut" in spec.problem for spec in specs) == 4  # two algorithms, two seeds
 
@@ -288,6 +289,15 @@ def test_the_same_problem_under_two_names(path: Path) -> None:
         written(path, text)
 
 
+def test_a_problem_too_large_for_memory_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "c.toml"
+    with refused(ValueError, "c.toml, line 5: not enough memory"):
+        written(
+            path, 'budget = 5\n[[algorithm]]\nname = "random"\n[[problem]]\n'
+            'problem = "onemax:n=100000000000000000"\n',
+        )  # fmt: skip
+
+
 @pytest.mark.parametrize("section", ["algorithm", "problem"])
 @pytest.mark.parametrize("how", ["none", "empty", "one", "of text"])
 def test_no_algorithm_or_no_problem(path: Path, section: str, how: str) -> None:
@@ -363,7 +373,7 @@ def test_a_graph_that_is_not_known(path: Path) -> None:
 
 def test_an_engine_that_is_not_here(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(algorithms, "why_not", lambda engine: "there is no GPU")
-    path.write_text(GOOD.replace("baseline:random", "anyorder+engine=cuda"))
+    path.write_text(GOOD.replace("baseline:random", "anyorder+engine=cuda"), encoding="utf-8")
     out = path.with_suffix(".db")
     got = CliRunner().invoke(main, ["bench", "run", str(path), "--out", str(out)])
     assert got.exit_code == 1
@@ -372,14 +382,14 @@ def test_an_engine_that_is_not_here(path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_module_that_breaks(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (path.parent / "breaks.py").write_text("1 / 0")
+    (path.parent / "breaks.py").write_text("1 / 0", encoding="utf-8")
     monkeypatch.setattr("sys.path", [*sys.path])
     with pytest.raises(ValueError, match="line 1: module 'breaks' cannot be imported: ZeroDiv"):
         written(path, 'modules = ["breaks"]\n' + GOOD)
 
 
 def test_nothing_is_made_of_a_file_that_is_refused(path: Path, tmp_path: Path) -> None:
-    path.write_text(GOOD.replace("baseline:random", "baseline:randon"))
+    path.write_text(GOOD.replace("baseline:random", "baseline:randon"), encoding="utf-8")
     got = CliRunner().invoke(main, ["bench", "run", str(path), "--out", str(tmp_path / "runs.db")])
     assert got.exit_code == 2
     assert "line 6" in got.output
@@ -423,9 +433,11 @@ def own_registry(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("own_registry")
 def test_runs_that_fail_show_in_the_exit_status(tmp_path: Path) -> None:
     broken = MINE.replace("return (points", "raise OSError('no licence')\n        return (points")
-    (tmp_path / "a_broken_problem_of_a_test.py").write_text(broken)
+    (tmp_path / "a_broken_problem_of_a_test.py").write_text(broken, encoding="utf-8")
     text = OWN.replace("my_problems_of_a_test", "a_broken_problem_of_a_test")
-    (tmp_path / "c.toml").write_text(f'runs = 2\n{text}[[problem]]\nproblem = "onemax:n=4"\n')
+    (tmp_path / "c.toml").write_text(
+        f'runs = 2\n{text}[[problem]]\nproblem = "onemax:n=4"\n', encoding="utf-8"
+    )
     command = ["bench", "run", str(tmp_path / "c.toml"), "--out", str(tmp_path / "runs.db")]
     for to_do in (4, 0):  # they have failed still
         got = CliRunner().invoke(main, [*command, "--workers", "1"])
@@ -439,12 +451,12 @@ def test_runs_that_fail_show_in_the_exit_status(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("own_registry")
 def test_problems_of_ones_own(tmp_path: Path) -> None:
-    (tmp_path / "my_problems_of_a_test.py").write_text(MINE)
+    (tmp_path / "my_problems_of_a_test.py").write_text(MINE, encoding="utf-8")
     file = tmp_path / "c.toml"
-    file.write_text(OWN.replace("my_problems_of_a_test", "my_problem_of_a_test"))
+    file.write_text(OWN.replace("my_problems_of_a_test", "my_problem_of_a_test"), encoding="utf-8")
     with pytest.raises(ValueError, match="line 3: module 'my_problem_of_a_test' cannot be imp"):
         campaign.read(file)
-    file.write_text(OWN)
+    file.write_text(OWN, encoding="utf-8")
     read = campaign.read(file)
     assert read.modules == ("my_problems_of_a_test",)
     with Store(tmp_path / "runs.db") as store:

@@ -63,7 +63,7 @@ def test_back_as_it_was(
 
 def test_what_has_not_changed_is_left_out(tmp_path: Path) -> None:
     curves.write(results({("D", "A"): cell([[0.5, 0.5, 7]])}), tmp_path / "a.csv")
-    lines = (tmp_path / "a.csv").read_text().splitlines()
+    lines = (tmp_path / "a.csv").read_text(encoding="utf-8").splitlines()
     assert lines == ["distribution,algorithm,instance,seed,seconds,10,20,40", "D,A,0,0,0.25,0.5,,7"]
 
 
@@ -87,7 +87,7 @@ def test_several_files(tmp_path: Path) -> None:
 def test_every_cell_has_its_own_grid(tmp_path: Path) -> None:
     found = results({("D", "A"): cell([[1, 1, 3]]), ("D", "B"): cell([[7, 7], [8, 9]], (20, 50))})
     curves.write(found, tmp_path / "a.csv")
-    lines = (tmp_path / "a.csv").read_text().splitlines()
+    lines = (tmp_path / "a.csv").read_text(encoding="utf-8").splitlines()
     assert lines[0].endswith(",10,20,40,50")
     assert [line.split(",", 5)[5] for line in lines[1:]] == ["1,,3,-", "-,7,-,", "-,8,-,9"]
     same(curves.read(tmp_path / "a.csv"), found)
@@ -103,10 +103,12 @@ HEAD = "distribution,algorithm,instance,seed,seconds,10,20\n"
     "text",
     ["", "a,b\n", HEAD.replace("10", "ten"), HEAD + "D,A,0,0,1,1\n", HEAD + "D,A,0,0,1,,2\n",
      HEAD + "D,A,0,x,1,1,2\n", HEAD + "D,A\n", HEAD + "D,A,0,0,1,1,2,3\n",
-     HEAD + "D,A,0,0,1,-,-\n", HEAD + "D,A,0,0,1,1,2\nD,A,0,1,1,1,-\n"],
+     HEAD + "D,A,0,0,1,-,-\n", HEAD + "D,A,0,0,1,1,2\nD,A,0,1,1,1,-\n",
+     "\r" + HEAD + "D,A,0,0,1,1,2\n", HEAD + "D,A,9223372036854775808,0,1,1,2\n",
+     HEAD + "D,A,0,-9223372036854775809,1,1,2\n", HEAD.replace("10", "9" * 30)],
 )  # fmt: skip
 def test_damaged_files(tmp_path: Path, text: str) -> None:
-    (tmp_path / "a.csv").write_text(text)
+    (tmp_path / "a.csv").write_bytes(text.encode())
     with pytest.raises(StudyError, match=r"a\.csv is no file of curves, or a damaged one"):
         curves.read(tmp_path / "a.csv")
 
@@ -122,7 +124,8 @@ def test_a_truncated_archive(tmp_path: Path) -> None:
 def test_the_commands_read_and_write_it(tmp_path: Path) -> None:
     (tmp_path / "c.toml").write_text(
         'budget = 30\ngrid = 10\ninstances = 1\nruns = 2\n[[algorithm]]\nname = "baseline:random"\n'
-        '[[algorithm]]\nname = "baseline:rls"\n[[problem]]\nproblem = "onemax:n=6"\n'
+        '[[algorithm]]\nname = "baseline:rls"\n[[problem]]\nproblem = "onemax:n=6"\n',
+        encoding="utf-8",
     )
     runs, small = str(tmp_path / "runs.db"), str(tmp_path / "small.csv.gz")
 

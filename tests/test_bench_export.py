@@ -83,10 +83,10 @@ def test_names(tmp_path):
         "none_yet/IOHprofiler_f2_QUBO.json",
         "none_yet/data_f2_QUBO/IOHprofiler_f2_DIM8.dat",
     }
-    text = (tmp_path / "a_b_c/data_f1_NK_64_4/IOHprofiler_f1_DIM64.dat").read_text()
+    text = (tmp_path / "a_b_c/data_f1_NK_64_4/IOHprofiler_f1_DIM64.dat").read_text(encoding="utf-8")
     assert text.startswith("evaluations raw_y\n1 0.1\n")
     assert "30 0.2000001\n" in text
-    text = (tmp_path / "A_b_c_2/data_f2_QUBO/IOHprofiler_f2_DIM8.dat").read_text()
+    text = (tmp_path / "A_b_c_2/data_f2_QUBO/IOHprofiler_f2_DIM8.dat").read_text(encoding="utf-8")
     assert text == "evaluations raw_y\n1 -3.0\n30 12345678.125\n"
 
 
@@ -120,7 +120,8 @@ def test_beside_what_ioh_writes(tmp_path):
     names = {p.relative_to(theirs).as_posix() for p in theirs.rglob("*")}
     assert {p.relative_to(mine).as_posix() for p in mine.rglob("*")} == names
     about, written = (
-        json.loads((folder / "IOHprofiler_f1_OneMax.json").read_text()) for folder in (theirs, mine)
+        json.loads((folder / "IOHprofiler_f1_OneMax.json").read_text(encoding="utf-8"))
+        for folder in (theirs, mine)
     )
     assert list(written) == list(about)
     for run in (r for a in (about, written) for s in a["scenarios"] for r in s["runs"]):
@@ -166,7 +167,7 @@ def test_refused(tmp_path):
     with refused(ValueError, "dimensions is {'QUBO': 8}", "'NK 64/4'"):
         export(SOME, tmp_path / "out", {"QUBO": 8})
     (tmp_path / "full").mkdir()
-    (tmp_path / "full/mine.txt").write_text("kept")
+    (tmp_path / "full/mine.txt").write_text("kept", encoding="utf-8")
     with refused(ValueError, "full is not an empty folder"):
         export(SOME, tmp_path / "full", DIMENSIONS)
     with refused(ValueError, "mine.txt is not an empty folder"):

@@ -165,7 +165,7 @@ def test_every_row_of_a_table_has_a_printed_score_for_every_label(name: str) -> 
 def test_the_printed_scores_are_those_of_the_paper(table: str) -> None:
     if not (TABLES / f"{table}.csv").exists():
         pytest.skip("the paper's tables are not here")
-    with (TABLES / f"{table}.csv").open(newline="") as file:
+    with (TABLES / f"{table}.csv").open(newline="", encoding="utf-8") as file:
         expected = list(csv.DictReader(file))
     ours = resources.files("anyorder.bench") / "paper" / f"{table}.csv"
     assert list(csv.DictReader(ours.read_text("utf-8").splitlines())) == expected

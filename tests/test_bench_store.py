@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import json
 import os
+import re
 import socket
 import sqlite3
 import subprocess
@@ -18,6 +19,7 @@ from typing import Any
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from conftest import posix
 
 import anyorder as ao
 from anyorder.bench import owners
@@ -408,7 +410,8 @@ def test_a_preset_that_has_changed_is_run_again(tmp_path: Path, path: Path) -> N
     campaign.write_text(
         "budget = 20\ngrid = 10\ninstances = 1\nruns = 2\n[[algorithm]]\n"
         'name = "anyorder:authors"\n[[algorithm]]\nname = "baseline:random"\n'
-        '[[problem]]\nproblem = "onemax:n=4"\n'
+        '[[problem]]\nproblem = "onemax:n=4"\n',
+        encoding="utf-8",
     )
     arguments = ["bench", "run", str(campaign), "--out", str(path), "--engine", "cpu"]
     for said in ("4 to do", "0 to do"):
@@ -553,7 +556,7 @@ def newer(path: Path) -> None:
 
 
 def text(path: Path) -> None:
-    path.write_text("algorithm,value\nA,3\n")
+    path.write_text("algorithm,value\nA,3\n", encoding="utf-8")
 
 
 def another(path: Path) -> None:
@@ -586,7 +589,9 @@ def test_refused_and_left_as_it_is(tmp_path: Path, made: Any, said: str) -> None
         assert str(path) in str(error.value)
     campaign = tmp_path.parent / f"{tmp_path.name}.toml"
     campaign.write_text(
-        'budget = 5\n[[algorithm]]\nname = "baseline:random"\n[[problem]]\nproblem = "onemax:n=4"\n'
+        'budget = 5\n[[algorithm]]\nname = "baseline:random"\n'
+        '[[problem]]\nproblem = "onemax:n=4"\n',
+        encoding="utf-8",
     )
     for command in (["run", str(campaign), "--out", str(path)], ["status", str(path)]):
         got = CliRunner().invoke(main, ["bench", *command])
@@ -594,6 +599,32 @@ def test_refused_and_left_as_it_is(tmp_path: Path, made: Any, said: str) -> None
         assert "Error" in got.output
         assert "Traceback" not in got.output
     assert {entry: entry.read_bytes() for entry in tmp_path.iterdir()} == before
+
+
+@pytest.mark.parametrize(
+    ("statement", "use"),
+    [
+        ("UPDATE campaign SET value = '-1' WHERE name = 'algorithms'", Store.results),
+        ("UPDATE campaign SET value = '[[1]]' WHERE name = 'distributions'", Store.results),
+        ("UPDATE runs SET distribution = x'ff' WHERE instance = 0", Store.results),
+        ("UPDATE runs SET grid = '7' WHERE instance = 0", Store.results),
+        ("UPDATE runs SET curve = x'00' WHERE instance = 0", Store.results),
+        ("UPDATE runs SET point = '3'", Store.dimensions),
+        ("UPDATE runs SET versions = '[]'", Store.versions),
+        ("UPDATE runs SET status = 'running', owner = 'x'", Store.counts),
+        ("UPDATE runs SET status = 'waiting', seed = 'x'", lambda store: store.claim(1)),
+        ("UPDATE runs SET status = 'waiting', grid = '{'", lambda store: store.claim(1)),
+        ("UPDATE runs SET status = 'failed', reason = 7.5, algorithm = x'ff'", Store.failures),
+    ],
+)
+def test_edited_contents_are_a_study_error(path: Path, statement: str, use: Any) -> None:
+    with Store(path) as store:
+        store.request("trial", specs(instances=2, runs=1))
+        do_all(store)
+    with contextlib.closing(sqlite3.connect(path)) as database, database:
+        database.execute(statement)
+    with Store(path) as store, pytest.raises(StudyError, match=re.escape(str(path))):
+        use(store)
 
 
 def test_no_file_and_no_folder(tmp_path: Path) -> None:
@@ -619,6 +650,7 @@ def test_an_empty_file_is_not_filled_by_who_only_reads(path: Path) -> None:
     assert not path.read_bytes()
 
 
+@posix
 def test_a_file_that_may_only_be_read(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """On a disc that is locked; root may write everywhere, so the system is made to say no."""
     filled(path)
@@ -659,7 +691,9 @@ def test_runs_are_not_written_over(path: Path, tmp_path: Path, command: list[str
 def test_curves_are_no_place_for_runs(tmp_path: Path) -> None:
     campaign = tmp_path / "c.toml"
     campaign.write_text(
-        'budget = 5\n[[algorithm]]\nname = "baseline:random"\n[[problem]]\nproblem = "onemax:n=4"\n'
+        'budget = 5\n[[algorithm]]\nname = "baseline:random"\n'
+        '[[problem]]\nproblem = "onemax:n=4"\n',
+        encoding="utf-8",
     )
     out = str(tmp_path / "runs.csv")
     got = CliRunner().invoke(main, ["bench", "run", str(campaign), "--out", out])

@@ -103,7 +103,9 @@ def test_latex_compiles(tmp_path):
         "utf-8",
     )
     command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "page.tex"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, errors="replace")
+    done = subprocess.run(
+        command, cwd=tmp_path, capture_output=True, text=True, errors="replace", encoding="utf-8"
+    )
     assert done.returncode == 0, done.stdout[-2000:]
 
 

@@ -201,14 +201,20 @@ def test_info_says_why_an_engine_cannot_run(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_as_a_module_and_without_heavy_imports() -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "anyorder", "--version"], capture_output=True, text=True, check=True
+        [sys.executable, "-m", "anyorder", "--version"],
+        capture_output=True,
+        text=True,
+        check=True,
+        encoding="utf-8",
     )
     assert anyorder.__version__ in done.stdout
     code = (
         "import sys, anyorder; heavy = ('numba', 'matplotlib', 'click', 'tqdm', 'scipy', 'torch');"
         "print([module for module in heavy if module in sys.modules])"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, encoding="utf-8"
+    )
     assert done.stdout.strip() == "[]"
 
 
@@ -220,7 +226,9 @@ def test_commands_import_only_what_they_use(arguments: list[str]) -> None:
         "heavy = ('numba', 'matplotlib', 'scipy', 'torch', 'tqdm')\n"
         "print([module for module in heavy if module in sys.modules])"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, encoding="utf-8"
+    )
     assert done.stdout.splitlines()[-1] == "[]"
 
 
@@ -228,18 +236,20 @@ RED = "\x1b[31mred\x07\x9b"
 
 
 def test_control_characters_do_not_reach_the_terminal(tmp_path: Path) -> None:
-    (tmp_path / f"{RED}.toml").write_text("x")
+    (tmp_path / f"{RED}.toml").write_text("x", encoding="utf-8")
     failing = tmp_path / "failing.toml"
     script = r"printf '\\\\033[31mred' >&2; exit 1"
     failing.write_text(
         'direction = "minimize"\nbudget = 3\non_failure = "worst"\n[settings]\nhidden = [3]\n'
         '[space]\nx = ["a", "b"]\n[command]\nshell = true\n'
-        f'arguments = "{script} # {{x}}"\n'
+        f'arguments = "{script} # {{x}}"\n',
+        encoding="utf-8",
     )
     campaign = tmp_path / "campaign.toml"
     campaign.write_text(
         'budget = 2\nruns = 1\n[[algorithm]]\nname = "baseline:random"\nlabel = "\\u001b[31mred"\n'
-        '[[problem]]\nproblem = "onemax:n=4"\n'
+        '[[problem]]\nproblem = "onemax:n=4"\n',
+        encoding="utf-8",
     )
     runs = str(tmp_path / "runs.db")
     for arguments in [
@@ -266,6 +276,7 @@ def test_silent_when_not_a_terminal() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "anyorder", "solve", "onemax", "--n", "6", *QUICK],
         capture_output=True, text=True, check=True,
+        encoding="utf-8",
     )  # fmt: skip
     assert done.stderr == ""
 
@@ -321,10 +332,10 @@ else:
 def test_ctrl_c_that_leaves_at_once_exits_with_130(
     way: str, command: str, presses: int, tmp_path: Path
 ) -> None:
-    (tmp_path / "held.py").write_text(HELD)
+    (tmp_path / "held.py").write_text(HELD, encoding="utf-8")
     said = tmp_path / "said"
     with (
-        said.open("w") as stderr,
+        said.open("w", encoding="utf-8") as stderr,
         subprocess.Popen(
             [sys.executable, "held.py", way, *command.split()], cwd=tmp_path,
             stdout=subprocess.PIPE, stderr=stderr, preexec_fn=hears_ctrl_c,
@@ -334,15 +345,18 @@ def test_ctrl_c_that_leaves_at_once_exits_with_130(
             wait_for(process, (tmp_path / "begun").exists)
             process.send_signal(signal.SIGINT)
             if presses == 2:
-                wait_for(process, lambda: "Ctrl-C again" in said.read_text())
+                wait_for(process, lambda: "Ctrl-C again" in said.read_text(encoding="utf-8"))
                 process.send_signal(signal.SIGINT)
             out, _ = process.communicate(timeout=60)
         finally:
             process.kill()
-    assert process.returncode == 130, said.read_text()
+    assert process.returncode == 130, said.read_text(encoding="utf-8")
     assert out == b""
     waits = ["finishing what is being evaluated; press Ctrl-C again to stop at once"]
-    assert said.read_text().splitlines() == [*waits[: presses - 1], "interrupted: left at once"]
+    assert said.read_text(encoding="utf-8").splitlines() == [
+        *waits[: presses - 1],
+        "interrupted: left at once",
+    ]
 
 
 def wait_for(process: subprocess.Popen[bytes], condition: Callable[[], bool]) -> None:

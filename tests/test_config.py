@@ -21,7 +21,8 @@ from anyorder.strategies.policy.config import (
 # The paper's text, field by field; the other presets as differences from it.
 PAPER = {
     "population": 10, "network": "separate", "hidden": (20,), "masked_input": 0.0,
-    "unchosen_input": -1.0, "integer_encoding": "thermometer", "generation_order": "random",
+    "unchosen_input": -1.0, "integer_encoding": "thermometer", "digits_above": 50,
+    "generation_order": "random",
     "training_order": "random", "order_per": "candidate", "drop_generation": 0.0,
     "drop_training": 0.0, "drop_decay": 1.0,
     "epochs": 50, "learning_rate": 1e-3, "layer_rates": None, "input_rate": None, "beta": 1.0,
@@ -38,7 +39,8 @@ DEFAULT = {**PAPER, "input_rate": 12.8, "restart_agreement": 0.995}
 # a good value other than the default for every field
 OTHER = {
     "population": 3, "network": "univariate", "hidden": (3, 2, 1), "masked_input": -1.0,
-    "unchosen_input": 0.5, "integer_encoding": "onehot", "generation_order": "fixed",
+    "unchosen_input": 0.5, "integer_encoding": "onehot", "digits_above": 100,
+    "generation_order": "fixed",
     "training_order": "none", "order_per": "population", "drop_generation": 1.0,
     "drop_training": 0.25, "drop_decay": 0.993,
     "epochs": 1, "learning_rate": 0.1, "layer_rates": (1.0, 0.0), "input_rate": 1.5, "beta": 0.0,
@@ -55,6 +57,7 @@ BAD = {
     "masked_input": [-1.5, 2, math.nan, "0", None, False],
     "unchosen_input": [-1.01, 2, math.nan, "0", None],
     "integer_encoding": ["binary", None],
+    "digits_above": [1, 2.5, None],
     "generation_order": ["generation", "none", None],
     "training_order": ["same", None],
     "order_per": ["run", None],

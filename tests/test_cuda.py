@@ -428,7 +428,9 @@ def test_compute_sanitizer_finds_nothing(part, tool):
         sys.executable, "-m", "pytest", str(Path(__file__).with_name(file)), "-k", chosen,
         "-m", "not slow",
     ]  # fmt: skip
-    done = subprocess.run(command, env=os.environ | settings, capture_output=True, text=True)
+    done = subprocess.run(
+        command, env=os.environ | settings, capture_output=True, text=True, encoding="utf-8"
+    )
     assert done.returncode == 0, done.stdout[-4000:]
     assert "ERROR SUMMARY: 0 errors" in done.stdout or "0 hazards" in done.stdout
     assert " passed" in done.stdout

@@ -8,7 +8,6 @@ import math
 import os
 import pickle
 import random
-import resource
 import signal
 import sqlite3
 import struct
@@ -20,7 +19,7 @@ from typing import Any
 import numpy as np
 import pytest
 from children import assert_same
-from conftest import refused
+from conftest import posix, refused
 from functions import (
     QUICK,
     SPACE,
@@ -238,6 +237,7 @@ def test_every_problem_is_listed(study: Path) -> None:
 # --- files that come and go -----------------------------------------------------------------------
 
 
+@posix
 @pytest.mark.parametrize("link", [False, True])
 def test_a_study_that_is_deleted_is_put_back(
     study: Path, link: bool, caplog: pytest.LogCaptureFixture
@@ -267,20 +267,22 @@ def test_a_study_that_is_deleted_is_put_back(
     assert {file.name for file in study.parent.iterdir()} <= {"study.db", "real.db"}
 
 
+@posix
 def test_a_study_that_is_replaced_by_another_file(study: Path) -> None:
     def f(x: np.ndarray) -> float:
         calls.append(1)
         if len(calls) == 25:
             study.unlink()
-            study.write_text("something else")
+            study.write_text("something else", encoding="utf-8")
         return value(x)
 
     calls: list[int] = []
     with refused(StudyError, str(study), "was replaced by another file"):
         ao.maximize(f, SPACE, 60, study=study, **QUICK)
-    assert study.read_text() == "something else"
+    assert study.read_text(encoding="utf-8") == "something else"
 
 
+@posix
 def test_a_link_does_not_get_round_the_only_writer(study: Path) -> None:
     link = study.parent / "link.db"
     link.symlink_to(study)
@@ -301,6 +303,7 @@ def test_a_link_does_not_get_round_the_only_writer(study: Path) -> None:
     assert_same(ao.resume(link, value, 40).history, ao.maximize(value, SPACE, 40, **QUICK).history)
 
 
+@posix
 def test_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     for use in (
@@ -365,10 +368,12 @@ def test_a_damaged_state(study: Path, kind: str) -> None:
     assert len(load(study)) == 40  # the evaluations are all there
 
 
+@posix
 @pytest.mark.parametrize("asynchronous", [False, True])
 def test_a_full_disk(study: Path, asynchronous: bool) -> None:
     """A limit on the size of files is the nearest to a full disk that needs no disk."""
     space = ao.Space.binary(64)
+    resource = pytest.importorskip("resource")
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     calls = []
@@ -394,7 +399,9 @@ def test_a_full_disk(study: Path, asynchronous: bool) -> None:
     assert_same(result.history, whole.history)
 
 
+@posix
 def test_the_disk_fills_up_while_the_study_is_begun(study: Path) -> None:
+    resource = pytest.importorskip("resource")
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     try:

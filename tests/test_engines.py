@@ -257,5 +257,7 @@ def test_without_jit(code):
     code += "from anyorder.strategies.policy.engines import kernels\n"
     code += "assert not hasattr(kernels.train, 'signatures')"
     command = [sys.executable, "-W", "error::RuntimeWarning", "-c", code]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        command, env=environment, capture_output=True, text=True, timeout=60, encoding="utf-8"
+    )
     assert done.returncode == 0, done.stderr

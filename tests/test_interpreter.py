@@ -30,7 +30,9 @@ CHOSEN = (
 def interpreted(*arguments: str) -> None:
     environment = subprocess_environment(TRITON_INTERPRET="1")
     command = [sys.executable, "-m", "pytest", *arguments]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=1800)
+    done = subprocess.run(
+        command, env=environment, capture_output=True, text=True, timeout=1800, encoding="utf-8"
+    )
     assert done.returncode == 0, done.stdout[-4000:]
     assert "passed" in done.stdout
 

@@ -23,6 +23,9 @@ from functions import (
 import anyorder as ao
 from anyorder.session.reading import load
 
+if os.name != "posix":
+    pytest.skip("signals to process groups, as Linux and macOS have them", allow_module_level=True)
+
 
 @pytest.mark.parametrize("asynchronous", [False, True])
 def test_ctrl_c_finishes_what_is_out_and_a_second_does_not(
@@ -149,12 +152,13 @@ if __name__ == "__main__":
 def test_kill_9_beside_a_dask_cluster(tmp_path: Path) -> None:
     pytest.importorskip("distributed")
     study, log, budget, kills = tmp_path / "study.db", tmp_path / "log", 100, 6
-    (tmp_path / "cluster.py").write_text(CLUSTER)
-    (tmp_path / "client.py").write_text(CLIENT)
+    (tmp_path / "cluster.py").write_text(CLUSTER, encoding="utf-8")
+    (tmp_path / "client.py").write_text(CLIENT, encoding="utf-8")
     env = os.environ | {"PYTHONPATH": str(Path(__file__).parent)}
     cluster = subprocess.Popen(
         [sys.executable, str(tmp_path / "cluster.py")], stdin=subprocess.PIPE,
         stdout=subprocess.PIPE, env=env, text=True,
+        encoding="utf-8",
     )  # fmt: skip
     try:
         assert cluster.stdout is not None
@@ -170,7 +174,12 @@ def test_kill_9_beside_a_dask_cluster(tmp_path: Path) -> None:
             client.kill()
             client.wait()
         run = subprocess.run(
-            [*command, str(budget)], env=env, capture_output=True, text=True, timeout=120
+            [*command, str(budget)],
+            env=env,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            encoding="utf-8",
         )
         assert f"RESULT {budget}" in run.stdout, run.stderr
     finally:

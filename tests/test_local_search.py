@@ -169,8 +169,8 @@ def test_starts_are_known_by_their_tickets() -> None:
 
 @pytest.mark.parametrize("kind", [HillClimber, IteratedLocalSearch, TabuSearch])
 def test_too_many_changes(kind: type[Search]) -> None:
-    with pytest.raises(ValueError, match=r"1000000000 single changes, expected at most"):
-        kind(Space([Integer(0, 10**9)]))
+    with pytest.raises(ValueError, match=r"16781312 single changes, expected at most"):
+        kind(Space([Categorical(range(4098))] * 4096))
 
 
 # Mean best values of another implementation on QUBO of n 64: type, evaluations, value.

@@ -764,7 +764,7 @@ def test_csv_reads_back(problem: Any, tmp_path: Path) -> None:
     space = None if problem else BITS
     runs = many(problem or f, space, runs=5, budget=70, grid=30, seeds=2**63)
     runs.to_csv(tmp_path / "runs.csv")
-    with open(tmp_path / "runs.csv", newline="") as file:
+    with open(tmp_path / "runs.csv", encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     assert list(rows[0]) == ["problem", "seed", "evaluations", "best"]
     assert [int(row["seed"]) for row in rows] == np.repeat(runs.seeds, 3).tolist()

@@ -49,7 +49,7 @@ FILES = {
 @pytest.mark.parametrize("kind", FILES)
 def test_files(tmp_path, kind):
     path = tmp_path / f"{kind}.txt"
-    path.write_text(FILES[kind])
+    path.write_text(FILES[kind], encoding="utf-8")
     weights = [1.0] * 4 if kind == "cnf" else WEIGHTS
     hard = [False, kind in ("top", "new"), False, False]
     expected = problems.MaxSat(3, CLAUSES, weights, hard)
@@ -79,7 +79,7 @@ def test_files(tmp_path, kind):
 )
 def test_bad_files(tmp_path, text, words):
     path = tmp_path / "bad.txt"
-    path.write_text(text)
+    path.write_text(text, encoding="utf-8")
     with refused(ValueError, "bad.txt", *words):
         problems.read_maxsat(path)
 

@@ -91,7 +91,7 @@ def test_known_answers():
         pytest.skip("shared/ is not beside the repository")
     problem = problems.nasbench(str(table))
     assert problem.optimum == pytest.approx(0.9431757, abs=1e-7)
-    text = json.dumps(json.loads(path.read_text()))
+    text = json.dumps(json.loads(path.read_text(encoding="utf-8")))
     for bits, operations, accuracy in CELLS:
         assert bits in text or list(map(int, bits)).__repr__() in text
         assert problem(codes(bits, operations)) == pytest.approx(accuracy, abs=1e-7)
@@ -123,7 +123,7 @@ def test_bad_tables(table, tmp_path):
     bad.write_bytes(table.read_bytes()[:100])
     with refused(ValueError, "bad.npz", "damaged"):
         problems.nasbench(str(bad))
-    bad.write_text("no table")
+    bad.write_text("no table", encoding="utf-8")
     with refused(ValueError, "bad.npz"):
         problems.nasbench(str(bad))
     np.savez(bad, hash_hi=good["hash_hi"])

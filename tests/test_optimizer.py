@@ -10,6 +10,7 @@ import warnings
 
 import numpy as np
 import pytest
+from conftest import refused
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -401,6 +402,36 @@ def test_bad_states_are_refused() -> None:
     ]:
         with pytest.raises(ValueError, match=message):
             ao.Optimizer.from_state(bad)
+
+
+@pytest.mark.parametrize("name", ["annealing", "p3", "random"])
+def test_states_of_strategies_have_a_checksum(name: str) -> None:
+    optimizer = ao.Optimizer(ao.Space.binary(6), 0, algorithm=name)
+    candidates = optimizer.ask(5)
+    optimizer.tell(candidates, weights(candidates))
+    state = optimizer.state_dict()
+    for key in (key for key in state if key.startswith("strategy.array")):
+        if state[key].size:
+            changed = state[key].copy()
+            changed.reshape(-1)[0] += 1
+            with refused(ValueError, "it has been changed since it was made"):
+                ao.Optimizer.from_state(state | {key: changed})
+    header = json.loads(str(state["strategy.header"]))
+    with refused(ValueError, "it has been changed since it was made"):
+        other = np.array(json.dumps(header | {"generation": 7}))
+        ao.Optimizer.from_state(state | {"strategy.header": other})
+    del header["state.crc32"]  # as states had none at first
+    plain = np.array(json.dumps(header))
+    again = ao.Optimizer.from_state(state | {"strategy.header": plain})
+    np.testing.assert_array_equal(again.ask(5), optimizer.ask(5))
+    for entry in ({"generation": 1e308}, {"restarts": -1}, {"_next_ticket": 0.5}):
+        with refused(ValueError, "damaged"):
+            other = np.array(json.dumps(header | entry))
+            ao.Optimizer.from_state(state | {"strategy.header": other})
+    with refused(ValueError, "needs more memory than there is"):
+        ours = json.loads(str(state["header"]))
+        ours["space"]["variables"] = [{"type": "binary", "repeat": 10**17}]
+        ao.Optimizer.from_state(state | {"header": np.array(json.dumps(ours))})
 
 
 @settings(max_examples=150)

@@ -136,7 +136,7 @@ def main() -> None:
 
 def test_without_extras() -> None:
     command = [sys.executable, __file__, "--hide"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=900)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=900, encoding="utf-8")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "works without extras" in done.stdout
 

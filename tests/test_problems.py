@@ -523,7 +523,7 @@ def test_nk_known_answers(answers: dict[str, Any]) -> None:
 
 @with_shared
 def test_nk_known_answers_shared() -> None:
-    instances = json.loads((SHARED / "nk.json").read_text())["instances"]
+    instances = json.loads((SHARED / "nk.json").read_text(encoding="utf-8"))["instances"]
     assert len(instances) == 2
     for answers in instances:
         check_nk(answers)
@@ -682,7 +682,7 @@ def test_qubo_known_answers(answers: dict[str, Any]) -> None:
 
 @with_shared
 def test_qubo_known_answers_shared() -> None:
-    known = json.loads((SHARED / "puboi.json").read_text())
+    known = json.loads((SHARED / "puboi.json").read_text(encoding="utf-8"))
     assert len(known["instances"]) == 11
     for answers in known["instances"]:
         check_qubo(answers, known["x_vectors"]["hex"][str(answers["n"])])
@@ -691,7 +691,9 @@ def test_qubo_known_answers_shared() -> None:
 
 @with_shared
 def test_qubo_best_known_shared() -> None:
-    known = json.loads((SHARED / "puboi.json").read_text())["best_known_n64"]["types"]
+    known = json.loads((SHARED / "puboi.json").read_text(encoding="utf-8"))["best_known_n64"][
+        "types"
+    ]
     for kind in range(6):
         values = [problems.qubo(64, kind, seed).best_known for seed in range(10)]
         assert values == known[str(kind)]["best"]

@@ -48,14 +48,16 @@ BEASLEY = """2
 
 def test_beasley(tmp_path):
     path = tmp_path / "bqp.txt"
-    path.write_text(BEASLEY)
+    path.write_text(BEASLEY, encoding="utf-8")
     first, second = problems.read_qubo(path), problems.read_qubo(path, index=1)
     assert [first(x) for x in ((0, 0), (1, 0), (0, 1), (1, 1))] == [0, 3, 0, 3 - 8]
     x = all_points(3)
     np.testing.assert_allclose(
         second.evaluate(x), 10 * x[:, 0] * x[:, 2] - x[:, 1] + 2.5 * x[:, 2], atol=1e-12
     )
-    path.write_text(BEASLEY.split("\n", 1)[1].split(" 3 3\n", 1)[0])  # one problem, no number
+    path.write_text(
+        BEASLEY.split("\n", 1)[1].split(" 3 3\n", 1)[0], encoding="utf-8"
+    )  # one problem, no number
     np.testing.assert_array_equal(problems.read_qubo(path).evaluate(all_points(2)),
                                   first.evaluate(all_points(2)))  # fmt: skip
 
@@ -73,12 +75,13 @@ def test_beasley(tmp_path):
         ("1\n2 1\n1 2\n", ("line 3", "2 entries", "i j q")),
         ("1\n2 1\n1 2 3\n1 1 1\n", ("line 4", "after the end")),
         ("one\n", ("line 1", "'one', expected an integer")),
-        ("99999999 1\n1 1 1\n", ("line 1", "expected 1 to 100000")),
+        ("99999999 1\n1 1 1\n", ("line 1", "expected 1 to 30000")),
+        ("2 1\n1 2 1e308\n", ("sums of its entries are not finite",)),
     ],
 )
 def test_bad_qubo_files(tmp_path, text, words):
     path = tmp_path / "bad.txt"
-    path.write_text(text)
+    path.write_text(text, encoding="utf-8")
     with refused(ValueError, "bad.txt", *words):
         problems.read_qubo(path)
 
@@ -93,7 +96,7 @@ def test_bad_arguments(tmp_path):
     with refused(ValueError, "constant"):
         problems.Qubo(3, [(0, 1)], [1.0], constant=np.nan)
     path = tmp_path / "one.txt"
-    path.write_text("1 1\n1 1 1\n")
+    path.write_text("1 1\n1 1 1\n", encoding="utf-8")
     with refused(ValueError, "index", "1"):
         problems.read_qubo(path, index=1)
     path.write_bytes(b"\xff\xfe\x00")
@@ -122,7 +125,7 @@ def test_known_cuts():
 
 def test_gset(tmp_path):
     path = tmp_path / "G.txt"
-    path.write_text("4 3\n1 2 1\n2 3 -2.5\n3 4\n")
+    path.write_text("4 3\n1 2 1\n2 3 -2.5\n3 4\n", encoding="utf-8")
     problem = problems.read_maxcut(path)
     assert problem((1, 0, 0, 0)) == 1
     assert problem((0, 0, 1, 1)) == -2.5
@@ -130,8 +133,18 @@ def test_gset(tmp_path):
     again = problems.get(f"maxcut:file={path}")
     np.testing.assert_array_equal(again.evaluate(all_points(4)), problem.evaluate(all_points(4)))
     assert problems.get(problem.name).name == problem.name
-    path.write_text("4 2\n1 2 1\n3 3 1\n")
+    path.write_text("4 2\n1 2 1\n3 3 1\n", encoding="utf-8")
     with refused(ValueError, "line 3", "from 3 to itself"):
+        problems.read_maxcut(path)
+    # numbers that no memory would be enough for
+    path.write_text("4 100000000000000\n1 2 1\n", encoding="utf-8")
+    with refused(ValueError, "G.txt ends, expected one of 100000000000000 edges"):
+        problems.read_maxcut(path)
+    path.write_text("3 2\n1 2 1e308\n2 3 1e308\n", encoding="utf-8")
+    with refused(ValueError, "G.txt: the sum of its weights is not finite"):
+        problems.read_maxcut(path)
+    path.write_text("65536 1\n1 2 1\n", encoding="utf-8")
+    with refused(ValueError, "line 1: 65536, expected 1 to 30000"):
         problems.read_maxcut(path)
     with refused(ValueError, "density", "0 to 1"):
         problems.maxcut(10, 1.5)

@@ -21,7 +21,7 @@ RESULTS = Path(__file__).parent.parent / "results" / "reproduce_core.csv"
 @pytest.mark.parametrize("preset", ["default", "text", "authors"])  # labels in the file
 def test_nk_64_k_4_after_1000_evaluations(preset: str) -> None:
     """Ten instances, seed 0: the mean is within three standard errors of the stored runs' mean."""
-    with RESULTS.open(newline="") as file:
+    with RESULTS.open(newline="", encoding="utf-8") as file:
         stored = {
             int(row["instance"]): float(row["best_1000"])
             for row in csv.DictReader(file)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import json
 import shutil
@@ -258,6 +259,23 @@ def test_a_study_cut_off_in_a_page_gives_what_is_left(copy: Path, study: Path) -
     found, words = saved(copy, study)
     assert 100 < len(found) < len(rows(copy.with_name("whole.csv")))
     assert "malformed" in words
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE state SET counters = -1",
+        "UPDATE state SET counters = '{\"facts\": 3}'",
+        "UPDATE candidates SET status = 77",
+    ],
+)
+def test_edited_contents_are_one_line(copy: Path, statement: str) -> None:
+    with contextlib.closing(sqlite3.connect(copy)) as database, database:
+        database.execute(statement)
+    done = run("show", copy)
+    assert done.exit_code == 1
+    assert "is damaged" in done.output
+    assert "Traceback" not in done.output
 
 
 def test_candidates_after_a_damaged_page_are_saved(copy: Path, study: Path) -> None:

@@ -72,7 +72,7 @@ def test_space_refuses_bad_names(name):
 
 @pytest.mark.parametrize("bad", [[0, 1], "binary", 2, None, Binary])
 def test_space_names_what_is_no_variable(bad):
-    with refused(TypeError, "'odd'", repr(bad), "Binary, Categorical or Integer"):
+    with refused(TypeError, "'odd'", repr(bad), "Binary, Categorical, Integer or Float"):
         Space({"fine": Binary(), "odd": bad})
     with refused(TypeError, "variable 1", repr(bad)):
         Space([Binary(), bad])
@@ -472,7 +472,7 @@ def test_from_json_refuses_other_formats(document):
         Space.from_json(json.dumps(document))
 
 
-@pytest.mark.parametrize("version", [2, 99, 0, "1", 1.0, True, None, [1]])
+@pytest.mark.parametrize("version", [3, 99, 0, "1", 1.0, True, None, [1]])
 def test_from_json_refuses_other_versions(version):
     document = {**Space.binary(1).to_dict(), "version": version}
     with refused(ValueError, "version is", repr(version), "newer"):
@@ -672,15 +672,15 @@ def test_ten_thousand_variables():
     ],
 )
 def test_ten_thousand_variables_are_quick(make):
-    start = time.perf_counter()
+    start = time.process_time()
     space = make()
-    built = time.perf_counter()
+    built = time.process_time()
     codes = np.arange(100_000).reshape(10, 10_000) % space.cardinalities
     fastest = np.inf
     for _ in range(5):
-        begin = time.perf_counter()
+        begin = time.process_time()
         back = space.encode(space.decode(codes))
-        fastest = min(fastest, time.perf_counter() - begin)
+        fastest = min(fastest, time.process_time() - begin)
     assert np.array_equal(back, codes)
     assert built - start < 1.0
     assert fastest < 0.05  # a few ms, generously

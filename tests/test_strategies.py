@@ -71,7 +71,7 @@ def test_names() -> None:
 
 def test_the_strategy_of_the_documentation() -> None:
     """It has at most 40 lines, conforms, and is better than random search on five NK instances."""
-    code, check, _ = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    code, check, _ = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
     assert len(code.splitlines()) <= 40
     names: dict[str, Any] = {}
     exec(code + check, names)

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import pytest
 from children import PROC, assert_same, descendants, marked, processes, wait_until
+from conftest import posix
 from functions import (
     FAST,
     QUICK,
@@ -327,6 +328,7 @@ def test_asynchronous_workers_do_not_wait_for_the_slowest() -> None:
     assert (np.diff(result.history.generations) < 0).any()  # the first was answered late
 
 
+@posix
 @pytest.mark.parametrize("asynchronous", [False, True])
 def test_a_function_that_forks(asynchronous: bool, tmp_path: Path) -> None:
     """Both processes return from it; only the worker may answer."""
@@ -456,7 +458,9 @@ def test_a_function_of_an_interactive_session() -> None:
         "c = ao.Config(epochs=1, hidden=(4,))\n"
         "print(ao.maximize(f, ao.Space.binary(4), 5, workers=2, seed=0, config=c).evaluations)\n"
     )
-    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
+    run = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, encoding="utf-8"
+    )
     assert run.stdout.strip() == "5", run.stderr
 
 

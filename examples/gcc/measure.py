@@ -17,7 +17,9 @@ def main() -> None:
     compiled = subprocess.run(["gcc", *flags, source, "-o", output])
     if compiled.returncode != 0 or subprocess.run([output, "t"], stdout=2).returncode != 0:
         sys.exit(INFEASIBLE)
-    table = subprocess.run(["size", output], stdout=subprocess.PIPE, text=True, check=True).stdout
+    table = subprocess.run(
+        ["size", output], stdout=subprocess.PIPE, text=True, check=True, encoding="utf-8"
+    ).stdout
     text, data, *_ = table.splitlines()[1].split()
     print(int(text) + int(data))
 

@@ -19,7 +19,7 @@ from anyorder.optimizer import Optimizer
 from anyorder.result import Result, Run, Runs
 from anyorder.session.reading import load
 from anyorder.space import Space
-from anyorder.space.variables import Binary, Categorical, Integer
+from anyorder.space.variables import Binary, Categorical, Float, Integer
 from anyorder.strategies.policy.config import PRESETS, Config
 
 __all__ = [
@@ -28,6 +28,7 @@ __all__ = [
     "Binary",
     "Categorical",
     "Config",
+    "Float",
     "History",
     "Infeasible",
     "Integer",

@@ -18,6 +18,7 @@ from anyorder.space.packing import Packing
 
 Codes = npt.NDArray[np.int32]
 
+DATA = -1  # the generation of what was known before the run
 _FIRST_SIZE = 64
 # A row is an answer, a point is a distinct point. Together with its key and its slot in the
 # look-up table an evaluation of 64 bits takes about 65 bytes, twice that just after growing.
@@ -128,6 +129,11 @@ class Archive:
             return None
         return self._rows["status"].item(row), self._rows["value"].item(row)
 
+    def error(self, key: bytes) -> str | None:
+        """What went wrong when a point was first evaluated, if anything did."""
+        point = self._find(key)
+        return None if point < 0 else self.errors.get(self._points["first"].item(point))
+
     def mean(self, key: bytes) -> float:
         """The mean of a point's values; NaN if it has none."""
         point = self._find(key)
@@ -162,7 +168,8 @@ class Archive:
     ) -> None:
         """Append an answer; `key` is the point as `packing` packs it.
 
-        `known` says that nothing was evaluated: the value was known, or the point was rejected.
+        `known` says that nothing was evaluated: the value was known, or the point was rejected. The
+        generation `DATA` marks what was measured before the run.
         """
         row, rows = self._size, self._rows
         if row == len(rows["value"]):
@@ -179,22 +186,23 @@ class Archive:
         self._size = row + 1
         if error is not None:
             self.errors[row] = error
+        measured = not known or generation == DATA
         if not known:
             self.evaluations += 1
             self.failures += status != OK
-            if self._points["first"][point] < 0:
-                self._points["first"][point] = row
-                self.distinct += 1
+        if measured and self._points["first"][point] < 0:
+            self._points["first"][point] = row
+            self.distinct += 1
         if status == OK:
-            self._count(point, value, known)
+            self._count(point, value, measured)
 
-    def _count(self, point: int, value: float, known: bool) -> None:
+    def _count(self, point: int, value: float, measured: bool) -> None:
         """Update the mean of a point, and the incumbent."""
         counts, means = self._points["count"], self._points["mean"]
         count = counts.item(point)
         if not count:
             counts[point], means[point] = 1, value
-        elif not known and not self.deterministic:
+        elif measured and not self.deterministic:
             counts[point] = count + 1
             mean = means.item(point)
             if value != mean:  # equal values have exactly this mean

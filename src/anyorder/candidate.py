@@ -31,6 +31,8 @@ class Candidate:
         Of its answer among all answers of the session.
     status
         How it ended, an index of `anyorder.STATUSES`; None while that is open.
+    violation
+        How much it violates the constraint, 0 if it does not; None: not found out.
     known
         Whether nothing was evaluated: the value was known, or the constraint rejected it.
     tries, seconds, error
@@ -46,6 +48,7 @@ class Candidate:
     place: int | None = None
     status: int | None = None
     value: float = math.nan
+    violation: float | None = None
     known: bool = False
     tries: int = 0
     seconds: float = 0.0

@@ -2,12 +2,37 @@
 
 from __future__ import annotations
 
+import math
+
+from anyorder._checks import real
+
+_VIOLATION = "violation "
+
 
 class Infeasible(Exception):
     """Raise this in your function when a candidate breaks a constraint only it can discover.
 
     The candidate ranks below every one that has a value, is remembered, and is not tried again.
+    It costs an evaluation like any other.
+
+    Parameters
+    ----------
+    message
+        Why; it is kept with the candidate.
+    violation
+        How much is violated, above 0, if that is known: of candidates without a value, those that
+        violate less rank higher.
     """
+
+    def __init__(self, message: object = "", violation: float | None = None) -> None:
+        super().__init__(*(() if message == "" else (message,)))
+        self.violation = None if violation is None else real("violation", violation, 0, above=True)
+
+    def reason(self, message: str) -> str:
+        """What is kept with the candidate: the message, and the violation in front of it."""
+        if self.violation is None:
+            return message or "infeasible"
+        return f"{_VIOLATION}{self.violation!r}{': ' if message else ''}{message}"
 
 
 class StudyError(RuntimeError):
@@ -17,6 +42,11 @@ class StudyError(RuntimeError):
 class StudyMismatch(ValueError):
     """A study that was started with other settings."""
 
+
+# What contents that were changed lead to when they are used.
+DAMAGE = (
+    AttributeError, KeyError, IndexError, TypeError, ValueError, OverflowError, RecursionError,
+)  # fmt: skip
 
 # How an evaluation ended; archives and studies hold the index.
 STATUSES = (
@@ -29,3 +59,13 @@ STATUSES = (
 )
 ON_FAILURE = ("raise", "worst", "skip")  # what to do about those that are not "ok"
 OK, FAILED, TIMEOUT, DIED, INFEASIBLE, REJECTED = range(len(STATUSES))
+
+
+def violation_in(reason: str | None) -> float:
+    """The violation in what `Infeasible.reason` gave; NaN without one."""
+    if reason is None or not reason.startswith(_VIOLATION):
+        return math.nan
+    try:
+        return float(reason.removeprefix(_VIOLATION).partition(":")[0])
+    except ValueError:  # a message that happens to begin like this
+        return math.nan

@@ -8,6 +8,27 @@ import numpy as np
 import numpy.typing as npt
 
 from anyorder.archive import Archive, Codes
+from anyorder.space import Space
+
+# What a table of a history has beside the variables.
+RECORD = ("value", "generation", "status", "cached", "seconds", "error")
+
+
+def columns(space: Space) -> list[str]:
+    """What the variables are called in a table: their names, or x0, x1, ...
+
+    A name that is one of `RECORD` gets underscores until it is like no other.
+    """
+    names = space.names or tuple(f"x{k}" for k in range(len(space)))
+    taken = {*RECORD, *names}
+    result = []
+    for name in names:
+        if name in RECORD:
+            while name in taken:
+                name += "_"
+            taken.add(name)
+        result.append(name)
+    return result
 
 
 class History:
@@ -27,7 +48,7 @@ class History:
         saw them.
     generations
         The strategy's own count of its progress when each was proposed; for the policy, how often
-        it had trained.
+        it had trained. -1 for what was known before the run (`data`).
     restarts
         The numbers of entries after which the strategy was restarted.
     statuses

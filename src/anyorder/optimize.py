@@ -13,13 +13,15 @@ import numpy.typing as npt
 
 from anyorder._checks import did_you_mean, function, integer, optional
 from anyorder.errors import StudyError
+from anyorder.feasibility import Feasibility
+from anyorder.knowledge import Known, is_study, read_data, read_points
 from anyorder.optimizer import Optimizer
 from anyorder.problems.base import Problem
 from anyorder.result import Result
 from anyorder.session.loop import Session
 from anyorder.session.options import Evaluation, Stopping, kept, select
 from anyorder.session.progress import progress_bar
-from anyorder.session.reading import opened, read_settings, translated
+from anyorder.session.reading import load, opened, read_settings, translated
 from anyorder.session.study import Study
 from anyorder.space import Space
 from anyorder.strategies.base import Strategy
@@ -56,6 +58,8 @@ def maximize(
     constraint: Callable[[Any], Any] | None = None,
     cache: bool = True,
     deterministic: bool = True,
+    start: Any = None,
+    data: Any = None,
     study: str | os.PathLike[str] | None = None,
     target: float | None = None,
     max_seconds: float | None = None,
@@ -71,7 +75,8 @@ def maximize(
     f
         Gets a dict for a named space, else a NumPy integer vector, and returns a number. With
         `vectorized` it gets a whole batch (a list of dicts, or a matrix) and returns as many.
-        It may raise `anyorder.Infeasible`. Or one of `anyorder.problems`, which has a space.
+        It may raise `anyorder.Infeasible(violation=...)`. Or one of `anyorder.problems`, which has
+        a space.
     space
         Where to search.
     budget
@@ -114,13 +119,22 @@ def maximize(
         the error; "worst" ranks the candidate below every one with a value; "skip" does not learn
         from it. Points that failed are remembered and not tried again.
     constraint
-        Gets a point and returns whether it may be evaluated. Points it rejects cost nothing and
-        rank as those that failed.
+        Gets a point and returns whether it may be evaluated: a bool, or a number (how much is
+        violated; 0 or less is allowed), or several of those. It should be cheap. Points it rejects
+        cost nothing, rank below all that were evaluated, by violation, and are repaired.
     cache
         Whether a point that is known is answered from the archive. False evaluates it again.
     deterministic
         False: `f` is noisy. Points that are proposed again are evaluated again, the algorithm
         learns from the mean of their values, and the best is the one with the best mean.
+    start
+        Points to evaluate first, one or a list, as `f` gets them.
+    data
+        What is known already: `(points, values)`; a DataFrame with a column for each variable (x0,
+        x1, ... in a nameless space) and one called "value"; the path of such a CSV file, or of an
+        earlier study; or a `History`. Every strategy learns from them before its first proposal.
+        They cost no budget, and none of these points is evaluated again (see `cache`). A value of
+        NaN or None is a point that failed. `result.best` may be one of them.
     study
         A file to keep the run in. If it exists, the run in it is continued as if it had never
         stopped.
@@ -208,6 +222,7 @@ def resume(
         if wanted == "auto":
             wanted = settings["engine"] or "auto"
         evaluation = {key: settings[key] for key in kept(Evaluation()) if key != "constraint"}
+        known = Known.from_json(space, settings)
     if algorithm is None:
         try:
             algorithm = recreate(
@@ -221,7 +236,7 @@ def resume(
         **defaults, **evaluation, **options, "f": f, "space": space, "budget": budget,
         "algorithm": algorithm, "seed": seed, "study": study, "engine": "auto",
     }  # fmt: skip
-    return _run(settings["direction"], options)
+    return _run(settings["direction"], options, known)
 
 
 def _refuse_unknown(what: str, given: dict[str, Any], known: Any) -> None:
@@ -230,8 +245,8 @@ def _refuse_unknown(what: str, given: dict[str, Any], known: Any) -> None:
         raise TypeError(f"{what} got unexpected arguments: {', '.join(unexpected)}")
 
 
-def _run(direction: str, arguments: dict[str, Any]) -> Result:
-    """A run: `arguments` are those of `maximize`, by name."""
+def _run(direction: str, arguments: dict[str, Any], known: Known | None = None) -> Result:
+    """A run: `arguments` are those of `maximize`, by name; `known` is that of a study."""
     start = time.perf_counter()
     f, space = _objective(direction, arguments)
     if arguments["budget"] is None:
@@ -248,17 +263,19 @@ def _run(direction: str, arguments: dict[str, Any]) -> Result:
     if stopping.stop_collapsed and not isinstance(strategy, PolicySearch):
         raise ValueError(f"stop_collapsed is for the policy, and this is {strategy.name!r}")
     evaluation = Evaluation(**select(Evaluation, arguments))
+    known = known or _known(arguments["start"], arguments["data"], space, evaluation)
     with progress_bar(stopping.budget, arguments["progress"]) as bar:
         path = arguments["study"]
         if path is None:
-            optimizer = _optimizer(space, number, strategy, direction, evaluation)
+            optimizer = _optimizer(space, number, strategy, direction, evaluation, known)
             session = Session(f, optimizer, evaluation, stopping, None, bar, callback)
             return _result(session, session.run(), start)
         settings = _settings(space, number, strategy, direction, evaluation, stopping)
+        settings |= known.to_json(space)
         with Study(path, settings, seed_given=seed is not None) as study:
             if study.resumed:
                 number, strategy = _continued(study, strategy, arguments, stopping)
-            optimizer = _optimizer(space, number, strategy, direction, evaluation)
+            optimizer = _optimizer(space, number, strategy, direction, evaluation, known)
             session = Session(f, optimizer, evaluation, stopping, study, bar, callback)
             return _result(session, session.run(), start)
 
@@ -282,10 +299,32 @@ def _objective(direction: str, arguments: dict[str, Any]) -> tuple[Any, Space]:
     return f, space
 
 
+def _known(start: Any, data: Any, space: Space, evaluation: Evaluation) -> Known:
+    """What is known before a run; the path of a study is read here."""
+    found = None
+    if data is not None:
+        found = read_data(load(data) if is_study(data) else data, space)
+        if evaluation.constraint is not None:
+            found = Feasibility(space, evaluation.constraint, 0).refuse(found)
+    return Known(None if start is None else read_points("start", start, space), found)
+
+
 def _optimizer(
-    space: Space, seed: int, strategy: Strategy, direction: str, evaluation: Evaluation
+    space: Space,
+    seed: int,
+    strategy: Strategy,
+    direction: str,
+    evaluation: Evaluation,
+    known: Known,
 ) -> Optimizer:
-    return Optimizer._of(space, seed, strategy, direction, evaluation.deterministic)
+    optimizer = Optimizer._of(
+        space, seed, strategy, direction, evaluation.deterministic, evaluation.constraint
+    )
+    if known.data is not None:
+        optimizer._know(known.data)
+    if known.start is not None:
+        optimizer._suggested += list(known.start)
+    return optimizer
 
 
 def _settings(

@@ -5,26 +5,38 @@ from __future__ import annotations
 import json
 import math
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from anyorder import optimizer_state
-from anyorder._checks import choice, flag, integer, numbers
-from anyorder._version import __version__
-from anyorder.archive import Archive
+from anyorder._checks import choice, function, integer, numbers, optional
+from anyorder.archive import DATA, Archive
 from anyorder.candidate import Candidate
-from anyorder.errors import FAILED, OK, ON_FAILURE
-from anyorder.optimizer_state import points_in, prefixed, refusing_damage, without_prefix
+from anyorder.errors import FAILED, OK, ON_FAILURE, REJECTED
+from anyorder.feasibility import Feasibility, violation_of
+from anyorder.knowledge import Data, as_batch, read_data
+from anyorder.optimizer_state import (
+    arrays_of,
+    header_of,
+    matrix,
+    points_in,
+    prefixed,
+    rebuilt,
+    refusing_damage,
+    unpickled,
+    without_prefix,
+)
 from anyorder.space import Space
 from anyorder.strategies.base import Answer, Codes, Strategy
-from anyorder.strategies.create import DEFAULT, Algorithm, create, recreate, settings_of
+from anyorder.strategies.create import DEFAULT, Algorithm, create
 from anyorder.strategies.policy.config import Config
-from anyorder.strategies.policy.engines import why_not
 from anyorder.strategies.policy.search import PolicySearch
 from anyorder.strategies.registry import REGISTRY
+
+_MOST_DRAWS = 1_000  # in one `ask`, if the constraint refuses what is drawn
 
 
 class Optimizer:
@@ -55,6 +67,11 @@ class Optimizer:
     deterministic
         False: values are noisy. Repeated ones are averaged, and the best is that with the best
         mean.
+    constraint
+        Says which points `ask` may give; see `maximize`.
+    data
+        What is known already: `(points, values)`, a DataFrame, the path of a CSV file, or a
+        `History`; see `maximize`.
     """
 
     def __init__(
@@ -68,13 +85,19 @@ class Optimizer:
         direction: str = "maximize",
         graph: npt.ArrayLike | None = None,
         deterministic: bool = True,
+        constraint: Callable[[Any], Any] | None = None,
+        data: Any = None,
     ) -> None:
         if not isinstance(space, Space):
             raise TypeError(f"space is {space!r}, expected a Space")
         seed = secrets.randbits(32) if seed is None else integer("seed", seed, 0, 2**64 - 1)
         choice("direction", direction, ("maximize", "minimize"))
+        known = None if data is None else read_data(data, space)
         strategy = create(algorithm, space, seed, config=config, engine=engine, graph=graph)
-        self._set(space, seed, strategy, direction, deterministic)
+        optional(function)("constraint", constraint)
+        self._set(space, seed, strategy, direction, deterministic, constraint)
+        if known is not None:
+            self._know(known)
 
     @classmethod
     def _of(cls, *parts: Any) -> Optimizer:
@@ -84,10 +107,17 @@ class Optimizer:
         return self
 
     def _set(
-        self, space: Space, seed: int, strategy: Strategy, direction: str, deterministic: bool
+        self,
+        space: Space,
+        seed: int,
+        strategy: Strategy,
+        direction: str,
+        deterministic: bool,
+        constraint: Callable[[Any], Any] | None = None,
     ) -> None:
         self.space, self.seed, self.strategy, self.direction = space, seed, strategy, direction
         self.archive = strategy.archive = Archive(space, direction, deterministic=deterministic)
+        self.feasibility = None if constraint is None else Feasibility(space, constraint, seed)
         self._suggested: list[Codes] = []
         self._open: dict[bytes, list[Candidate]] = {}  # asked and not told
 
@@ -165,6 +195,8 @@ class Optimizer:
         """
         count = self.strategy.batch if n is None else integer("n", n, 1)
         candidates = self._draw(count)
+        if self.feasibility is not None:
+            candidates = self._allowed(candidates, count, self.feasibility)
         for candidate in candidates:
             self._open.setdefault(candidate.key, []).append(candidate)
         return self.space.decode(np.array([candidate.codes for candidate in candidates], np.int32))
@@ -179,12 +211,33 @@ class Optimizer:
                 f"{self.strategy.name} proposed points of shape {codes.shape}, expected at most "
                 f"{count} of {len(self.space)} variables"
             )
+        codes = self.space.canonical(codes)
         del self._suggested[:count]
         keys = self.archive.packing.pack(codes)
-        return [
+        candidates = [
             Candidate(ticket, row, key, generation)
             for ticket, row, key in zip(tickets, codes, keys, strict=True)
         ]
+        if self.feasibility is not None:
+            self.feasibility.screen(candidates, len(given), self.archive, self._suggested)
+        return candidates
+
+    def _allowed(
+        self, candidates: list[Candidate], count: int, feasibility: Feasibility
+    ) -> list[Candidate]:
+        """Those candidates that may be evaluated, and others instead of the rest."""
+        allowed: list[Candidate] = []
+        for _ in range(_MOST_DRAWS):
+            allowed += [c for c in candidates if not c.violation]
+            refused = [c for c in candidates if c.violation]
+            for candidate in refused:
+                candidate.status, candidate.known = REJECTED, True
+            self._take(refused)
+            if len(allowed) == count or not (candidates := self._draw(count - len(allowed))):
+                break
+        if not allowed and not feasibility.allowed:
+            raise ValueError(feasibility.explain())
+        return allowed
 
     def suggest(self, candidate: Any) -> None:
         """Put a point of your own into what `ask` gives next.
@@ -200,7 +253,8 @@ class Optimizer:
         """Report values: of any candidates asked, in any order, or of points never asked.
 
         One candidate and one number will do as well as a batch. Infinities are values like others.
-        A bad argument changes nothing.
+        A bad argument changes nothing. Every strategy learns from points never asked; the policy
+        does where at least two generations of them come in one call.
 
         Parameters
         ----------
@@ -254,7 +308,8 @@ class Optimizer:
                 value = archive.mean(candidate.key)
             answers.append(
                 Answer(candidate.ticket, candidate.codes, archive.sign * value,
-                       candidate.status or OK, candidate.known)
+                       candidate.status or OK, candidate.known,
+                       violation_of(candidate, archive, self.feasibility))
             )  # fmt: skip
         restarts = strategy.restarts
         if given_up:
@@ -269,12 +324,24 @@ class Optimizer:
             generation=candidate.generation, seconds=candidate.seconds, error=candidate.error,
         )  # fmt: skip
 
+    def _know(self, data: Data) -> None:
+        """Let archive and strategy learn what was measured before, at no cost."""
+        archive, answers = self.archive, []
+        data = data if self.feasibility is None else self.feasibility.refuse(data)
+        data.add_to(archive)
+        values, statuses = data.values.tolist(), data.statuses.tolist()
+        for k, key in enumerate(archive.packing.pack(data.codes)):
+            value = values[k] if archive.deterministic else archive.mean(key)
+            candidate = Candidate(None, data.codes[k], key, DATA, status=statuses[k])
+            violation = violation_of(candidate, archive, self.feasibility)
+            answer = Answer(None, data.codes[k], archive.sign * value, statuses[k], True, violation)
+            answers.append(answer)
+        if answers:
+            self.strategy.learn(answers)
+
     def _encode(self, candidates: Any) -> Codes:
-        """Codes of a batch, or of a lone candidate: a dict, or a vector of plain integers."""
-        single = isinstance(candidates, Mapping)
-        if not self.space.named and isinstance(candidates, Sequence | np.ndarray):
-            single = len(candidates) > 0 and all(np.isscalar(entry) for entry in candidates)
-        return self.space.encode([candidates] if single else candidates)
+        """Codes of a batch, or of a lone candidate."""
+        return self.space.encode(as_batch(candidates, self.space))
 
     # --- state ----------------------------------------------------------------------------------
 
@@ -282,51 +349,33 @@ class Optimizer:
         # A state can be read where the engine cannot run. The space may have values that JSON
         # cannot hold; a strategy of the user's is pickled itself.
         strategy = None if self.strategy.name in REGISTRY else self.strategy
-        return _unpickled, (self.space, self._header(), self._arrays(), strategy)
+        constraint = None if self.feasibility is None else self.feasibility.constraint
+        parts = type(self), self.space, header_of(self), arrays_of(self)
+        return unpickled, (*parts, strategy, constraint)
 
     def state_dict(self) -> dict[str, npt.NDArray[Any]]:
         """Everything, as a dict of NumPy arrays: `np.savez(path, **state)` keeps it.
 
         `from_state` continues bit for bit. There is nothing pickled in it.
         """
-        header = {**self._header(), "space": self.space.to_dict()}
-        return {"header": np.array(json.dumps(header)), **self._arrays()}
-
-    def _header(self) -> dict[str, Any]:
-        return {
-            "format": optimizer_state.FORMAT,
-            "version": optimizer_state.VERSION,
-            "library": __version__,
-            "algorithm": self.strategy.name,
-            "settings": settings_of(self.strategy),
-            "engine": self.engine,
-            "direction": self.direction,
-            "deterministic": self.archive.deterministic,
-            "seed": self.seed,
-        }
-
-    def _arrays(self) -> dict[str, npt.NDArray[Any]]:
-        graph = self.strategy.graph if isinstance(self.strategy, PolicySearch) else None
-        waiting = [candidate for queue in self._open.values() for candidate in queue]
-        tickets = [(c.ticket, c.generation) for c in waiting]
-        return {
-            "graph": np.zeros((0, 0), np.bool_) if graph is None else graph.copy(),
-            "open_points": self._matrix([c.codes for c in waiting]),
-            "open_tickets": np.array(tickets, np.int64).reshape(-1, 2),
-            **self._search_state(),
-            **prefixed("archive", self.archive.state()),
-        }
+        header = {**header_of(self), "space": self.space.to_dict()}
+        return {"header": np.array(json.dumps(header)), **arrays_of(self)}
 
     def _search_state(self) -> dict[str, npt.NDArray[Any]]:
         """What determines the next proposals, without the archive."""
+        feasibility = {} if self.feasibility is None else self.feasibility.state()
         return {
-            "suggested": self._matrix(self._suggested),
+            "suggested": matrix(self._suggested, self.space),
             **prefixed("strategy", self.strategy.state()),
+            **prefixed("feasibility", feasibility),
         }
 
     def _restore_search(self, state: Mapping[str, Any]) -> None:
         self._suggested = list(points_in(state, "suggested", self.space))
         self.strategy.restore(without_prefix("strategy", state))
+        kept = without_prefix("feasibility", state)
+        if kept and self.feasibility is not None:  # studies of earlier versions keep none
+            self.feasibility.restore(kept)
 
     @classmethod
     def from_state(
@@ -335,6 +384,7 @@ class Optimizer:
         engine: str | None = None,
         *,
         algorithm: Strategy | None = None,
+        constraint: Callable[[Any], Any] | None = None,
     ) -> Optimizer:
         """The optimiser that `state_dict` described.
 
@@ -346,52 +396,10 @@ class Optimizer:
             For the policy: moves it to another engine.
         algorithm
             For a strategy that is not one of this library's: a new object of its class.
+        constraint
+            The constraint, if it has one: functions are not part of a state.
         """
         header = optimizer_state.read_header(state)
         with refusing_damage("the state's header"):
             space = Space.from_dict(header["space"])
-        return cls._rebuilt(space, header, state, engine, algorithm)
-
-    @classmethod
-    def _rebuilt(
-        cls,
-        space: Space,
-        header: Mapping[str, Any],
-        state: Mapping[str, Any],
-        engine: str | None,
-        algorithm: Strategy | None,
-    ) -> Optimizer:
-        with refusing_damage("the state's header"):
-            seed = integer("seed", header["seed"], 0, 2**64 - 1)
-            graph = np.asarray(state["graph"])
-            strategy = algorithm or recreate(
-                header["algorithm"], header["settings"], space, seed,
-                engine=engine or header["engine"] or "auto", graph=graph if graph.size else None,
-            )  # fmt: skip
-            direction = choice("direction", header["direction"], ("maximize", "minimize"))
-            deterministic = flag("deterministic", header["deterministic"])
-            self = cls._of(space, seed, strategy, direction, deterministic)
-        with refusing_damage("the state"):
-            self.archive.restore(without_prefix("archive", state))
-            self._restore_search(state)
-            points = points_in(state, "open_points", space)
-            tickets = np.asarray(state["open_tickets"])
-            if tickets.shape != (len(points), 2) or tickets.dtype != np.int64:
-                raise ValueError("open candidates are damaged")
-            keys = self.archive.packing.pack(points)
-            for row, key, entry in zip(points, keys, tickets.tolist(), strict=True):
-                ticket, generation = entry
-                self._open.setdefault(key, []).append(Candidate(ticket, row, key, generation))
-        return self
-
-    def _matrix(self, points: Sequence[Codes]) -> Codes:
-        return np.array(points, np.int32).reshape(-1, len(self.space))
-
-
-def _unpickled(
-    space: Space, header: dict[str, Any], arrays: dict[str, Any], strategy: Strategy | None
-) -> Optimizer:
-    engine = header["engine"]
-    if engine is not None and why_not(engine) is not None:
-        engine = "auto"
-    return Optimizer._rebuilt(space, header, arrays, engine, strategy)
+        return rebuilt(cls, space, header, state, engine, algorithm, constraint)

@@ -16,33 +16,13 @@ import numpy.typing as npt
 
 from anyorder._checks import require
 from anyorder.errors import STATUSES
-from anyorder.history import History
+from anyorder.history import History, columns
 from anyorder.optimizer import Optimizer
 from anyorder.plotting.runs import averages, overview
 from anyorder.space import Space
 from anyorder.strategies.create import settings_of
 from anyorder.strategies.policy.config import Config
 from anyorder.strategies.policy.search import PolicySearch
-
-# What a table of a history has beside the variables.
-RECORD = ("value", "generation", "status", "cached", "seconds", "error")
-
-
-def columns(space: Space) -> list[str]:
-    """What the variables are called in a table: their names, or x0, x1, ...
-
-    A name that is one of `RECORD` gets underscores until it is like no other.
-    """
-    names = space.names or tuple(f"x{k}" for k in range(len(space)))
-    taken = {*RECORD, *names}
-    result = []
-    for name in names:
-        if name in RECORD:
-            while name in taken:
-                name += "_"
-            taken.add(name)
-        result.append(name)
-    return result
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,8 +36,9 @@ class Result:
     evaluations, failures
         How many evaluations there were, and how many of those gave no value.
     stop_reason
-        "budget", "target", "callback", "time", "patience", "collapsed", "interrupted", or
-        "exhausted": the strategy had nothing new to propose (see `maximize`).
+        "budget", "target", "callback", "time", "patience", "collapsed", "interrupted",
+        "exhausted": the strategy had nothing new to propose (see `maximize`), or "failed": not one
+        evaluation gave a value.
     seed
         That of the strategy.
     seconds
@@ -139,15 +120,21 @@ class Result:
 
         Columns are the variables (x0, x1, ... where they have no names), then value, generation,
         status, cached, seconds and error. A variable that has one of those names gets an
-        underscore after its own.
+        underscore after its own. Absent variables are missing values.
         """
         pandas = require("pandas", "pandas", "tables require pandas")
         history = self.history
         space, codes = history.space, history.codes
+        present = space.present(codes)
         table: dict[str, Any] = {}
         if space.named:
             for k, (name, variable) in enumerate(zip(columns(space), space.variables, strict=True)):
                 table[name] = [variable.values[code] for code in codes[:, k].tolist()]
+                if variable.when is not None:
+                    table[name] = [
+                        value if here else None
+                        for value, here in zip(table[name], present[:, k].tolist(), strict=True)
+                    ]
         else:
             table = dict(zip(columns(space), np.asarray(history.points).T, strict=True))
         table["value"] = history.values

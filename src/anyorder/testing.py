@@ -221,7 +221,8 @@ class _Run:
 
     def _points(self, count: int) -> Codes:
         limits = self.space.cardinalities
-        return self.rng.integers(limits, size=(count, len(limits)), dtype=np.int32)
+        points = self.rng.integers(limits, size=(count, len(limits)), dtype=np.int32)
+        return self.space.canonical(points)
 
 
 def _require(condition: bool, message: str) -> None:

@@ -39,11 +39,12 @@ class TomlFile:
         """Errors within name the line of this key."""
         try:
             yield
-        except (TypeError, ValueError, ImportError, OSError) as error:
+        except (TypeError, ValueError, ImportError, OSError, MemoryError) as error:
             known = [keys[:k] for k in range(len(keys), 0, -1) if keys[:k] in self._lines]
             line = f", line {self._lines[known[0]]}" if known else ""
             kind = ImportError if isinstance(error, ImportError) else ValueError
-            raise kind(f"{self.path}{line}: {error}") from None
+            reason = "not enough memory" if isinstance(error, MemoryError) else error
+            raise kind(f"{self.path}{line}: {reason}") from None
 
     def one(self, keys: Key, check: Check) -> Any:
         """The value at a key, checked."""

@@ -68,9 +68,9 @@ def read(*paths: str | os.PathLike[str]) -> Results:
         except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
             raise StudyError(f"{path} cannot be read: {error}") from error
         lines = csv.reader(io.StringIO(text))
-        head = next(lines, [])
         try:
-            if tuple(head[:5]) != _HEAD or grid not in ([], own := [int(x) for x in head[5:]]):
+            head = next(lines, [])
+            if tuple(head[:5]) != _HEAD or grid not in ([], own := [_integer(x) for x in head[5:]]):
                 raise ValueError(f"its columns are {', '.join(head[:7])}, ...")
             grid = own
             for distribution, algorithm, instance, seed, seconds, *values in lines:
@@ -83,11 +83,11 @@ def read(*paths: str | os.PathLike[str]) -> Results:
                 mine = [point for point, value in zip(grid, values, strict=True) if value != "-"]
                 if grids.setdefault((distribution, algorithm), mine) != mine:
                     raise ValueError(f"line {lines.line_num} has another grid than its like")
-                run = (int(instance), int(seed), float(seconds), curve)
+                run = (_integer(instance), _integer(seed), float(seconds), curve)
                 rows.setdefault((distribution, algorithm), []).append(run)
                 distributions.append(distribution)
                 algorithms.append(algorithm)
-        except (ValueError, IndexError) as error:
+        except (ValueError, IndexError, csv.Error) as error:
             raise StudyError(
                 f"{path} is no file of curves, or a damaged one: {error}; expected the columns "
                 f"{', '.join(_HEAD)} and {grid or 'numbers of evaluations'}"
@@ -104,6 +104,14 @@ def read(*paths: str | os.PathLike[str]) -> Results:
     return Results(
         name, tuple(dict.fromkeys(algorithms)), tuple(dict.fromkeys(distributions)), cells
     )
+
+
+def _integer(text: str) -> int:
+    """An integer of 64 bits."""
+    value = int(text)
+    if not -(2**63) <= value < 2**63:
+        raise ValueError(f"{text[:30]} is too large")
+    return value
 
 
 def _short(value: float) -> str:

@@ -12,7 +12,7 @@ from anyorder.bench.algorithms.naming import split
 from anyorder.bench.algorithms.ours import configured
 from anyorder.many import solve_many
 from anyorder.problems import Problem, together
-from anyorder.strategies.policy.engines import choose, make_model
+from anyorder.strategies.policy.engines import choose, model_of
 
 
 def measure(
@@ -33,7 +33,7 @@ def measure(
     config, chosen = configured(detail, {"engine": engine, **settings})
     space = problems[0].space
     if chosen == "auto":
-        layout = make_model(space.cardinalities, space.ordered, config)
+        layout = model_of(space, config)[0]
         chosen = choose(layout, len(problems))[0]
     watched = Watched(together(list(problems)))
     solve_many(

@@ -109,6 +109,8 @@ def run(
     progress
         Called with the number of runs that have finished since the last call.
     """
+    if memory is not None:
+        _resource()
     waits = "finishing the runs that are under way"
     with Interrupts(waits, always=True) as interrupts, store.heartbeat():
         if engine != "cpu" and _gpu(engine):
@@ -268,8 +270,7 @@ def _memory_limited(most: int | None) -> Iterator[None]:
     if most is None:
         yield
         return
-    import resource
-
+    resource = _resource()
     had = resource.getrlimit(resource.RLIMIT_DATA)
     resource.setrlimit(resource.RLIMIT_DATA, (most, had[1]))
     try:
@@ -278,6 +279,15 @@ def _memory_limited(most: int | None) -> Iterator[None]:
         raise MemoryError(f"more than {most / 1e9:g} GB") from error
     finally:
         resource.setrlimit(resource.RLIMIT_DATA, had)
+
+
+def _resource() -> Any:
+    try:
+        return importlib.import_module("resource")
+    except ImportError:
+        raise RuntimeError(
+            "a limit on the memory of a run requires Linux or macOS: leave `memory` out"
+        ) from None
 
 
 def versions(method: str) -> dict[str, str]:

@@ -57,7 +57,7 @@ class Store(StoredRuns):
 
         They stay in the file under another key, belong to no campaign, and are missing again.
         """
-        with self._file.transaction() as database:
+        with self._reading(), self._file.transaction() as database:
             found = database.execute(
                 "SELECT DISTINCT method, configuration FROM runs WHERE status='done'"
             ).fetchall()
@@ -127,7 +127,7 @@ class Store(StoredRuns):
         method and distribution, except the pairs in `but_not`.
         """
         columns = "algorithm, method, distribution, problem, instance, seed, budget, grid"
-        with self._file.transaction() as database:
+        with self._reading(), self._file.transaction() as database:
             self._release_dead_owners()
             where, values = self._claimable(), []
             if batch:
@@ -151,7 +151,7 @@ class Store(StoredRuns):
                 "UPDATE runs SET status='running', owner=?, beat=?, started=?, tries=tries+1 "
                 "WHERE key=?", [(self.owner, now, now, row[0]) for row in rows],
             )  # fmt: skip
-        return [Spec(*row[1:-1], *[tuple(json.loads(row[-1]))]) for row in rows]
+            return [_spec(*row[1:]) for row in rows]
 
     def _release_dead_owners(self) -> None:
         self._file.connection.executemany(
@@ -234,3 +234,13 @@ class Store(StoredRuns):
 
     def __exit__(self, *exception: object) -> None:
         self.close()
+
+
+def _spec(*columns: Any) -> Spec:
+    """A run as it is stored, checked."""
+    spec = Spec(*[*columns[:-1], tuple(json.loads(columns[-1]))])
+    texts = (spec.algorithm, spec.method, spec.distribution, spec.problem)
+    numbers = (spec.instance, spec.seed, spec.budget, *spec.grid)
+    if not all(isinstance(x, str) for x in texts) or not all(type(x) is int for x in numbers):
+        raise ValueError(f"a run is {columns!r}")
+    return spec

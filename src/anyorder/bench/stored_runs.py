@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,7 @@ from anyorder._sqlite import Database
 from anyorder.bench import owners
 from anyorder.bench.records import FORMAT
 from anyorder.bench.results import Cell, Results
-from anyorder.errors import StudyError
+from anyorder.errors import DAMAGE, StudyError
 
 
 class StoredRuns:
@@ -30,6 +32,16 @@ class StoredRuns:
             self._file.close()
             raise
 
+    @contextlib.contextmanager
+    def _reading(self) -> Iterator[None]:
+        """Turn the errors of SQLite, and what damaged contents lead to, into a StudyError."""
+        try:
+            with self._file.errors():
+                yield
+        except DAMAGE as error:
+            reason = error if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
+            raise StudyError(f"{self.path} is damaged, and left as it is: {reason}") from error
+
     def _dead_owners(self) -> list[str]:
         """Owners of running runs whose process has died."""
         running = self._file.connection.execute(
@@ -43,12 +55,14 @@ class StoredRuns:
         Counts the runs of the last request, and those that are running. Runs whose owner has died
         count as waiting.
         """
-        with self._file.errors():
+        with self._reading():
             dead = set(self._dead_owners())
             rows = self._file.connection.execute(
                 "SELECT distribution, algorithm, status, owner, count(*) FROM runs "
                 "WHERE asked OR status='running' GROUP BY 1, 2, 3, 4"
             ).fetchall()
+            for *labels, _, _ in rows:
+                _check_texts(labels)
         found: dict[tuple[str, str], dict[str, int]] = {}
         for distribution, algorithm, status, owner, count in rows:
             states = found.setdefault((distribution, algorithm), {})
@@ -61,7 +75,7 @@ class StoredRuns:
 
         A run is estimated by the mean of those with its method and distribution, or else of all.
         """
-        with self._file.errors():
+        with self._reading():
             rows = self._file.connection.execute(
                 "SELECT sum(status='running' OR status='waiting' AND asked), "
                 "avg(CASE status WHEN 'done' THEN seconds END) FROM runs "
@@ -76,51 +90,64 @@ class StoredRuns:
 
     def failures(self, limit: int | None = None) -> list[tuple[str, str, str, int]]:
         """Algorithm, distribution, reason and number of failed runs, the most frequent first."""
-        with self._file.errors():
-            return self._file.connection.execute(
+        with self._reading():
+            rows = self._file.connection.execute(
                 "SELECT algorithm, distribution, reason, count(*) FROM runs "
                 "WHERE status='failed' AND asked GROUP BY 1, 2, 3 ORDER BY 4 DESC, 3 LIMIT ?",
                 (-1 if limit is None else limit,),
             ).fetchall()  # fmt: skip
+            for *texts, _ in rows:
+                _check_texts(texts)
+        return rows
 
     def dimensions(self) -> dict[str, int]:
         """The number of variables of each distribution that has a finished run."""
-        with self._file.errors():
+        with self._reading():
             rows = self._file.connection.execute(
                 "SELECT distribution, min(point) FROM runs WHERE status='done' AND asked GROUP BY 1"
             ).fetchall()
-        return {distribution: len(json.loads(point)) for distribution, point in rows}
+            return {distribution: len(json.loads(point)) for distribution, point in rows}
 
     def versions(self) -> dict[str, str]:
         """The package versions of the finished runs, separated by commas where they differ."""
-        with self._file.errors():
+        found: dict[str, set[str]] = {}
+        with self._reading():
             rows = self._file.connection.execute(
                 "SELECT DISTINCT versions FROM runs WHERE status='done' AND asked"
             ).fetchall()
-        found: dict[str, set[str]] = {}
-        for (text,) in rows:
-            for package, version in json.loads(text).items():
-                found.setdefault(package, set()).add(version)
+            for (text,) in rows:
+                for package, version in json.loads(text).items():
+                    found.setdefault(package, set()).add(str(version))
         return {package: ", ".join(sorted(versions)) for package, versions in found.items()}
 
     def results(self) -> Results:
         """The curves of the finished runs."""
-        with self._file.errors():
-            order = {
-                name: json.loads(value)
-                for name, value in self._file.connection.execute("SELECT name, value FROM campaign")
-            }
-            rows = self._file.connection.execute(
-                "SELECT distribution, algorithm, instance, seed, grid, seconds, curve FROM runs "
-                "WHERE status='done' AND asked ORDER BY instance, seed"
-            ).fetchall()
-            ours = self._file.connection.execute(
-                "SELECT DISTINCT algorithm FROM runs WHERE asked "
-                "AND (method GLOB 'anyorder*' OR method GLOB 'policy*')"
-            ).fetchall()
+        with self._reading():
+            return self._results()
+
+    def _results(self) -> Results:
+        database = self._file.connection
+        order = {
+            name: json.loads(value)
+            for name, value in database.execute("SELECT name, value FROM campaign")
+        }
+        name = order.get("name", self.path.stem)
+        algorithms, distributions = (
+            tuple(order.get(labels, ())) for labels in ("algorithms", "distributions")
+        )
         grouped: dict[tuple[str, str], list[Any]] = {}
-        for distribution, algorithm, *rest in rows:
+        for distribution, algorithm, *rest in database.execute(
+            "SELECT distribution, algorithm, instance, seed, grid, seconds, curve FROM runs "
+            "WHERE status='done' AND asked ORDER BY instance, seed"
+        ):
             grouped.setdefault((distribution, algorithm), []).append(rest)
+        _check_texts(
+            [name, *algorithms, *distributions, *(text for key in grouped for text in key)]
+        )
+        ours = database.execute(
+            "SELECT DISTINCT algorithm FROM runs WHERE asked "
+            "AND (method GLOB 'anyorder*' OR method GLOB 'policy*')"
+        ).fetchall()
         failed: dict[tuple[str, str], dict[str, int]] = {}
         for algorithm, distribution, reason, count in self.failures():
             failed.setdefault((distribution, algorithm), {})[reason] = count
@@ -132,14 +159,14 @@ class StoredRuns:
                     f"{self.path}: the runs of {key[1]!r} on {key[0]!r} have no number of "
                     "evaluations in common: give those of another budget or grid another label"
                 )
-        return Results(
-            order.get("name", self.path.stem),
-            tuple(order.get("algorithms", ())),
-            tuple(order.get("distributions", ())),
-            cells,
-            failed,
-            frozenset(label for (label,) in ours),
-        )
+        mine = frozenset(label for (label,) in ours)
+        return Results(name, algorithms, distributions, cells, failed, mine)
+
+
+def _check_texts(values: Iterable[Any]) -> None:
+    for value in values:
+        if not isinstance(value, str):
+            raise ValueError(f"a label is {value!r}, expected text")
 
 
 def _cell(runs: list[Any]) -> Cell:

@@ -20,7 +20,7 @@ import click
 
 from anyorder._version import __version__
 from anyorder.cli.bench import bench
-from anyorder.cli.common import MainGroup, log_to_terminal
+from anyorder.cli.common import MainGroup, escape_what_cannot_be_printed, log_to_terminal
 from anyorder.cli.compare import compare
 from anyorder.cli.info import info
 from anyorder.cli.problems import problems
@@ -35,6 +35,7 @@ from anyorder.cli.solve import solve
 @click.pass_context
 def main(context: click.Context) -> None:
     """Optimise black-box functions over discrete variables."""
+    escape_what_cannot_be_printed()
     log_to_terminal(context)
 
 

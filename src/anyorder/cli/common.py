@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import logging
 import signal
 import sys
@@ -35,6 +36,12 @@ def echo(text: str = "", *, err: bool = False, nl: bool = True) -> None:
     click.echo(printable(text), err=err, nl=nl)
 
 
+def escape_what_cannot_be_printed() -> None:
+    """Names may have letters that the output's encoding lacks, such as that of a Windows pipe."""
+    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
+        sys.stdout.reconfigure(errors="backslashreplace")
+
+
 def aligned(rows: Mapping[str, str]) -> str:
     """Names and values in two columns."""
     width = max(map(len, rows))
@@ -62,9 +69,15 @@ def errors() -> Iterator[None]:
     try:
         yield
     except (ValueError, TypeError) as error:
-        raise click.UsageError(str(error)) from error
+        raise click.UsageError(_one_line(error)) from error
     except (RuntimeError, MemoryError, OSError, ImportError) as error:
-        raise click.ClickException(str(error)) from error
+        raise click.ClickException(_one_line(error)) from error
+
+
+def _one_line(error: Exception) -> str:
+    """The message of an error and its notes, such as the point at which it happened."""
+    notes = [note for note in getattr(error, "__notes__", ()) if "\n" not in note]
+    return "; ".join([str(error), *notes])
 
 
 class MainGroup(click.Group):

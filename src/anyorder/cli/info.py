@@ -14,7 +14,7 @@ from anyorder._version import __version__
 from anyorder.cli.common import echo
 from anyorder.space import Space
 from anyorder.strategies.policy.config import Config
-from anyorder.strategies.policy.engines import ENGINES, choose, make_model, why_not
+from anyorder.strategies.policy.engines import ENGINES, choose, model_of, why_not
 
 _N = 128  # variables for which "auto" is reported: the problems' default
 
@@ -25,7 +25,7 @@ def info(as_json: bool) -> None:
     """Version, which engines can run here, and which one "auto" takes."""
     reasons = {name: why_not(name) for name in ENGINES}
     space = Space.binary(_N)
-    engine, reason = choose(make_model(space.cardinalities, space.ordered, Config()))
+    engine, reason = choose(model_of(space, Config())[0])
     facts = _facts()
     if as_json:
         auto = {"n": _N, "runs": 1, "takes": engine, "reason": reason}

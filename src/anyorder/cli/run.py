@@ -29,11 +29,13 @@ from anyorder.result import Result
 @click.option("--budget", type=int, help="Evaluations to spend, instead of the file's.")
 @click.option("--workers", type=int, help="Evaluations at a time, instead of the file's.")
 @click.option("--study", type=click.Path(dir_okay=False), help="Record the run here, or resume it.")
+@click.option("--data", type=click.Path(exists=True, dir_okay=False),
+              help="Learn from this CSV file or study first.")  # fmt: skip
 @click.option("--plot", type=click.Path(dir_okay=False), help="Write a convergence figure here.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def run(
-    file: str, budget: int | None, workers: int | None, study: str | None, plot: str | None,
-    as_json: bool,
+    file: str, budget: int | None, workers: int | None, study: str | None, data: str | None,
+    plot: str | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Optimise what a program prints.
 
@@ -44,7 +46,8 @@ def run(
         job = read(file)
         check_folder("--plot", plot)
         slots = integer("--workers", job.workers if workers is None else workers, 1)
-        options = job.options if study is None else {**job.options, "study": study}
+        given = {"study": study, "data": data}
+        options = job.options | {key: path for key, path in given.items() if path is not None}
         result = _optimize(job, job.budget if budget is None else budget, slots, options)
     if as_json:
         echo(json.dumps(_facts(file, job, result), allow_nan=False))

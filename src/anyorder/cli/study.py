@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import sqlite3
 import time
 from collections import Counter
@@ -48,41 +49,48 @@ def facts(path: str) -> dict[str, Any]:
         (generation,) = database.execute("SELECT max(generation) FROM candidates").fetchone()
         (restarts,) = database.execute("SELECT count(*) FROM restarts").fetchone()
         kept = database.execute("SELECT counters FROM state").fetchone()
-        facts_kept = {} if kept is None else json.loads(kept[0]).get("facts", {})
+        facts_kept = {} if kept is None else dict(json.loads(kept[0]).get("facts", {}))
         best = _best(database, maximized, settings["deterministic"])
         point = None if best is None else space.one(Packing(space).unpack([best[0]])[0])
-    return {
-        "study": str(file),
-        "being_written": writing,
-        "last_written": written,
-        "direction": settings["direction"],
-        "variables": len(space),
-        "kinds": dict(Counter(type(variable).__name__.lower() for variable in space.variables)),
-        "log10_points": float(np.log10(space.cardinalities.astype(np.float64)).sum()),
-        "budget": budget,
-        "evaluations": paid,
-        "failures": dict(failed),
-        "cached": sum(k for status, is_paid, k, _ in counts
-                      if not is_paid and status is not None and STATUSES[status] != "rejected"),
-        "rejected": sum(k for status, _, k, _ in counts
-                        if status is not None and STATUSES[status] == "rejected"),
-        "unanswered": sum(k for status, _, k, _ in counts if status is None),
-        "best_value": None if best is None else best[1],
-        "best": point.tolist() if isinstance(point, np.ndarray) else point,
-        "improved_after": None if best is None else best[2],
-        "seconds_each": seconds / paid if paid else None,
-        "generation": generation,
-        "restarts": restarts,
-        "facts": facts_kept,
-        "algorithm": settings["algorithm"],
-        "seed": settings["seed"],
-        "engine": settings["engine"],
-        "preset": next((k for k, v in PRESETS.items() if v.to_dict() == config), None),
-        "config": config,
-        **{name: settings[name] for name in
-           ("asynchronous", "on_failure", "cache", "deterministic", "constraint")},
-        "library": settings.get("library"),
-    }  # fmt: skip
+        return {
+            "study": str(file),
+            "being_written": writing,
+            "last_written": written,
+            "direction": settings["direction"],
+            "variables": len(space),
+            "kinds": dict(Counter(type(variable).__name__.lower() for variable in space.variables)),
+            "log10_points": math.log10(space.points),
+            "budget": budget,
+            "evaluations": paid,
+            "failures": dict(failed),
+            "cached": sum(k for status, is_paid, k, _ in counts
+                          if not is_paid and status is not None and STATUSES[status] != "rejected"),
+            "rejected": sum(k for status, _, k, _ in counts
+                            if status is not None and STATUSES[status] == "rejected"),
+            "unanswered": sum(k for status, _, k, _ in counts if status is None),
+            "best_value": None if best is None else best[1],
+            "best": point.tolist() if isinstance(point, np.ndarray) else point,
+            "improved_after": None if best is None else best[2],
+            "seconds_each": seconds / paid if paid else None,
+            "generation": generation,
+            "restarts": restarts,
+            "facts": facts_kept,
+            "algorithm": settings["algorithm"],
+            "seed": settings["seed"],
+            "engine": settings["engine"],
+            "preset": _preset(settings["algorithm"], config),
+            "config": config,
+            **{name: settings[name] for name in
+               ("asynchronous", "on_failure", "cache", "deterministic", "constraint")},
+            "library": settings.get("library"),
+        }  # fmt: skip
+
+
+def _preset(algorithm: str, config: dict[str, Any]) -> str | None:
+    """The preset that a study has; it may lack settings that are newer than it."""
+    presets = {name: preset.to_dict() for name, preset in PRESETS.items()}
+    same = (name for name, preset in presets.items() if {**preset, **config} == preset)
+    return next(same, None) if algorithm == "policy" else None
 
 
 def being_written(file: Path) -> bool | None:

@@ -30,7 +30,7 @@ from anyorder.result import Runs
 from anyorder.session.progress import progress_bar
 from anyorder.space import Space
 from anyorder.strategies.policy.config import Config, resolve
-from anyorder.strategies.policy.engines import Engine, create, make_model
+from anyorder.strategies.policy.engines import Engine, create, model_of
 from anyorder.strategies.policy.engines.memory import memory_here
 
 __all__ = ["solve_many"]
@@ -121,10 +121,11 @@ def solve_many(
         raise ValueError(f"target is {target!r}, expected a number")
     config = resolve(config)
     known = None if graph is None else checked_graph(graph, len(space))
-    layout = make_model(space.cardinalities, space.ordered, config, known)
+    layout, digits = model_of(space, config, known)
     chosen = create(engine, layout, len(all_seeds))
     sign = 1.0 if direction == "maximize" else -1.0
-    task = Task(space, config, all_seeds, budget, sign, None if target is None else float(target))
+    goal = None if target is None else float(target)
+    task = Task(space, digits, config, all_seeds, budget, sign, goal)
     with progress_bar(budget * len(all_seeds), progress) as bar:
         log = _run(chosen, objective, task, bar)
     return Runs(
@@ -154,7 +155,7 @@ def _run(engine: Engine, objective: Objective, task: Task, bar: Any) -> Log:
     if engine.name == "cuda":  # only then is PyTorch there for certain
         from anyorder.many.device import run_device, runs_here
 
-        if runs_here(engine, objective):
+        if runs_here(engine, objective, task):
             driver = run_device
     logs: list[Log] = []
     for first in range(0, total, size):

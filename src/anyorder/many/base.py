@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from anyorder.many.objective import Codes, Evaluated, Ints, Values
 from anyorder.space import Space
+from anyorder.space.digits import Digits
 from anyorder.strategies.policy.advantage import advantages
 from anyorder.strategies.policy.collapse import agreement, generations_in_a_row
 from anyorder.strategies.policy.config import Config
@@ -27,6 +28,8 @@ class Task:
 
     Attributes
     ----------
+    digits
+        The variables of the model: those of the space, with wide ones split.
     sign
         1 to maximise, -1 to minimise: what is ranked is the sign times the value.
     target
@@ -34,6 +37,7 @@ class Task:
     """
 
     space: Space
+    digits: Digits
     config: Config
     seeds: tuple[int, ...]
     budget: int
@@ -122,7 +126,7 @@ class Ledger:
         self._collapsed = np.zeros(runs, np.int64)  # generations in a row of nearly one point
         self._restarting = np.zeros(runs, np.bool_)  # to be restarted after this generation
         self._best = np.full(runs, -np.inf)  # signed
-        self._free = task.space.cardinalities > 1
+        self._free = task.digits.cardinalities > 1
 
     @property
     def seeds(self) -> list[int]:
@@ -145,8 +149,10 @@ class Ledger:
             count=min(config.population, self.task.budget - self.told),
         )
 
-    def take(self, points: Codes, evaluated: Evaluated) -> Ints:
+    def take(self, points: Codes, codes: Codes, evaluated: Evaluated) -> Ints:
         """Record a batch and which runs stop; returns the rows that remain, to be trained on.
+
+        `points` are the model's, `codes` the same points in the codes of the space.
 
         `active` then holds the runs of those rows.
         """
@@ -155,7 +161,7 @@ class Ledger:
         finished = (~np.isnan(evaluated.values)).sum(axis=1)
         whole = finished == count
         log.values[active, self.told : self.told + count] = evaluated.values
-        self._record_best(points, evaluated.values, finished)
+        self._record_best(codes, evaluated.values, finished)
         self._record_collapse(points, evaluated.values, whole)
         log.evaluations[active] += finished
         for row in np.flatnonzero(~whole):
@@ -187,7 +193,7 @@ class Ledger:
             points=points,
             old=old,
             advantages=np.broadcast_to(advantage[:, :, None], shape),
-            weights=np.broadcast_to(1.0, shape),
+            weights=(points >= 0).astype(np.float64),
             drop=self._drops(config.drop_training),
             stamps=stamps,
         )

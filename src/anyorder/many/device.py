@@ -28,9 +28,9 @@ _REASONS = {0: "budget", 1: "failed", 2: "target"}  # of a status less ENDED
 _IN_FLIGHT = 16  # generations between two checks whether any run is still active
 
 
-def runs_here(engine: Any, objective: Objective) -> bool:
+def runs_here(engine: Any, objective: Objective, task: Task) -> bool:
     """Whether this driver takes the objective: `host.py` takes any."""
-    if not isinstance(engine, CudaEngine):
+    if not isinstance(engine, CudaEngine) or task.digits.split_any or task.space.conditional:
         return False
     if isinstance(objective, Problems):
         return all(problem.on_device for problem in objective.problems)

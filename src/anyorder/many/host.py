@@ -8,6 +8,7 @@ import numpy as np
 
 from anyorder.many.base import Ledger, Log, Task
 from anyorder.many.objective import Ints, Objective
+from anyorder.strategies.policy.absent import hide_absent
 from anyorder.strategies.policy.engines import Engine, Policy
 
 
@@ -17,9 +18,17 @@ def run_host(engine: Engine, objective: Objective, task: Task, bar: Any) -> Log:
     try:
         policy = engine.fresh(ledger.seeds, [0] * len(ledger.seeds))
         while len(ledger.active):
-            points, old = engine.sample(policy, ledger.draw())
-            evaluated = objective.values(points, ledger.active)
-            rows = ledger.take(points, evaluated)
+            draw = ledger.draw()
+            points, old = engine.sample(policy, draw)
+            codes = task.digits.join(points)
+            if task.space.conditional:
+                codes = task.space.canonical(codes.reshape(-1, len(task.space)))
+                codes = codes.reshape(*points.shape[:2], -1)
+                points, old = hide_absent(
+                    task.space, task.digits, engine, policy, draw, points, old
+                )
+            evaluated = objective.values(codes, ledger.active)
+            rows = ledger.take(points, codes, evaluated)
             _show(bar, ledger, int((~np.isnan(evaluated.values)).sum()))
             if evaluated.interrupted or not len(rows):
                 break

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import os
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from anyorder._checks import integer, number
-from anyorder.problems.quadratic import Qubo
+from anyorder.problems.quadratic import LARGEST, Qubo
 from anyorder.problems.text_format import Lines
 
 
@@ -68,16 +69,19 @@ def read_maxcut(path: str | os.PathLike[str]) -> MaxCut:
     lines = Lines(path)
     header = lines.next("n and m")
     header.expect(2, "n and m")
-    n, m = header.integer(0, 1, 1_000_000), header.integer(1, 0)
-    edges, weights = np.empty((m, 2), dtype=np.int64), np.ones(m)
-    for k in range(m):
+    n, m = header.integer(0, 1, LARGEST), header.integer(1, 0)
+    edges, weights = [], []
+    for _ in range(m):
         line = lines.next(f"one of {m} edges i j w")
         if len(line) not in (2, 3):
             line.expect(3, "i j w")
-        edges[k] = line.integer(0, 1, n) - 1, line.integer(1, 1, n) - 1
-        if edges[k, 0] == edges[k, 1]:
-            line.refuse(f"an edge from {edges[k, 0] + 1} to itself, expected two vertices")
-        if len(line) == 3:
-            weights[k] = line.number(2)
+        i, j = line.integer(0, 1, n), line.integer(1, 1, n)
+        if i == j:
+            line.refuse(f"an edge from {i} to itself, expected two vertices")
+        edges.append((i - 1, j - 1))
+        weights.append(line.number(2) if len(line) == 3 else 1.0)
     lines.end()
-    return MaxCut(n, edges, weights, name=f"maxcut:file={os.fspath(path)}")
+    pairs = np.array(edges, dtype=np.int64).reshape(-1, 2)
+    if not math.isfinite(sum(map(abs, weights))):
+        raise ValueError(f"{lines.path}: the sum of its weights is not finite")
+    return MaxCut(n, pairs, weights, name=f"maxcut:file={lines.path}")

@@ -35,6 +35,12 @@ _POLL = 0.1  # seconds between checks that a program has ended or is to be stopp
 _MATCH_GRACE = 2.0  # seconds that a regular expression has even if the program left fewer
 
 
+def require_posix() -> None:
+    """Raise an error on Windows, which has no process groups and waits for no pipes."""
+    if os.name != "posix":
+        raise RuntimeError("a program as the function requires Linux or macOS")
+
+
 class _Invocation(NamedTuple):
     """What is run for a point, and how it is shown."""
 
@@ -62,6 +68,9 @@ class Command:
     flags
         Binary variables that stand for a text when True and for nothing when False. An argument
         that consists of an absent flag is left out.
+    variables
+        The names of all variables, where some points do not have all of them. An argument that
+        names a variable that the point does not have is left out; elsewhere it is empty text.
     directory, environment
         The working directory, and variables to add to the environment; placeholders work in their
         values as well.
@@ -90,9 +99,11 @@ class Command:
     json: str | None = None
     timeout: float | None = None
     infeasible_status: int | None = None
+    variables: tuple[str, ...] = ()
     _stopped: bool = field(default=False, init=False, repr=False)
 
     def __post_init__(self) -> None:
+        require_posix()
         if self.timeout is not None:
             self.timeout = seconds("timeout", self.timeout)
         self._script: shell.Script | None = None
@@ -136,18 +147,23 @@ class Command:
     def _fill(self, point: Mapping[str, Any], scratch: str) -> _Invocation:
         texts = {name: _text(value) for name, value in point.items()}
         texts |= {"point": json.dumps(dict(point)), "scratch": scratch}
-        absent = {name for name in self.flags if not point[name]}
+        missing = set(self.variables) - point.keys()
+        absent = {name for name in self.flags if not point.get(name)} | missing
         texts |= self.flags
         texts |= dict.fromkeys(absent, "")
         added = {name: fill(template, texts) for name, template in self.environment.items()}
         if self._script is None:
             dropped = {f"{{{name}}}" for name in absent}
-            arguments = [fill(text, texts) for text in self.arguments if text not in dropped]
+            arguments = [
+                fill(text, texts)
+                for text in self.arguments
+                if text not in dropped and not missing & set(placeholders(text))
+            ]
             return _Invocation(arguments, os.environ | added, shlex.join(arguments))
         script, variables = self._script.text, self._script.variables
         fill(str(self.arguments), texts)  # an error where a placeholder is unknown
         for name in self.numeric():
-            if isinstance(point[name], str | bool):
+            if isinstance(point.get(name), str | bool):
                 raise ValueError(f"{name} is {point[name]!r} in $(( )), expected a number")
         values = {variables[name]: texts[name] for name in variables if name not in absent}
         unset = {variables[name] for name in variables.keys() & absent}

@@ -10,12 +10,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from anyorder._checks import choice, integer, short
-from anyorder.program.command import RESERVED, Command
+from anyorder._checks import choice, integer, known_names, short
+from anyorder.knowledge import read_points
+from anyorder.program.command import RESERVED, Command, require_posix
 from anyorder.program.templates import fill, placeholders
 from anyorder.session.options import file_checks
 from anyorder.space import Space
-from anyorder.space.variables import Binary, Categorical, Integer, Variable
+from anyorder.space.variables import Binary, Categorical, Float, Integer, Variable
 from anyorder.strategies.create import DEFAULT, resolve_name
 from anyorder.strategies.policy.config import PRESET_NAMES, resolve
 from anyorder.toml_file import Check, TomlFile, boolean, of_type, table, text
@@ -48,10 +49,14 @@ def read(path: str | os.PathLike[str]) -> Job:
     Required at the top: `direction` ("minimize" or "maximize") and `budget`. Optional: `algorithm`
     (a name), `config` (a preset of the policy), `seed`, `study`, and the options of `maximize` on
     evaluation and stopping: `workers`, `timeout`, `retries`, `on_failure`, `asynchronous`, `cache`,
-    `deterministic`, `target`, `max_seconds`, `patience`, `stop_collapsed`. Sections:
+    `deterministic`, `target`, `max_seconds`, `patience`, `stop_collapsed`; `start` (a list of
+    points such as `{ level = 3, fast = true }`) and `data` (a CSV file or a study). Sections:
 
-    - `[space]`: `name = [...]` is one of those values, `{ low = 1, high = 8 }` an integer,
-      `"binary"` true or false, `{ flag = "-x" }` that text or nothing;
+    - `[space]`: `name = [...]` is one of those values, `{ low = 1, high = 8 }` an integer (with
+      `step` and `log` if need be), `{ low = 0.0, high = 1.0, levels = 11 }` a number on a grid
+      (with `log`), `"binary"` true or false, `{ flag = "-x" }` that text or nothing. With
+      `when = { name = value }`, or a list of values, in these braces or beside `values = [...]`, a
+      variable is there only where earlier ones have these values;
     - `[command]`: `arguments`; optional: `shell`, `directory` (by default that of the file),
       `environment`, `infeasible_status`: see `Command`;
     - `[value]`, unless the value is the last line: `from = "last line"`, `regex` or `json`;
@@ -59,8 +64,7 @@ def read(path: str | os.PathLike[str]) -> Job:
 
     Paths are relative to the file. A ValueError names the line and what is wrong in it.
     """
-    if os.name != "posix":
-        raise RuntimeError("a program as the function requires Linux or macOS")
+    require_posix()
     file = TomlFile(Path(path))
     top = file.table((), _TOP, ("direction", "budget", "space", "command"))
     variables = {name: file.one(("space", name), _variable) for name in top.pop("space")}
@@ -80,8 +84,15 @@ def read(path: str | os.PathLike[str]) -> Job:
             raise ValueError(
                 "settings are part of the algorithm's name, such as boa+population=500"
             )
-    if "study" in top:
-        top["study"] = file.path.parent / top["study"]
+    for key in ("study", "data"):
+        if key in top:
+            top[key] = file.path.parent / top[key]
+    with file.at("data"):
+        if "data" in top and not top["data"].is_file():
+            raise ValueError(f"data is {str(top['data'])!r}, expected a file that exists")
+    with file.at("start"):
+        if "start" in top:
+            read_points("start", top["start"], space)
     direction, budget, workers = top.pop("direction"), top.pop("budget"), top.pop("workers", 1)
     return Job(command, space, direction, budget, workers, preset, options=top)
 
@@ -108,14 +119,18 @@ def _command(file: TomlFile, space: Space, flags: dict[str, str], timeout: float
             raise ValueError(f"arguments is {short(arguments)}, expected {expected}")
         for template in [arguments] if shell else arguments:
             fill(template, known)
-        command = Command(flags=flags, timeout=timeout, **fields, **value)
+        command = Command(
+            flags=flags, timeout=timeout, variables=space.names or (), **fields, **value
+        )
         used = command.placeholders()
         for name in space.names or ():
             if not used & {name, "point"}:
                 raise ValueError(f"{{{name}}} is in no argument: the variable has no effect")
         for name in sorted(command.numeric()):
             variable = dict(zip(space.names or (), space.variables, strict=True))[name]
-            if isinstance(variable, Binary) or any(isinstance(v, str) for v in _values(variable)):
+            if isinstance(variable, Binary | Float) or any(
+                isinstance(v, str) for v in _values(variable)
+            ):
                 raise ValueError(f"{{{name}}} is in $(( )), which accepts integers only")
         if not shell and not placeholders(arguments[0]):
             _refuse_missing(fill(arguments[0], {}), place, command.environment.get("PATH"))
@@ -157,21 +172,36 @@ def _arguments(what: str, value: Any) -> str | tuple[str, ...]:
 
 def _variable(name: str, entry: Any) -> tuple[Variable, str | None]:
     """A variable, and its text if it is a flag."""
-    expected = """expected a list, "binary", { low = ..., high = ... } or { flag = "..." }"""
+    expected = (
+        'expected a list, "binary", { low = ..., high = ... }, { flag = "..." } or '
+        "{ values = [...], when = { ... } }"
+    )
+    when = _when(name, entry.get("when")) if isinstance(entry, dict) else None
     if name in RESERVED or "{" in name or "}" in name or not name:
         raise ValueError(f"a variable cannot be called {name!r}: {{{name}}} has a meaning already")
     if entry == "binary":
         return Binary(), None
-    if isinstance(entry, list):
-        for value in entry:
+    values = entry
+    if isinstance(entry, dict) and "values" in entry and entry.keys() <= {"values", "when"}:
+        values = entry["values"]
+    if isinstance(values, list):
+        for value in values:
             if not isinstance(value, str | int | float):
                 raise ValueError(f"{name} has {short(value)}, expected text, numbers, true, false")
-        return Categorical(entry), None
-    if isinstance(entry, dict) and entry.keys() == {"low", "high"}:
-        return Integer(**entry), None
-    if isinstance(entry, dict) and entry.keys() == {"flag"}:
-        return Binary(), str(text("flag", entry["flag"]))
+        return Categorical(values, when=when), None
+    if isinstance(entry, dict) and {"low", "high"} <= entry.keys():
+        floats = "levels" in entry
+        known_names(f"key of {name}", entry, _FLOAT if floats else _INTEGER)
+        fields = {**entry, "when": when}
+        return (Float(**fields) if floats else Integer(**fields)), None
+    if isinstance(entry, dict) and "flag" in entry and entry.keys() <= {"flag", "when"}:
+        return Binary(when=when), str(text("flag", entry["flag"]))
     raise ValueError(f"{name} is {short(entry)}, {expected}")
+
+
+def _when(name: str, given: Any) -> dict[str, Any] | None:
+    """The condition of a variable: a table of names and values."""
+    return None if given is None else table(f"when of {name}", given)
 
 
 def _algorithm(what: str, value: Any) -> str:
@@ -179,12 +209,16 @@ def _algorithm(what: str, value: Any) -> str:
     return str(value)
 
 
+_INTEGER = ("low", "high", "step", "log", "when")
+_FLOAT = ("low", "high", "levels", "log", "when")
 _TOP: dict[str, Check] = {
     "direction": partial(choice, allowed=("minimize", "maximize")),
     "algorithm": _algorithm,
     "seed": partial(integer, minimum=0),
     "config": partial(choice, allowed=PRESET_NAMES),
     "study": text,
+    "data": text,
+    "start": of_type(list, "a list of points such as [{ name = 1 }]", bool),
     **file_checks(),
     "space": table,
     "command": table,

@@ -21,7 +21,7 @@ from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future
 from queue import SimpleQueue
 from typing import Any, NamedTuple, Protocol
 
-from anyorder._checks import integer, number, numbers, require
+from anyorder._checks import integer, number, numbers, require, short
 from anyorder.errors import DIED, FAILED, INFEASIBLE, OK, TIMEOUT, Infeasible
 
 
@@ -80,7 +80,7 @@ class Measured:
         shown = points.copy()
         value = number("what f returned", self.f(points))
         if math.isnan(value):
-            raise ValueError(f"f returned NaN or None for {shown!r}, expected a number")
+            raise ValueError(f"f returned NaN or None for {short(shown)}, expected a number")
         return value
 
 
@@ -90,7 +90,7 @@ def call(f: Callable[[Any], Any], points: Any) -> Outcome:
     try:
         value = f(points)
     except Infeasible as error:
-        reason = _text(error) or "infeasible"
+        reason = error.reason(_text(error))
         return Outcome(INFEASIBLE, None, reason, seconds=time.perf_counter() - start)
     except Exception as error:
         status = TIMEOUT if isinstance(error, TimeoutError) else FAILED

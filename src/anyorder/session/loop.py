@@ -25,7 +25,7 @@ import numpy as np
 from anyorder.candidate import Candidate
 from anyorder.errors import FAILED, INFEASIBLE, OK, REJECTED, STATUSES
 from anyorder.optimizer import Optimizer
-from anyorder.session.ending import explain_exhaustion, is_exhausted, stop_reason
+from anyorder.session.ending import failure, final_reason, is_exhausted, lost, stop_reason
 from anyorder.session.evaluators import Outcome
 from anyorder.session.interrupts import Interrupts
 from anyorder.session.jobs import Jobs, make_evaluator
@@ -89,7 +89,9 @@ class Session:
         self._out = 0  # candidates in `_running`
         self._same: dict[bytes, list[Candidate]] = {}  # point that is out: others that wait for it
         self._idle = 0  # answers in a row that were not evaluations
-        self._reached = self._finished = self._called_off = False
+        self._finished = self._called_off = False
+        sign, target = self._archive.sign, stopping.target
+        self._reached = target is not None and sign * self._archive.best_value >= sign * target
         self._keep_cost = 0.0  # seconds
         self._learning = self._evaluating = 0.0  # seconds: of one training, of one evaluation
         self._error: Exception | None = None
@@ -125,9 +127,7 @@ class Session:
             if candidate.status is not None:
                 self.optimizer._record(candidate)
         self._progress.show(self, at_once=True)
-        if reason == "exhausted":
-            explain_exhaustion(self)
-        return reason
+        return final_reason(self, reason)
 
     # --- proposing ------------------------------------------------------------------------------
 
@@ -216,9 +216,11 @@ class Session:
             if evaluation.cache and candidate.key in self._same:
                 self._same[candidate.key].append(candidate)
                 return False
-        if evaluation.constraint is not None:
-            point = self.optimizer.space.one(candidate.codes)
-            if not evaluation.constraint(point):
+        feasibility = self.optimizer.feasibility
+        if feasibility is not None:
+            if candidate.violation is None:
+                candidate.violation = feasibility.violation(candidate.codes)
+            if candidate.violation > 0:
                 candidate.status, candidate.known = REJECTED, True
                 self._place(candidate)
                 return True
@@ -271,9 +273,10 @@ class Session:
         for job, outcome in self._jobs.wait(None if limit is None else self._start + limit):
             self._end(self._running.pop(job), outcome)
         if self._jobs.error is not None:
+            where = lost(self.optimizer.space, list(self._running.values()))
             gone = RuntimeError(
-                f"evaluations are not possible any more: {self._jobs.error}; every answer so far "
-                "is kept in the study, if there is one"
+                f"evaluations are not possible any more: {self._jobs.error}{where}; every answer "
+                "so far is kept in the study, if there is one"
             )
             raise self._error or gone from self._jobs.error.__cause__
         if self._error is not None:
@@ -286,19 +289,19 @@ class Session:
         self._evaluating += (outcome.seconds - self._evaluating) * share
         answered: list[Candidate] = []
         for k, candidate in enumerate(candidates):
-            status, value, reason, error = outcome.status, math.nan, outcome.reason, outcome.error
+            status, value, reason = outcome.status, math.nan, outcome.reason
             if status == OK:
                 value = float(outcome.value[k]) if self._evaluation.vectorized else outcome.value
                 if math.isnan(value):
                     status, reason = FAILED, f"value {k} is NaN or None, expected a number"
-                    error = ValueError(reason)
+                    outcome = outcome._replace(reason=reason, error=ValueError(reason))
             if status not in (OK, INFEASIBLE):
                 if candidate.tries <= self._evaluation.retries:
                     self._ready.appendleft(candidate)
                     continue
                 if self._evaluation.on_failure == "raise":  # once other answers are written
-                    ended = f"an evaluation ended with {STATUSES[status or FAILED]!r}: {reason}"
-                    self._error = self._error or error or RuntimeError(ended)
+                    space = self.optimizer.space
+                    self._error = self._error or failure(space, candidates, k, outcome)
                     continue
             candidate.status, candidate.value = status, value
             candidate.seconds = outcome.seconds / len(candidates)
@@ -338,8 +341,9 @@ class Session:
     def _count_failure(self, candidate: Candidate) -> None:
         self.failures += 1
         level = logging.WARNING if self.failures == 1 else logging.INFO
-        ended = STATUSES[candidate.status or OK]
-        logger.log(level, "candidate %d: %s: %s", candidate.number, ended, candidate.error)
+        ended, where = STATUSES[candidate.status or OK], self.optimizer.space.brief(candidate.codes)
+        about = candidate.number, where, ended, candidate.error
+        logger.log(level, "candidate %d, %s: %s: %s", *about)
 
     # --- learning -------------------------------------------------------------------------------
 

@@ -36,3 +36,16 @@ def claim(path: Path) -> sqlite3.Connection:
             if file.stat().st_ino == before:
                 return owner
         owner.close()
+
+
+def release(path: Path, owner: sqlite3.Connection) -> None:
+    """Let others write, and remove the file of the lock."""
+    file = owner_file(path)
+    try:
+        file.unlink(missing_ok=True)  # while it is ours
+    except PermissionError:
+        # Windows removes no open file: neither ours, nor that of the next owner a moment later.
+        owner.close()
+        with contextlib.suppress(OSError):
+            file.unlink(missing_ok=True)
+    owner.close()

@@ -8,6 +8,7 @@ import multiprocessing.connection as connection
 import os
 import pickle
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -68,7 +69,8 @@ class Processes:
     def __init__(
         self, f: Callable[..., Any], done: Done, count: int, timeout: float | None
     ) -> None:
-        self.slots = integer("workers", count, 1)
+        # Windows waits for at most 64 things at once; a worker is two.
+        self.slots = integer("workers", count, 1, 31 if os.name == "nt" else None)
         self._payload = _pickled(f)
         self._done, self._timeout = done, timeout
         methods = multiprocessing.get_all_start_methods()
@@ -246,10 +248,19 @@ def _pickled(f: Callable[..., Any]) -> bytes:
 
 def _kill(process: Any) -> None:
     """Kill a worker and the processes it has started."""
-    with contextlib.suppress(OSError, AttributeError, ValueError):
-        os.killpg(process.pid, signal.SIGKILL)  # it leads a process group, once it runs
+    with contextlib.suppress(OSError, ValueError):
+        _kill_tree(process.pid)
     with contextlib.suppress(OSError, ValueError):
         process.kill()
+
+
+def _kill_tree(pid: int) -> None:
+    if os.name == "nt":
+        command = ["taskkill", "/T", "/F", "/PID", str(pid)]
+        with contextlib.suppress(subprocess.SubprocessError):
+            subprocess.run(command, capture_output=True, timeout=_EXIT_SECONDS, check=False)
+    else:
+        os.killpg(pid, signal.SIGKILL)  # a worker leads a process group, once it runs
 
 
 def _serve(pipe: Any, payload: bytes) -> None:
@@ -282,6 +293,6 @@ def _exit_with_parent() -> None:
     parent = multiprocessing.parent_process()
     if parent is not None:
         connection.wait([parent.sentinel])
-        with contextlib.suppress(OSError, AttributeError):
-            os.killpg(os.getpid(), signal.SIGKILL)
+        with contextlib.suppress(OSError):
+            _kill_tree(os.getpid())
         os._exit(1)

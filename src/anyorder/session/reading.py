@@ -23,8 +23,9 @@ import numpy.typing as npt
 from anyorder._checks import Check, choice, flag, integer, optional
 from anyorder._sqlite import Format, reading
 from anyorder.archive import Archive
-from anyorder.errors import OK, ON_FAILURE, STATUSES, StudyError, StudyMismatch
+from anyorder.errors import DAMAGE, OK, ON_FAILURE, STATUSES, StudyError, StudyMismatch
 from anyorder.history import History
+from anyorder.knowledge import Known
 from anyorder.space import Space
 from anyorder.space.packing import Packing
 
@@ -111,7 +112,7 @@ def translated(path: Path | None) -> Iterator[None]:
             yield
     except StudyMismatch:
         raise
-    except (KeyError, IndexError, TypeError, ValueError, OverflowError, RecursionError) as error:
+    except (*DAMAGE, MemoryError) as error:
         raise damaged(path, error) from error
 
 
@@ -234,6 +235,7 @@ _KINDS: tuple[tuple[Any, bool], ...] = (  # the types of a row's columns, and wh
 
 def read_answers(database: sqlite3.Connection, archive: Archive, before: int | None = None) -> None:
     """Fill an archive with the answers of a study, those before a place, in order."""
+    first = len(archive)  # what was known before the run
     limit = "" if before is None else f" AND place < {int(before)}"
     for row in read_rows(database, archive.space, f"status IS NOT NULL{limit} ORDER BY place"):
         archive.add(
@@ -241,10 +243,10 @@ def read_answers(database: sqlite3.Connection, archive: Archive, before: int | N
             known=not row.paid, generation=row.generation, seconds=row.seconds or 0.0,
             error=row.error,
         )  # fmt: skip
-    if before is not None and len(archive) != before:
-        raise ValueError(f"{before - len(archive)} of {before} answers are missing")
+    if before is not None and len(archive) - first != before:
+        raise ValueError(f"{before + first - len(archive)} of {before} answers are missing")
     restarts = read_restarts(database)
-    archive.restarts += [told for told in restarts if before is None or told <= before]
+    archive.restarts += [told for told in restarts if before is None or told <= first + before]
 
 
 def read_restarts(database: sqlite3.Connection) -> list[int]:
@@ -314,6 +316,9 @@ def load(path: str | os.PathLike[str]) -> History:
             Space.from_dict(settings["space"]), settings["direction"],
             deterministic=settings["deterministic"],
         )  # fmt: skip
+        known = Known.from_json(archive.space, settings)
+        if known.data is not None:
+            known.data.add_to(archive)
         read_answers(database, archive)
         return History(archive)
 

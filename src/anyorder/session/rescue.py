@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from anyorder.errors import OK, STATUSES, StudyError
-from anyorder.result import RECORD, columns
+from anyorder.history import RECORD, columns
 from anyorder.session.reading import (
     COLUMNS,
     STUDY,
@@ -96,7 +96,9 @@ def _values(points: list[bytes], space: Space | None) -> list[Any]:
     if space is None:
         return [[point.hex()] for point in points]
     decoded = space.decode(Packing(space).unpack(points))
-    return [list(point.values()) if isinstance(point, dict) else point for point in decoded]
+    if space.names is None:
+        return list(decoded)
+    return [[point.get(name) for name in space.names] for point in decoded]
 
 
 def _space(database: sqlite3.Connection) -> Space:

@@ -46,7 +46,7 @@ from anyorder._version import __version__
 from anyorder.archive import Archive
 from anyorder.candidate import Candidate
 from anyorder.errors import StudyError, StudyMismatch
-from anyorder.session.ownership import claim, owner_file
+from anyorder.session.ownership import claim, release
 from anyorder.session.reading import (
     LATER_TABLES,
     STUDY,
@@ -173,6 +173,8 @@ class Study:
                 keys = [key for key in {**had, **value} if had.get(key) != value.get(key)]
                 # a schedule laid out for a budget keeps it when the run gets a larger one
                 keys = [key for key in keys if key not in _MAY_DIFFER]
+                if name == "config":  # a setting that is newer than the study
+                    keys = [key for key in keys if key in had]
                 if not keys:
                     continue
                 had, value = ({key: side.get(key) for key in keys} for side in (had, value))
@@ -267,10 +269,11 @@ class Study:
 
     def fill(self, archive: Archive, told: int) -> None:
         """Fill an archive with the answers before a place, and drop later restarts."""
+        known = len(archive)
         with translated(self.path):
             read_answers(self._database, archive, told)
         with self.writing():
-            self._database.execute("DELETE FROM restarts WHERE told > ?", (told,))
+            self._database.execute("DELETE FROM restarts WHERE told > ?", (known + told,))
 
     def rows(self, space: Space, drawn: int, told: int) -> list[Row]:
         """The candidates from number `drawn` on, and those answered from place `told` on."""
@@ -295,8 +298,7 @@ class Study:
         with contextlib.suppress(AttributeError):  # it could not be opened
             self._store.close()
         if self._owner is not None:
-            owner_file(self._file).unlink(missing_ok=True)  # while it is ours
-            self._owner.close()
+            release(self._file, self._owner)
             self._owner = None
 
     def __enter__(self) -> Self:

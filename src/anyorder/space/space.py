@@ -14,17 +14,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anyorder._checks import integer, short
+from anyorder.space.conditions import Conditions, Draw
 from anyorder.space.variables import (
     INTS,
     Binary,
     Categorical,
+    Float,
+    Integer,
     Variable,
     plain,
     read_variable,
-    to_json,
 )
 
-_FORMAT, _VERSION = "anyorder-space", 1
+_FORMAT, _VERSION = "anyorder-space", 2
+_NEWER = {"step", "log", "when"}  # what version 1 does not have, nor the type "float"
+
+
+def _is_missing(point: Any, label: Any, variable: Variable) -> bool:
+    """Whether a point has no value of a variable; None may stand for none."""
+    return label not in point or (point[label] is None and variable._find(None) is None)
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -45,6 +53,8 @@ class Space:
         Number of values of each variable.
     ordered : bool array
         Whether each variable is ordered.
+    conditional : bool
+        Whether some variables are present in some points only.
 
     Examples
     --------
@@ -57,8 +67,10 @@ class Space:
     names: tuple[str, ...] | None
     cardinalities: NDArray[np.int32] = field(compare=False)
     ordered: NDArray[np.bool_] = field(compare=False)
-    # Nameless: value = code + low, but for tables: columns, their values, what sorts the values.
+    _conditions: Conditions | None = field(compare=False)
+    # Nameless: value = code * step + low, but for tables: columns, their values, what sorts them.
     _low: NDArray[np.int64] = field(compare=False)
+    _step: NDArray[np.int64] = field(compare=False)
     _tables: list[tuple[list[int], NDArray[np.int64], NDArray[np.intp]]] = field(compare=False)
 
     @overload
@@ -76,12 +88,18 @@ class Space:
             if names and not (isinstance(label, str) and label):
                 raise ValueError(f"name {short(label)} is not a non-empty str, as expected")
             if not isinstance(variable, Variable):
-                expected = "expected a Binary, Categorical or Integer"
+                expected = "expected a Binary, Categorical, Integer or Float"
                 raise TypeError(f"variable {label!r} is {short(variable)}, {expected}")
+        conditions = None
+        if any(variable.when is not None for variable in found):
+            if names is None:
+                raise ValueError("a condition requires names: give the variables names")
+            conditions = Conditions(names, found)
+            found = tuple(conditions.variables)
         cardinalities = np.array([len(v) for v in found], dtype=np.int32)
         ordered = np.array([v.ordered for v in found], dtype=np.bool_)
         cardinalities.flags.writeable = ordered.flags.writeable = False
-        self.__dict__.update(variables=found, names=names)
+        self.__dict__.update(variables=found, names=names, _conditions=conditions)
         self.__dict__.update(cardinalities=cardinalities, ordered=ordered)
         if names is None:
             self._tabulate()
@@ -90,20 +108,24 @@ class Space:
         groups: dict[Variable, list[int]] = {}
         for j, variable in enumerate(self.variables):
             groups.setdefault(variable, []).append(j)
-        low, tables = np.empty(len(self), dtype=np.int64), []
+        low, step, tables = np.empty(len(self), np.int64), np.ones(len(self), np.int64), []
         for variable, columns in groups.items():
             values: Any = variable.values
-            if not isinstance(variable, Categorical):
+            if isinstance(variable, Binary | Integer):
                 values = int(values[0]), int(values[-1])
+            elif isinstance(variable, Float):
+                values = (variable.low,)  # refused
             for value in values:
                 if type(value) is not int or not -(2**63) <= value < 2**63:
                     expected = "expected 64-bit integers only: give the variables names"
                     raise ValueError(f"variable {columns[0]} has value {short(value)}, {expected}")
             low[columns] = values[0]
+            if isinstance(variable, Integer) and len(variable) > 1:
+                step[columns] = variable.step
             if isinstance(variable, Categorical) and any(b - a != 1 for a, b in pairwise(values)):
                 table = np.array(values, dtype=np.int64)
                 tables.append((columns, table, np.argsort(table)))
-        self.__dict__.update(_low=low, _tables=tables)
+        self.__dict__.update(_low=low, _step=step, _tables=tables)
 
     def _runs(self) -> list[tuple[str | None, Variable, int]]:
         pairs = zip(self.names or [None] * len(self), self.variables, strict=True)
@@ -139,10 +161,44 @@ class Space:
         """Whether the variables have names, and so points are dicts."""
         return self.names is not None
 
+    @property
+    def conditional(self) -> bool:
+        """Whether some variables are present in some points only."""
+        return self._conditions is not None
+
     @cached_property
     def size(self) -> int:
-        """Exact number of points."""
+        """Exact number of combinations of values; with conditions there are fewer points."""
         return math.prod(map(len, self.variables))
+
+    @cached_property
+    def points(self) -> int:
+        """Exact number of points; `size` if conditions have too many cases to count."""
+        return self.size if self._conditions is None else self._conditions.points()
+
+    def present(self, codes: NDArray[Any]) -> NDArray[np.bool_]:
+        """Which variables `(m, n)` the points of valid codes `(m, n)` have."""
+        if self._conditions is None:
+            return np.ones(np.shape(codes), np.bool_)
+        return self._conditions.settle(np.array(codes))
+
+    def canonical(self, codes: NDArray[np.int32]) -> NDArray[np.int32]:
+        """Valid codes `(m, n)` with those of absent variables set to 0."""
+        if self._conditions is None:
+            return codes
+        self._conditions.settle(codes := codes.copy())
+        return codes
+
+    def completed(
+        self, codes: NDArray[np.int32], own: NDArray[np.bool_], draw: Draw
+    ) -> NDArray[np.int32]:
+        """The same, with new values for variables that are present and have none of their `own`.
+
+        `draw(j, count)` gives that many codes of variable j.
+        """
+        if self._conditions is not None:
+            self._conditions.settle(codes := codes.copy(), own, draw)
+        return codes
 
     def encode(self, points: Iterable[Any]) -> NDArray[np.int32]:
         """Codes of a batch of points, one row each.
@@ -154,10 +210,19 @@ class Space:
             raise TypeError(f"points is {short(points)}, expected a sequence of points")
         if self.named or not hasattr(points, "__array__"):
             rows = [self._row(i, point) for i, point in enumerate(points)]
-            return np.array(rows, dtype=np.int32).reshape(-1, len(self))
+            codes = np.array(rows, dtype=np.int32).reshape(-1, len(self))
+            if self._conditions is None:
+                return codes
+            present = self._conditions.settle(known := codes.clip(0))
+            for i, j in np.argwhere(present & (codes < 0)):
+                name, expected = (self.names or ())[j], "expected every variable that is present"
+                raise ValueError(f"point {i} lacks {name!r}, {expected}")
+            return known
         matrix = self._matrix(points, "points")
         values = matrix.astype(np.int64)
-        codes = (values - self._low).clip(0, self.cardinalities - 1)
+        # of a value that is too small the unsigned difference is large, and not found below
+        above = (values.view(np.uint64) - self._low.view(np.uint64)) // self._step.view(np.uint64)
+        codes = np.minimum(above, (self.cardinalities - 1).astype(np.uint64)).astype(np.int64)
         for columns, table, order in self._tables:
             ranks = np.searchsorted(table, values[:, columns], sorter=order)
             codes[:, columns] = order[ranks.clip(max=len(order) - 1)]
@@ -177,16 +242,24 @@ class Space:
             return self._values(matrix)
         tables = [variable.values for variable in self.variables]
         rows = ([t[c] for t, c in zip(tables, row, strict=True)] for row in matrix.tolist())
-        return [dict(zip(self.names, row, strict=True)) for row in rows]
+        points = [dict(zip(self.names, row, strict=True)) for row in rows]
+        if self.conditional:
+            for point, here in zip(points, self.present(matrix).tolist(), strict=True):
+                for name, is_here in zip(self.names, here, strict=True):
+                    if not is_here:
+                        del point[name]
+        return points
 
     def point(self, codes: NDArray[np.int32]) -> dict[str, Any] | NDArray[np.int64]:
         """`one` for codes that are known to be valid, without checking them again."""
+        if self.conditional:
+            return self.one(codes)
         if self.names is not None:
             row = codes.tolist()
             values = [v.values[c] for v, c in zip(self.variables, row, strict=True)]
             return dict(zip(self.names, values, strict=True))
         if not self._tables:
-            return codes + self._low
+            return codes * self._step + self._low
         point: NDArray[np.int64] = self._values(codes[None])[0]
         return point
 
@@ -194,14 +267,26 @@ class Space:
         """The point of one vector of codes: a dict (named) or an int64 vector (nameless)."""
         return self.decode(np.asarray(codes)[None])[0]
 
+    def brief(self, codes: NDArray[np.int32]) -> str:
+        """The point of one vector of codes for a message; of many variables the first few."""
+        point = self.point(codes)
+        if isinstance(point, dict):
+            words = [f"{short(name)}: {short(value)}" for name, value in point.items()]
+            most, (left, right) = 6, "{}"
+        else:
+            words = list(map(str, point.tolist()))
+            most, (left, right) = 32, "[]"
+        more = [f"... ({len(words)} variables)"] if len(words) > most else []
+        return f"{left}{', '.join(words[:most] + more)}{right}"
+
     def _row(self, i: int, point: Any) -> list[int]:
         labels: Sequence[Any] = self.names or range(len(self))
         if self.names:
             if not isinstance(point, Mapping):
                 raise TypeError(f"point {i} is {short(point)}, expected a dict")
-            if missing := [name for name in labels if name not in point]:
+            if not self.conditional and (missing := [n for n in labels if n not in point]):
                 raise ValueError(f"point {i} lacks {short(missing)}, expected every variable")
-            if len(point) > len(self):
+            if len(point) > len(self) or (self.conditional and not point.keys() <= set(labels)):
                 unknown = [name for name in point if name not in labels]
                 known = f"expected only {short(labels)}"
                 raise ValueError(f"point {i} has unexpected {short(unknown)}, {known}")
@@ -214,6 +299,9 @@ class Space:
                 raise ValueError(f"point {i} has length {len(point)}, {expected}")
         codes = []
         for label, variable in zip(labels, self.variables, strict=True):
+            if self.conditional and _is_missing(point, label, variable):
+                codes.append(-1)  # absent, which `encode` finds out
+                continue
             value = point[label]
             try:
                 if not self.names and not isinstance(value, INTS):
@@ -232,7 +320,7 @@ class Space:
 
     def _values(self, codes: NDArray[Any]) -> NDArray[np.int64]:
         codes = codes.astype(np.int64)
-        values = codes + self._low
+        values = codes * self._step + self._low
         for columns, table, _ in self._tables:
             values[:, columns] = table[codes[:, columns]]
         return values
@@ -242,10 +330,11 @@ class Space:
         entries = []
         for name, variable, count in self._runs():
             entry: dict[str, Any] = {"name": name} if name else {}
-            entry["type"] = type(variable).__name__.lower()
-            entry |= {key: to_json(getattr(variable, key)) for key in variable._fields}
+            entry |= variable.to_dict()
             entries.append(entry | ({"repeat": count} if count > 1 else {}))
-        return {"format": _FORMAT, "version": _VERSION, "variables": entries}
+        newer = any(entry["type"] == "float" or entry.keys() & _NEWER for entry in entries)
+        version = _VERSION if newer else 1  # so that others read what they can
+        return {"format": _FORMAT, "version": version, "variables": entries}
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Space:

@@ -13,8 +13,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from anyorder._checks import integer, real
+from anyorder.errors import OK
 from anyorder.space import Space
-from anyorder.strategies.base import Answer, Codes, Search, Seed, score
+from anyorder.strategies.base import Answer, Codes, Search, Seed, is_data, score
 
 
 class SimulatedAnnealing(Search):
@@ -26,12 +27,13 @@ class SimulatedAnnealing(Search):
     two. The temperature then decreases geometrically from `hot` * s to `cold` * s, which it
     reaches after `budget` evaluations and keeps from then on. Annealing starts from the best
     sampled point. A change draws one of the variables with more than one value, and one of its
-    other values, uniformly at random. A point that is not worse is always accepted; if s is 0, no
+    other values, uniformly at random; if there are many ordered values, near and far ones are
+    equally likely. A point that is not worse is always accepted; if s is 0, no
     other is.
 
     `propose(k)` gives k neighbours of the present point. Every answer is accepted or not as if it
-    were a neighbour, in the order in which they come. Answers that were already known do not
-    lower the temperature.
+    were a neighbour, in the order in which they come; data of earlier runs are accepted only if
+    they are not worse. Answers that were already known do not lower the temperature.
 
     Parameters
     ----------
@@ -109,14 +111,16 @@ class SimulatedAnnealing(Search):
             self.generation += 1
             self._evaluations += not answer.known
             if self._scale is None:
-                self._gauge(answer.codes, value)
-            elif value >= self._value or self._accepts(self._value - value):
+                self._gauge(answer, value)
+            elif value >= self._value or (
+                not is_data(answer) and self._accepts(self._value - value)
+            ):
                 self._point, self._value = answer.codes.copy(), value
 
-    def _gauge(self, point: Codes, value: float) -> None:
+    def _gauge(self, answer: Answer, value: float) -> None:
         if value >= self._value:
-            self._start, self._value = point.copy(), value
-        if math.isfinite(value):
+            self._start, self._value = answer.codes.copy(), value
+        if answer.status == OK and math.isfinite(value):
             self._sampled.append(value)
         if self.generation >= self.sample:
             self._point = self._start

@@ -27,6 +27,7 @@ import numpy.typing as npt
 
 from anyorder.errors import FAILED
 from anyorder.space import Space
+from anyorder.space.digits import Digits
 from anyorder.strategies.base import Answer, Codes, Seed
 from anyorder.strategies.delta import layout
 from anyorder.strategies.delta.climber import FREE_CLIMBS
@@ -83,7 +84,7 @@ class AutoSearch(DeltaSearch):
         self._tried: set[bytes] = set()  # mutations and mixtures of the best point
         self._pool = Pool(len(space))
         self._explorer: P3 | None = None
-        if int(space.cardinalities.sum(dtype=np.int64)) <= MOST_VALUES:
+        if int(Digits(space).cardinalities.sum(dtype=np.int64)) <= MOST_VALUES:
             self._explorer = P3(space, self._rng.spawn(1)[0])
         self._exploring = -1  # the explorer's ticket of the present trial
         self._aside = False  # whether the present trial interrupts a climb
@@ -237,6 +238,12 @@ class AutoSearch(DeltaSearch):
         if f > self._best_value + self.model.slack:
             self._found = self._operator
         super()._take(point, f)
+
+    def _adopt(self, point: Codes, f: float) -> None:
+        if self._exploring >= 0 and self._explorer is not None:
+            self._explorer.give_up([self._exploring])
+        self._exploring, self._aside = -1, False  # the answer of the present trial comes too late
+        super()._adopt(point, f)
 
     # --- credit ---------------------------------------------------------------------------------
 

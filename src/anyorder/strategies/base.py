@@ -22,9 +22,11 @@ import numpy as np
 import numpy.typing as npt
 from numpy.random import BitGenerator, Generator, SeedSequence
 
+from anyorder._checks import integer
 from anyorder.archive import Archive
 from anyorder.errors import OK
 from anyorder.space import Space
+from anyorder.space.digits import Digits, wide_scales
 from anyorder.strategies.state import State, from_state, to_state
 
 Codes = npt.NDArray[np.int32]
@@ -55,6 +57,8 @@ class Answer(NamedTuple):
         by the constraint. There is a value exactly where it is "ok".
     known
         Whether the answer came from the archive, so that nothing was evaluated.
+    violation
+        Of a point that is refused or infeasible: by how much, above 0; NaN if that is not known.
     """
 
     ticket: int | None
@@ -62,6 +66,7 @@ class Answer(NamedTuple):
     value: float
     status: int = OK
     known: bool = False
+    violation: float = np.nan
 
 
 @runtime_checkable
@@ -126,7 +131,10 @@ class Search(ABC):
     """A base class for strategies: tickets, random numbers and state.
 
     A subclass writes `_propose` and `_learn`, and lists in `STATE` the attributes that change
-    during a search. `anyorder.testing.check_strategy` tells whether it keeps the protocol.
+    during a search. With `digits = True` it works on the digits of variables with many values
+    (`anyorder.space.digits`): `_cardinalities`, the points it proposes and the codes of the answers
+    it learns are those of digits. `anyorder.testing.check_strategy` tells whether it keeps the
+    protocol.
 
     Parameters
     ----------
@@ -137,6 +145,7 @@ class Search(ABC):
     name: str = "search"
     batch: int = 1
     converged: bool = False
+    digits: ClassVar[bool] = False
     # The attributes of a class that make up its state; those of its bases are added.
     STATE: ClassVar[tuple[str, ...]] = ("generation", "restarts", "_next_ticket", "_rng")
 
@@ -148,9 +157,14 @@ class Search(ABC):
         self.generation = 0
         self.restarts = 0
         self._next_ticket = 0
+        # By ticket: proposals of a strategy that gives absent variables values of its own.
+        self._as_proposed: dict[int, Codes] = {}
         self._rng = np.random.default_rng(seed)
+        self._digits = Digits(space) if self.digits else None
+        # The variables that are stepped through near and far, by index.
+        self._scales = {} if self.digits else wide_scales(space)
         # int64: sums of a code and a step must not overflow.
-        self._cardinalities = space.cardinalities.astype(np.int64)
+        self._cardinalities = (self._digits or space).cardinalities.astype(np.int64)
         self._free = np.flatnonzero(self._cardinalities > 1)  # the variables that can change
 
     def propose(self, count: int, given: Codes | None = None) -> Proposals:
@@ -159,12 +173,27 @@ class Search(ABC):
         self._next_ticket += extra
         codes = self._propose(count - extra) if count > extra else self._none()
         self._next_ticket = first + extra + len(codes)
+        if self._digits is not None:
+            codes = self._digits.join(codes)
+        codes = self._canonical(codes, first + extra)
         if given is not None and extra:
             codes = np.concatenate([np.asarray(given, np.int32), codes])
         return Proposals(range(first, first + len(codes)), codes)
 
     def learn(self, answers: Sequence[Answer]) -> None:
         """Take note of answers."""
+        if self._as_proposed:
+            answers = [
+                answer._replace(codes=self._as_proposed.pop(answer.ticket, answer.codes))
+                if answer.ticket is not None
+                else answer
+                for answer in answers
+            ]
+        if self._digits is not None and self._digits.split_any and answers:
+            digits = self._digits.split(np.stack([answer.codes for answer in answers]))
+            answers = [
+                answer._replace(codes=row) for answer, row in zip(answers, digits, strict=True)
+            ]
         if answers:
             self._learn(answers)
 
@@ -177,12 +206,12 @@ class Search(ABC):
 
     def state(self) -> State:
         """The attributes in `STATE`, and what they belong to: the strategy and the space."""
-        kept = {name: getattr(self, name) for name in self._state_names()}
+        kept = {name: getattr(self, name) for name in self._kept_names()}
         return to_state({"name": self.name, "cardinalities": self._cardinalities, **kept})
 
     def restore(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
         """Set the attributes in `STATE`."""
-        names = self._state_names()
+        names = self._kept_names()
         expected = {name: getattr(self, name) for name in names}
         restored = from_state(
             state, {"name": self.name, "cardinalities": self._cardinalities, **expected}
@@ -193,8 +222,13 @@ class Search(ABC):
             raise ValueError(
                 "the state is of another space, expected one of the same cardinalities"
             )
+        for name in ("generation", "restarts", "_next_ticket"):
+            integer(name, restored[name], 0, 2**62)
         for name in names:
             setattr(self, name, restored[name])
+
+    def _kept_names(self) -> list[str]:
+        return self._state_names() + ["_as_proposed"] * self.space.conditional
 
     @classmethod
     def _state_names(cls) -> list[str]:
@@ -209,32 +243,122 @@ class Search(ABC):
     def _learn(self, answers: Sequence[Answer]) -> None:
         """Take note of at least one answer. `score` gives a number to compare by."""
 
+    def _canonical(self, codes: Codes, ticket: int) -> Codes:
+        """Proposals with canonical codes; answers will have those that were proposed."""
+        if not self.space.conditional:
+            return codes
+        canonical = self.space.canonical(codes)
+        for k in np.flatnonzero((codes != canonical).any(axis=1)).tolist():
+            self._as_proposed[ticket + k] = codes[k].copy()
+        return canonical
+
     def _none(self) -> Codes:
         return np.empty((0, len(self._cardinalities)), dtype=np.int32)
 
     def _uniform(self, count: int) -> Codes:
         shape = (count, len(self._cardinalities))
-        return self._rng.integers(self._cardinalities, size=shape, dtype=np.int32)
+        points = self._rng.integers(self._cardinalities, size=shape, dtype=np.int32)
+        for j, scale in self._scales.items():
+            if scale.log:
+                points[:, j] = scale.codes(self._rng.integers(scale.positions, size=count))
+        return self._completed(points, np.ones(shape, np.bool_))
+
+    def _any_values(self, variable: int, count: int) -> Index:
+        """Uniform values of a variable of the space."""
+        scale = self._scales.get(variable)
+        if scale is not None and scale.log:
+            return scale.codes(self._rng.integers(scale.positions, size=count))
+        return self._rng.integers(int(self.space.cardinalities[variable]), size=count)
+
+    def _present(self, points: Codes) -> npt.NDArray[np.bool_]:
+        """Which variables the points have, or digits of them."""
+        if not self.space.conditional:
+            return np.ones(points.shape, np.bool_)
+        if self._digits is None:
+            return self.space.present(points)
+        return self.space.present(self._digits.join(points))[:, self._digits.owner]
+
+    def _completed(self, points: Codes, own: npt.NDArray[np.bool_]) -> Codes:
+        """Points with any value for variables that are present and have none of their `own`."""
+        if not self.space.conditional:
+            return points
+        if self._digits is None:
+            return self.space.completed(points, own, self._any_values)
+        first = np.searchsorted(self._digits.owner, np.arange(len(self.space)))
+        codes = self._digits.join(points)
+        return self._digits.split(self.space.completed(codes, own[:, first], self._any_values))
+
+    def _settled(self, points: Codes, origin: Codes) -> Codes:
+        """Changed copies of a point, with any value for the variables that it did not have."""
+        if not self.space.conditional:
+            return points
+        own = np.broadcast_to(self._present(origin[None]), points.shape)
+        return self._completed(points, own)
+
+    def _marked(self, points: Codes) -> Codes:
+        """Points in which absent variables have one more value, for models of them."""
+        if not self.space.conditional:
+            return points
+        return np.where(self._present(points), points, self._cardinalities).astype(np.int32)
+
+    def _changeable(self, point: Codes) -> Index:
+        """The variables that a point has and that can change."""
+        if not self.space.conditional:
+            return self._free
+        here: Index = self._free[self._present(point[None])[0, self._free]]
+        return here
 
     def _vary(self, points: Codes, rows: Index, variables: Index) -> Codes:
-        """Change points[rows, variables], in place, to other values, all equally likely."""
+        """Copies of points with points[rows, variables], which must be present, changed.
+
+        All other values are equally likely. Of a wide variable all orders of magnitude of the step
+        are: near and far. Variables that are present after a change and were not get any value.
+        """
+        before = self._present(points)
         values = self._cardinalities[variables]
+        old = points[rows, variables].astype(np.int64)
         steps = 1 + (self._rng.random(len(values)) * (values - 1)).astype(np.int64)
-        points[rows, variables] = (points[rows, variables] + steps) % values
-        return points
+        new = (old + steps) % values
+        for j, scale in self._scales.items():
+            here = np.flatnonzero(variables == j)
+            if len(here):
+                sizes = (scale.length / 2) ** self._rng.random(len(here))
+                signs = self._rng.choice((-1, 1), len(here))
+                new[here] = scale.moved(old[here], signs * sizes.astype(np.int64))
+        points[rows, variables] = new
+        return self._completed(points, before)
 
     def _varied(self, point: Codes, count: int, changes: int = 1) -> Codes:
         """Copies of a point, each with that many variables changed, or all that can be."""
-        points = np.tile(point, (count, 1))
-        changes = min(changes, len(self._free))
+        points, free = np.tile(point, (count, 1)), self._changeable(point)
+        changes = min(changes, len(free))
+        if not changes:
+            return points
         if changes == 1:
-            variables = self._rng.choice(self._free, count)
+            variables = self._rng.choice(free, count)
         else:
-            drawn = [self._rng.choice(self._free, changes, replace=False) for _ in range(count)]
+            drawn = [self._rng.choice(free, changes, replace=False) for _ in range(count)]
             variables = np.concatenate(drawn)
         return self._vary(points, np.repeat(np.arange(count), changes), variables)
 
 
+def is_data(answer: Answer) -> bool:
+    """Whether this was measured before the run: not proposed, and not evaluated in it."""
+    return answer.ticket is None and answer.known
+
+
 def score(answer: Answer) -> float:
-    """The value of an answer, and -inf where there is none: failures are worse than all else."""
-    return answer.value if answer.status == OK else -np.inf
+    """A number to compare by: the value of an answer, and -inf where there is none.
+
+    A point that violates a constraint by a known amount is in between, below all finite values that
+    functions have, so that points are ranked feasible first, then by violation.
+    """
+    if answer.status == OK:
+        return answer.value
+    violation = answer.violation
+    if not violation < np.inf:  # or NaN
+        return -np.inf
+    return _INFEASIBLE * (1.0 + violation / (1.0 + violation))
+
+
+_INFEASIBLE = -float(np.finfo(np.float64).max) / 2

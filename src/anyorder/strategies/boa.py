@@ -80,7 +80,7 @@ class BOA(Modelled):
         self._values = np.concatenate([self._values[stay], values])
 
     def _fit(self, rows: Codes) -> tuple[list[int], list[list[int]]]:
-        parents = learn_network(rows, self._cardinalities, self.max_parents)
+        parents = learn_network(rows, self._model_values, self.max_parents)
         return list(TopologicalSorter(dict(enumerate(parents))).static_order()), parents
 
 

@@ -22,6 +22,7 @@ DEFAULT = "policy"
 Algorithm = str | Strategy | Callable[..., Strategy]
 
 _SETTING = re.compile(r"\+(?=[A-Za-z_]\w*=)")  # so that 1e+3 is one word
+_MOST_VALUES = 2**31  # of a variable
 _NOT_SETTINGS = ("self", "space", "seed", "engine", "graph", "restart")
 
 
@@ -184,7 +185,8 @@ def recreate(
 ) -> Strategy:
     """The strategy that `name` and `settings_of` describe; ValueError if it is not one of ours."""
     if name == "policy":
-        config = Config.from_dict(settings)
+        # Older versions did not split integers.
+        config = Config.from_dict({"digits_above": _MOST_VALUES, **settings})
         return PolicySearch(space, seed, config, engine, graph, restart=restart)
     if name not in REGISTRY:
         raise ValueError(f"{name!r} is a strategy of your own: pass algorithm= to continue it")

@@ -23,10 +23,11 @@ from anyorder.strategies.changes import Changes, turned
 class HillClimber(Search):
     """First-improvement hill climbing, restarted from uniform points.
 
-    A climb tries the single changes (one variable to another of its values) in a random order. It
-    continues behind the change that gave the last improvement, cyclically, and never returns to
-    the point it has just left. When all changes of its point have been proposed, the climb is
-    over, and the next one starts from a uniform point.
+    A climb tries the single changes (one variable to another of its values; if it has many ordered
+    values, to some near and far ones, far ones first) in a random order. It continues behind the
+    change that gave the last improvement, cyclically, and never returns to the point it has just
+    left. When all changes of its point have been proposed, the climb is over, and the next one
+    starts from a uniform point.
 
     `propose(k)` gives the next k untried neighbours, followed by starting points if there are
     fewer. The climb moves to any answered point that is better than its present one, whoever
@@ -51,7 +52,7 @@ class HillClimber(Search):
 
     def __init__(self, space: Space, seed: Seed = None) -> None:
         super().__init__(space, seed)
-        self._changes = Changes(space)
+        self._changes = Changes(self._cardinalities, self._scales)
         self._point: Codes | None = None
         self._value = -np.inf
         self._order = np.empty(0, dtype=np.int64)
@@ -70,7 +71,7 @@ class HillClimber(Search):
             self._starts.update(range(first, first + rest))
         if self._point is None or not len(changes):
             return self._starting_points(rest)
-        neighbours = self._changes.apply(self._point, changes)
+        neighbours = self._settled(self._changes.apply(self._point, changes), self._point)
         return np.concatenate([neighbours, self._starting_points(rest)]) if rest else neighbours
 
     def _learn(self, answers: Sequence[Answer]) -> None:
@@ -84,7 +85,9 @@ class HillClimber(Search):
             if step is not None:
                 self._order, self._untried = turned(self._order, *step)
             else:
-                self._order = self._untried = self._rng.permutation(len(self._changes))
+                self._order = self._untried = self._changes.shuffled(self._rng)
+            changeable = self._changeable(answer.codes) if self.space.conditional else None
+            self._untried = self._changes.distinct(answer.codes, self._untried, changeable)
             if start and self._point is not None:
                 self._count_climb()
             self._point, self._value = answer.codes.copy(), value

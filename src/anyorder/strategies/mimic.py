@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from anyorder._checks import integer, real
 from anyorder.space import Space
-from anyorder.strategies.base import Codes, Index, Seed
-from anyorder.strategies.univariate import Generational, part
+from anyorder.strategies.base import Answer, Codes, Index, Seed
+from anyorder.strategies.univariate import Generational, best_last, part
 
 Floats = NDArray[np.float64]
 
@@ -54,6 +54,8 @@ class Modelled(Generational):
         self.population = integer("population", population, 4)
         self.selection = real("selection", selection, 0, 1, above=True)
         self.replacement = real("replacement", replacement, 0, 1, above=True)
+        # In the model of a conditional space one more value stands for absence.
+        self._model_values = self._cardinalities + self.space.conditional
         self._points: Codes = self._none()
         self._values: Floats = np.empty(0)
         self._selected: Codes | None = None
@@ -67,7 +69,9 @@ class Modelled(Generational):
     def _propose(self, count: int) -> Codes:
         if self._selected is None:
             return self._uniform(count)
-        return draw(self._selected, self._order, self._parents, count, self._rng)
+        points = draw(self._selected, self._order, self._parents, count, self._rng)
+        own = points < self._cardinalities
+        return self._completed(np.where(own, points, 0).astype(np.int32), own)
 
     def _update(self, codes: Codes, values: Floats) -> None:
         if not len(self._points):
@@ -75,9 +79,12 @@ class Modelled(Generational):
         else:
             self._insert(codes, values)
         best = np.argsort(-self._values, kind="stable")[: part(self.selection, self.population)]
-        self._selected = self._points[best]
+        self._selected = self._marked(self._points[best])
         self.converged = bool((self._selected == self._selected[0]).all())
         self._order, self._parents = self._fit(self._selected)
+
+    def _arranged(self, answers: Sequence[Answer]) -> Sequence[Answer]:
+        return best_last(answers)
 
     @abstractmethod
     def _insert(self, codes: Codes, values: Floats) -> None:
@@ -144,7 +151,7 @@ class MIMIC(Modelled):
                 self._points[nearest], self._values[nearest] = point, value
 
     def _fit(self, rows: Codes) -> tuple[list[int], list[list[int]]]:
-        chain = learn_chain(rows, self._cardinalities)
+        chain = learn_chain(rows, self._model_values)
         parents: list[list[int]] = [[] for _ in chain]
         for before, after in pairwise(chain):
             parents[after] = [before]

@@ -60,7 +60,10 @@ class OneParent(Search):
         """One offspring per rate: every variable changes at that rate, and at least one does."""
         # The first change is drawn by inverting its distribution, given that there is one. This is
         # the same as mutating until something changes, and does not take long at small rates.
-        places = len(self._free)
+        free = self._changeable(parent)
+        places = len(free)
+        if not places:
+            return np.tile(parent, (len(rates), 1))
         with np.errstate(divide="ignore"):
             stay = np.log1p(-rates)
         drawn = np.log1p(self._rng.random(len(rates)) * np.expm1(places * stay)) / stay
@@ -68,14 +71,15 @@ class OneParent(Search):
         position = np.arange(places)
         later = (position > first) & (self._rng.random((len(rates), places)) < rates[:, None])
         rows, columns = np.nonzero((position == first) | later)
-        return self._vary(np.tile(parent, (len(rates), 1)), rows, self._free[columns])
+        return self._vary(np.tile(parent, (len(rates), 1)), rows, free[columns])
 
 
 class RLS(OneParent):
     """Randomised local search: an offspring differs from the parent in one variable.
 
     The variable is drawn uniformly from those with more than one value, and its new value
-    uniformly from the others. An offspring that is not worse becomes the parent. A local optimum
+    uniformly from the others; if there are many ordered values, near and far ones are equally
+    likely. An offspring that is not worse becomes the parent. A local optimum
     is never left except for an equal point; the (1+1) EAs can leave it.
 
     Parameters

@@ -17,6 +17,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from anyorder.space import Space
+from anyorder.space.digits import Digits
 from anyorder.strategies.base import Answer, Codes, Index, Search, Seed, score
 from anyorder.strategies.changes import Changes, turned
 from anyorder.strategies.mimic import pair_sums
@@ -62,6 +63,7 @@ class P3(Search):
     """
 
     name = "p3"
+    digits = True
     STATE: ClassVar[tuple[str, ...]] = (
         "_record", "_point", "_value", "_trials", "_order", "_untried", "_level", "_before",
         "_stored_levels", "_stored_clusters",
@@ -74,7 +76,9 @@ class P3(Search):
                 f"space has variables of {self._cardinalities.sum()} values in all, "
                 f"expected at most {MOST_VALUES}"
             )
-        self._changes = Changes(space)
+        self._changes = Changes(self._cardinalities)
+        # In the levels of a conditional space one more value stands for absence.
+        self._model_values = self._cardinalities + self.space.conditional
         self._levels: list[_Level] = []
         self._members: set[bytes] = set()  # of all levels
         self._record = -np.inf
@@ -91,7 +95,10 @@ class P3(Search):
     @property
     def pyramid(self) -> list[Any]:
         """The points of each level, the lowest first, as the space decodes them."""
-        return [self.space.decode(np.stack(level.points)) for level in self._levels]
+        digits = Digits(self.space)
+        levels = [np.stack(level.points) for level in self._levels]
+        points = [np.where(level < self._cardinalities, level, 0) for level in levels]
+        return [self.space.decode(digits.join(level)) for level in points]
 
     def facts(self) -> dict[str, Any]:
         """The number of points in each level, the lowest first."""
@@ -132,15 +139,24 @@ class P3(Search):
             return self._none()
         if self._level < 0:
             changes, self._untried = self._untried[:count], self._untried[count:]
-            return self._changes.apply(self._point, changes)
+            return self._settled(self._changes.apply(self._point, changes), self._point)
         trials: list[Codes] = []
         while self._clusters and len(trials) < count:
             cluster = self._clusters.pop()
-            values = self._levels[self._level].donate(self._point, cluster, self._rng)
+            marked = self._marked(self._point[None])[0]
+            values = self._levels[self._level].donate(marked, cluster, self._rng)
             if values is not None:
-                trials.append(self._point.copy())
-                trials[-1][cluster] = values
-        return np.array(trials, dtype=np.int32).reshape(-1, len(self.space))
+                trials.append(self._exchanged(self._point, cluster, values))
+        return np.array(trials, dtype=np.int32).reshape(-1, len(self._cardinalities))
+
+    def _exchanged(self, point: Codes, cluster: Index, values: Codes) -> Codes:
+        """A point with the values of a member; what the member does not have stays."""
+        given = values < self._cardinalities[cluster]
+        trial, own = point.copy(), self._present(point[None])
+        trial[cluster] = np.where(given, values, point[cluster])
+        own[0, cluster] |= given
+        found: Codes = self._completed(trial[None], own)[0]
+        return found
 
     def _climb(self, point: Codes, value: float) -> None:
         """Continue hill climbing from a point, or start there."""
@@ -149,17 +165,20 @@ class P3(Search):
             self._order = self._untried = self._rng.permutation(len(self._changes))
         else:
             self._order, self._untried = turned(self._order, *step)
+        changeable = self._changeable(point) if self.space.conditional else None
+        self._untried = self._changes.distinct(point, self._untried, changeable)
         self._point, self._value, self._level = point.copy(), value, -1
 
     def _continue(self, point: Codes) -> None:
         """Go to the next level, as a member if the last one improved the point; end at the top."""
         better = self._level < 0 or self._value > self._before
         self._level += 1
-        if better and point.tobytes() not in self._members:
-            self._members.add(point.tobytes())
+        member = self._marked(point[None])[0]
+        if better and member.tobytes() not in self._members:
+            self._members.add(member.tobytes())
             if self._level == len(self._levels):
-                self._levels.append(_Level(self._cardinalities, self._free))
-            self._levels[self._level].add(point)
+                self._levels.append(_Level(self._model_values, self._free))
+            self._levels[self._level].add(member)
         if self._level == len(self._levels):
             self._point, self._value, self._level = None, -np.inf, -1
             self._trials.clear()
@@ -184,7 +203,7 @@ class P3(Search):
 
     @_stored_levels.setter
     def _stored_levels(self, stored: list[list[Any]]) -> None:
-        levels = [_Level(self._cardinalities, self._free) for _ in stored]
+        levels = [_Level(self._model_values, self._free) for _ in stored]
         for level, kept in zip(levels, stored, strict=True):
             level.restore(*kept)
         self._levels = levels

@@ -1,21 +1,26 @@
 """States of strategies: Python values and arrays as a flat dict of arrays, without pickle.
 
 Numbers, strings, bytes, lists, tuples, sets, dicts, arrays and random generators are understood.
-The entry "header" is JSON; arrays stand beside it under a number of their own.
+The entry "header" is JSON, with a checksum of everything; arrays stand beside it under a number of
+their own.
 """
 
 from __future__ import annotations
 
 import json
 import math
+import zlib
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from anyorder.errors import DAMAGE
+
 State = dict[str, npt.NDArray[Any]]
 
+_CHECKSUM = "state.crc32"  # in the header; no attribute can be called that
 _DAMAGED = "the state is damaged, or belongs to another strategy or space"
 _GENERATORS = {
     kind.__name__: kind
@@ -34,6 +39,7 @@ def to_state(values: Mapping[str, Any]) -> State:
     arrays: list[npt.NDArray[Any]] = []
     header = {name: _encode(value, arrays) for name, value in values.items()}
     state = {f"array{k}": array for k, array in enumerate(arrays)}
+    header[_CHECKSUM] = _checksum(header, state)
     return {"header": np.array(json.dumps(header)), **state}
 
 
@@ -50,8 +56,11 @@ def from_state(state: Mapping[str, npt.NDArray[Any]], like: Mapping[str, Any]) -
     """
     try:
         header = json.loads(str(state["header"]))
+        # Strategies rely on what they have kept, and only this tells whether it was changed.
+        if header.pop(_CHECKSUM, None) not in (None, _checksum(header, state)):
+            raise ValueError("it has been changed since it was made")
         values = {name: _decode(header[name], state) for name in like}
-    except (KeyError, IndexError, TypeError, ValueError, OverflowError, RecursionError) as error:
+    except DAMAGE as error:
         raise ValueError(f"{_DAMAGED}: {error!r}") from error
     for name, value in values.items():
         expected = like[name]
@@ -66,6 +75,15 @@ def from_state(state: Mapping[str, npt.NDArray[Any]], like: Mapping[str, Any]) -
         if not same:
             raise ValueError(f"{_DAMAGED}: {name} is {type(value).__name__}")
     return values
+
+
+def _checksum(header: Mapping[str, Any], state: Mapping[str, npt.NDArray[Any]]) -> int:
+    found = zlib.crc32(json.dumps(header).encode())
+    for name in sorted(state.keys() - {"header"}):
+        array = np.asarray(state[name])
+        found = zlib.crc32(f"{name} {array.dtype.str} {array.shape}".encode(), found)
+        found = zlib.crc32(array.tobytes(), found)
+    return found
 
 
 def _encode(value: Any, arrays: list[npt.NDArray[Any]]) -> Any:

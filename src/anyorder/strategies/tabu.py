@@ -15,14 +15,15 @@ import numpy as np
 
 from anyorder._checks import integer
 from anyorder.space import Space
-from anyorder.strategies.base import Answer, Codes, Search, Seed, score
+from anyorder.strategies.base import Answer, Codes, Index, Search, Seed, score
 from anyorder.strategies.changes import Changes
 
 
 class TabuSearch(Search):
     """Moves to the best neighbour, better or not, but not back to recently left values.
 
-    Neighbours differ in one variable. All of them are evaluated, in a random order; with n binary
+    Neighbours differ in one variable; if it has many ordered values, some near and far ones are
+    neighbours. All of them are evaluated, in a random order; with n binary
     variables a move costs n evaluations. The search then moves to the best neighbour, the first
     of equals, that does not give a variable a value it has left in the last `tenure` moves. A
     tabu neighbour is allowed if it is better than every point the search has visited (aspiration).
@@ -49,12 +50,12 @@ class TabuSearch(Search):
 
     name = "tabu"
     STATE: ClassVar[tuple[str, ...]] = (
-        "_point", "_record", "_untried", "_proposed", "_answered", "_free_at",
+        "_point", "_record", "_untried", "_proposed", "_answered", "_reached", "_free_at",
     )  # fmt: skip
 
     def __init__(self, space: Space, seed: Seed = None, tenure: int | None = None) -> None:
         super().__init__(space, seed)
-        self._changes = Changes(space)
+        self._changes = Changes(self._cardinalities, self._scales)
         if tenure is None:
             tenure = min(20, max(1, len(self._free) // 4))
         self.tenure = integer("tenure", tenure, 1)
@@ -63,9 +64,10 @@ class TabuSearch(Search):
         self._untried = np.empty(0, dtype=np.int64)
         self._proposed: dict[int, int] = {}  # change by ticket; neighbours of the present point
         self._answered: dict[int, float] = {}  # value by change
-        # The move from which on variable i may take value v again: at _first[i] + v.
+        self._reached: dict[int, Codes] = {}  # the point that was evaluated, by change
+        # The move from which on variable i may take value v again, by _first[i] + v.
         self._first = np.cumsum(self._cardinalities) - self._cardinalities
-        self._free_at = np.zeros(int(self._cardinalities.sum()), dtype=np.int64)
+        self._free_at: dict[int, int] = {}
 
     def give_up(self, tickets: Sequence[int]) -> None:
         """Forget neighbours that will not be answered."""
@@ -79,7 +81,7 @@ class TabuSearch(Search):
             self._move()
         changes, self._untried = self._untried[:count], self._untried[count:]
         self._proposed.update(enumerate(changes.tolist(), self._next_ticket))
-        neighbours = self._changes.apply(self._point, changes)
+        neighbours = self._settled(self._changes.apply(self._point, changes), self._point)
         if len(changes) < count:
             neighbours = np.concatenate([neighbours, self._uniform(count - len(changes))])
         return neighbours
@@ -90,6 +92,7 @@ class TabuSearch(Search):
             change = None if answer.ticket is None else self._proposed.pop(answer.ticket, None)
             if change is not None:
                 self._answered[change] = value
+                self._reached[change] = answer.codes.copy()
             elif self._point is None or value > self._record:
                 self._go(answer.codes, value)
 
@@ -97,25 +100,34 @@ class TabuSearch(Search):
         """Go to the best allowed neighbour; with none answered, propose all of them again."""
         point = self._point
         if point is None or not self._answered:
-            self._untried = self._rng.permutation(len(self._changes))
+            if point is not None:
+                self._untried = self._neighbours(point)
             return
         changes = np.fromiter(self._answered, dtype=np.int64)
         values = np.fromiter(self._answered.values(), dtype=np.float64)
         variables = self._changes.variables[changes]
-        free_at = self._free_at[self._first[variables] + self._changes.targets(point, changes)]
+        targets = self._first[variables] + self._changes.targets(point, changes)
+        free_at = np.array([self._free_at.get(target, 0) for target in targets.tolist()])
         allowed = np.flatnonzero((free_at <= self.generation) | (values > self._record))
         if not len(allowed):
             allowed = np.flatnonzero(free_at == free_at.min())
         chosen = allowed[values[allowed].argmax()]
-        self._go(self._changes.apply(point, changes[chosen : chosen + 1])[0], float(values[chosen]))
+        self._go(self._reached[int(changes[chosen])], float(values[chosen]))
 
     def _go(self, point: Codes, value: float) -> None:
         self.generation += 1
         if self._point is not None:
-            left = np.flatnonzero(point != self._point)
-            self._free_at[self._first[left] + self._point[left]] = self.generation + self.tenure
+            now, left = self.generation, np.flatnonzero(point != self._point)
+            self._free_at = {key: at for key, at in self._free_at.items() if at > now}
+            tabu = (self._first[left] + self._point[left]).tolist()
+            self._free_at.update(dict.fromkeys(tabu, now + self.tenure))
         self._point = point.copy()
         self._record = max(self._record, value)
         self._proposed.clear()
         self._answered.clear()
-        self._untried = self._rng.permutation(len(self._changes))
+        self._reached.clear()
+        self._untried = self._neighbours(point)
+
+    def _neighbours(self, point: Codes) -> Index:
+        changeable = self._changeable(point) if self.space.conditional else None
+        return self._changes.distinct(point, self._changes.shuffled(self._rng), changeable)

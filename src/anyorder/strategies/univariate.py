@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from anyorder._checks import flag, integer, real
 from anyorder.space import Space
-from anyorder.strategies.base import Answer, Codes, Search, Seed, score
+from anyorder.strategies.base import Answer, Codes, Search, Seed, is_data, score
 
 Floats = NDArray[np.float64]
 
@@ -32,7 +32,8 @@ class Generational(Search):
     """Learns from one generation of answers at a time. A subclass writes `_size` and `_update`.
 
     Answers count in the order in which they come, whoever proposed the point, and are collected
-    until the generation is complete.
+    until the generation is complete. Of data of earlier runs the best come last where only the
+    last generation counts (`best_last`).
 
     Attributes
     ----------
@@ -42,6 +43,7 @@ class Generational(Search):
         The number of complete generations.
     """
 
+    digits = True
     STATE: ClassVar[tuple[str, ...]] = ("batch", "converged", "_collected", "_scores")
 
     def __init__(self, space: Space, seed: Seed = None) -> None:
@@ -57,7 +59,7 @@ class Generational(Search):
         self._scores = np.zeros(self.batch)
 
     def _learn(self, answers: Sequence[Answer]) -> None:
-        for answer in answers:
+        for answer in self._arranged(answers):
             row = len(self._scores) - self.batch
             self._collected[row], self._scores[row] = answer.codes, score(answer)
             self.batch -= 1
@@ -65,6 +67,10 @@ class Generational(Search):
                 self._update(self._collected, self._scores)
                 self.generation += 1
                 self._begin()
+
+    def _arranged(self, answers: Sequence[Answer]) -> Sequence[Answer]:
+        """The answers in the order in which they count."""
+        return answers
 
     @abstractmethod
     def _size(self) -> int:
@@ -112,7 +118,8 @@ class Univariate(Generational):
         for below in self._chances.cumsum(axis=1).T[:-1]:
             codes += drawn >= below
         # The sum of the probabilities can be below 1 by rounding.
-        return np.minimum(codes, self._cardinalities - 1, dtype=np.int32, casting="unsafe")
+        codes = np.minimum(codes, self._cardinalities - 1, dtype=np.int32, casting="unsafe")
+        return self._completed(codes, np.ones(codes.shape, np.bool_))
 
     def _unit(self, point: Codes) -> Floats:
         """The distribution concentrated on this point."""
@@ -168,11 +175,17 @@ class UMDA(Univariate):
     def _size(self) -> int:
         return self.population
 
+    def _arranged(self, answers: Sequence[Answer]) -> Sequence[Answer]:
+        return best_last(answers)
+
     def _update(self, codes: Codes, values: Floats) -> None:
         best = codes[np.argsort(-values, kind="stable")[: part(self.selection, len(codes))]]
+        present = self._present(best)
         counts = np.zeros_like(self._chances)
-        np.add.at(counts, (np.arange(codes.shape[1]), best), 1)
-        self._set(counts / len(best))
+        np.add.at(counts, (np.arange(codes.shape[1]), best), present)
+        total = present.sum(axis=0)[:, None]
+        # a variable that no selected point has keeps its probabilities
+        self._set(np.where(total > 0, counts / np.maximum(total, 1), self._chances))
 
 
 class PBIL(Univariate):
@@ -225,9 +238,9 @@ class PBIL(Univariate):
     def _update(self, codes: Codes, values: Floats) -> None:
         order = np.argsort(-values, kind="stable")
         best, worst = codes[order[0]], codes[order[-1]]
-        target = self._unit(best)
-        chances = self._chances + self.rate * (target - self._chances)
-        step = self.negative_rate * (best != worst)[:, None]
+        target, (here, there) = self._unit(best), self._present(np.stack([best, worst]))
+        chances = self._chances + self.rate * here[:, None] * (target - self._chances)
+        step = self.negative_rate * (here & there & (best != worst))[:, None]
         chances += step * (target - chances)
         mutated = (self._rng.random(len(best)) < self.mutation)[:, None]
         chances += self.shift * mutated * (self._unit(self._uniform(1)[0]) - chances)
@@ -276,8 +289,19 @@ class CGA(Univariate):
         winner, loser = codes if values[0] > values[1] else codes[::-1]
         # A value of the loser gives at most what it has, and that of the winner gets as much.
         moved = np.minimum(1 / self.size, (self._chances * self._unit(loser)).sum(axis=1))
+        moved = moved * self._present(np.stack([winner, loser])).all(axis=0)
         change = self._unit(winner) - self._unit(loser)
         self._set(np.maximum(self._chances + moved[:, None] * change, 0))
+
+
+def best_last(answers: Sequence[Answer]) -> Sequence[Answer]:
+    """Data of earlier runs from the worst to the best, then other answers.
+
+    The last generation of much data is then the best of all of them, not any of them.
+    """
+    data = [answer for answer in answers if is_data(answer)]
+    others = [answer for answer in answers if not is_data(answer)] if data else answers
+    return [*sorted(data, key=score), *others]
 
 
 def part(fraction: float, of: int) -> int:

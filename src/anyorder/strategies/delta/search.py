@@ -337,7 +337,7 @@ class DeltaSearch(Climber):
         return to_state(self._values())
 
     def _values(self) -> dict[str, Any]:
-        own = {name: getattr(self, name) for name in self._state_names()}
+        own = {name: getattr(self, name) for name in self._kept_names()}
         return {**own, "model": self.model.state(), "pairwise": self.pairwise.state()}
 
     def restore(self, state: Mapping[str, npt.NDArray[Any]]) -> None:

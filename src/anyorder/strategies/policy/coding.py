@@ -1,6 +1,7 @@
 """Coding: how the variables of a space become inputs and outputs of networks.
 
-The space is given by the number of values of each variable and whether they are ordered.
+The space is given by the number of values of each variable and whether they are ordered. A variable
+with many values has been split into digits before (`anyorder.space.digits`), variables here.
 
 *Inputs* (features). A variable with two values has one input, -1 or +1. One with d > 2 values has d
 inputs, +1 at its value and -1 elsewhere; an ordered one has d - 1 inputs, each +1 if the value is

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 from anyorder._checks import Check, choice, entries, integer, known_names, optional, real, unknown
+from anyorder.space.digits import WIDE
 
 # Upper bounds. The cpu and cuda engines compute in float32, and Adam squares the gradient and sums
 # the squares with weights that add up to 1 / (1 - adam_beta2) <= 1e6. A gradient is at most about
@@ -134,6 +135,11 @@ class Config(PaperReadings):
     integer_encoding: str = _setting(
         "thermometer", _words("thermometer", "onehot"),
         'Inputs of an `Integer`: "thermometer" (is it above each value?) or "onehot".',
+    )  # fmt: skip
+    digits_above: int = _setting(
+        WIDE, partial(integer, minimum=2),
+        "An ordered variable with more values than this is read and drawn digit by digit, so that "
+        "the cost grows with the logarithm of their number.",
     )  # fmt: skip
     generation_order: str = _setting(
         "random", _words("random", "fixed"),

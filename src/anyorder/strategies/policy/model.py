@@ -8,6 +8,8 @@ from typing import Generic, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from anyorder.space import Space
+from anyorder.space.digits import Digits
 from anyorder.strategies.policy.coding import Coding, IntArray, make_coding
 from anyorder.strategies.policy.config import Config
 from anyorder.strategies.policy.networks import Network, make_network
@@ -65,3 +67,17 @@ def make_model(
     """The model of a space whose variable i has `cards[i]` values."""
     coding = make_coding(cards, ordered, config)
     return Model(config, coding, make_network(coding, config), graph)
+
+
+def model_of(
+    space: Space, config: Config, graph: npt.NDArray[np.bool_] | None = None
+) -> tuple[Model[Network], Digits]:
+    """The model of a space, and the digits that are the model's variables.
+
+    `graph` is over the variables of the space. The digits of one variable always see each other.
+    """
+    digits = Digits(space, config.digits_above)
+    if graph is not None and digits.split_any:
+        owner = digits.owner
+        graph = graph[np.ix_(owner, owner)] | (owner[:, None] == owner)
+    return make_model(digits.cardinalities, digits.ordered, config, graph), digits

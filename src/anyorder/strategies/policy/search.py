@@ -22,11 +22,14 @@ from anyorder._checks import integer
 from anyorder.archive import Archive
 from anyorder.errors import OK
 from anyorder.space import Space
-from anyorder.strategies.base import Answer, Codes, Proposals
+from anyorder.strategies.base import Answer, Codes, Proposals, score
+from anyorder.strategies.policy.absent import hidden, hide_absent
 from anyorder.strategies.policy.advantage import advantages
 from anyorder.strategies.policy.collapse import agreement, generations_in_a_row
 from anyorder.strategies.policy.config import Config, resolve
-from anyorder.strategies.policy.engines import Batch, Draw, create, make_model
+from anyorder.strategies.policy.data import groups
+from anyorder.strategies.policy.engines import Batch, Draw, create, model_of
+from anyorder.strategies.policy.influence import influence
 from anyorder.strategies.policy.orders import order_keys
 from anyorder.strategies.policy.rng import ORDER_G
 from anyorder.strategies.state import State
@@ -39,7 +42,7 @@ class _Candidate:
     ticket: int
     generation: int  # whose policy it was drawn from
     index: int  # among the candidates drawn from that policy
-    codes: Codes
+    codes: Codes  # of the model: wide variables are digits, absent ones are -1
     probs: npt.NDArray[np.floating]  # the distributions it was drawn from
     value: float = np.nan  # once answered; NaN: it failed
     known: bool = False  # whether the answer came from the archive
@@ -86,8 +89,8 @@ class PolicySearch:
         self.generation = 0  # trainings so far
         self.restarts = 0
         self.converged = False
-        known = None if graph is None else checked_graph(graph, len(space))
-        self._model = make_model(space.cardinalities, space.ordered, self.config, known)
+        self._graph = None if graph is None else checked_graph(graph, len(space))
+        self._model, self._digits = model_of(space, self.config, self._graph)
         self._engine = create(engine, self._model)
         self._policy = self._engine.fresh([self.seed], [0])
         self._restart = restart
@@ -108,7 +111,7 @@ class PolicySearch:
     @property
     def graph(self) -> npt.NDArray[np.bool_] | None:
         """The known interaction graph."""
-        return self._model.graph
+        return self._graph
 
     @property
     def age(self) -> int:
@@ -126,7 +129,7 @@ class PolicySearch:
 
         It is normalised: 1 where all values are equally likely, 0 where one point is certain.
         """
-        most = float(np.log(self.space.cardinalities).sum())
+        most = float(np.log(self._model.cards).sum())
         if not len(self._last_probs) or most == 0:
             return 1.0
         p = self._last_probs.astype(np.float64)
@@ -141,12 +144,12 @@ class PolicySearch:
     def propose(self, count: int, given: Codes | None = None) -> Proposals:
         """Candidates drawn from the present policy."""
         extra = 0 if given is None else len(given)
-        codes = np.empty((count, len(self.space)), np.int32)
+        codes = np.empty((count, self._model.n), np.int32)
         probs = np.empty((count, self._model.values), self._engine.dtype)
         if given is not None and extra:
             rows = range(self._drawn, self._drawn + extra)
             keys = [self._order_of(self.generation, row) for row in rows]
-            codes[:extra] = given
+            codes[:extra] = hidden(self.space, self._digits, given)
             probs[:extra] = self._engine.conditionals(
                 self._policy, codes[None, :extra], np.stack(keys)[None]
             )[0]
@@ -160,6 +163,10 @@ class PolicySearch:
                 count=count - extra,
             )
             drawn, behaviour = self._engine.sample(self._policy, draw)
+            if self.space.conditional:
+                drawn, behaviour = hide_absent(
+                    self.space, self._digits, self._engine, self._policy, draw, drawn, behaviour
+                )
             codes[extra:], probs[extra:] = drawn[0], behaviour[0]
         tickets = range(self._next_ticket, self._next_ticket + count)
         for k, ticket in enumerate(tickets):
@@ -169,7 +176,8 @@ class PolicySearch:
         self._last_probs = probs
         self._drawn += count
         self._next_ticket += count
-        return Proposals(tickets, codes.copy())
+        # the code of an absent variable is 0, as for every strategy
+        return Proposals(tickets, self.space.canonical(self._digits.join(np.maximum(codes, 0))))
 
     def give_up(self, tickets: Sequence[int]) -> None:
         """Leave these candidates out of their generation."""
@@ -181,21 +189,24 @@ class PolicySearch:
     def learn(self, answers: Sequence[Answer]) -> None:
         """Collect answers; train whenever a generation is complete.
 
-        Failed and rejected candidates rank below all others. Points that were not proposed, or
-        before the last restart, are not trained on.
+        Failed and rejected candidates rank below all others. Points that were proposed before the
+        last restart are not trained on, and those of others only if at least two generations of
+        them come at once.
         """
         for answer in answers:
             candidate = None if answer.ticket is None else self._open.pop(answer.ticket, None)
             if candidate is not None:
-                candidate.value = answer.value if answer.status == OK else np.nan
+                value = score(answer)
+                candidate.value = np.nan if answer.status != OK and value == -np.inf else value
                 candidate.known = answer.known
                 self._answered.append(candidate)
         while len(self._answered) >= self.config.population:
             self._train()
+        self._learn_others([a for a in answers if a.ticket is None and a.status == OK])
 
     def _train(self) -> None:
         """Algorithm 1: ranks, advantages (eq. 5), and E epochs on the objective (eq. 8)."""
-        size, n, config = self.config.population, len(self.space), self.config
+        size, n, config = self.config.population, self._model.n, self.config
         self._answered.sort(key=lambda candidate: candidate.ticket)
         group, self._answered = self._answered[:size], self._answered[size:]
         points = np.stack([candidate.codes for candidate in group])
@@ -207,21 +218,44 @@ class PolicySearch:
         if late:
             old[late], ratio = self._anchored([group[k] for k in late])
             gain[late] *= ratio
+        self._fit(points, old, gain, [(c.generation, c.index) for c in group])
+        self._follow_collapse(points, values, all(candidate.known for candidate in group))
+
+    def _fit(
+        self,
+        points: Codes,
+        old: npt.NDArray[np.floating],
+        gain: npt.NDArray[np.float64],
+        stamps: list[tuple[int, int]],
+    ) -> None:
+        """A generation: E epochs on points with their advantages, (size, n)."""
+        config = self.config
         batch = Batch(
             seeds=[self.seed],
             generations=[self.generation],
             points=points[None],
             old=old[None],
             advantages=gain[None],
-            weights=np.ones((1, size, n)),
+            weights=(points[None] >= 0).astype(np.float64),
             drop=[config.drop_training * config.drop_decay**self._age],
-            stamps=np.array([[(c.generation, c.index) for c in group]], np.int64),
+            stamps=np.array([stamps], np.int64),
         )
         self._engine.train(self._policy, batch)
         self.generation += 1
         self._age += 1
         self._drawn = 0
-        self._follow_collapse(points, values, all(candidate.known for candidate in group))
+
+    def _learn_others(self, answers: list[Answer]) -> None:
+        """Train on points that others have measured, as if the policy had drawn them."""
+        size, n, config = self.config.population, self._model.n, self.config
+        values = np.array([answer.value for answer in answers])
+        for group in groups(values, size, (self.seed, self.generation)):
+            points = hidden(self.space, self._digits, np.stack([answers[k].codes for k in group]))
+            keys = np.stack([self._order_of(self.generation, k) for k in range(size)])
+            old = self._engine.conditionals(self._policy, points[None], keys[None])[0]
+            advantage = advantages(values[group], config.utility, config.ties)
+            stamps = [(self.generation, k) for k in range(size)]
+            self._fit(points, old, np.tile(advantage[:, None], (1, n)), stamps)
 
     def _anchored(
         self, late: list[_Candidate]
@@ -238,7 +272,7 @@ class PolicySearch:
         keys = [self._order_of(candidate.generation, candidate.index) for candidate in late]
         today = self._engine.conditionals(self._policy, codes[None], np.stack(keys)[None])[0]
         birth = np.stack([candidate.probs for candidate in late])
-        places = self._model.value_start[:-1] + codes
+        places = self._model.value_start[:-1] + np.maximum(codes, 0)
         rows = np.arange(len(late))[:, None]
         ratio = today[rows, places].astype(np.float64) / birth[rows, places]
         return today, ratio
@@ -248,7 +282,7 @@ class PolicySearch:
 
     def _follow_collapse(self, points: Codes, values: npt.NDArray[np.float64], known: bool) -> None:
         """Count collapsed generations; restart the policy after too many of them."""
-        free = self.space.cardinalities > 1
+        free = self._model.cards > 1
         if not free.any():
             return
         share = agreement(points, values, free)
@@ -275,32 +309,10 @@ class PolicySearch:
         j is drawn first, so that all may see it; in a fixed order it keeps its place. It is 0 where
         i = j, where i never sees j, and where either has one value only. Changes nothing.
         """
-        count, model = integer("points", points, 1), self._model
-        (codes,), _ = self._engine.sample(
-            self._policy, Draw([self.seed], [self.generation], [0], [0.0], count)
-        )
+        count = integer("points", points, 1)
         keys = [self._order_of(self.generation, row) for row in range(count)]
-        ranks = 1 + np.argsort(np.argsort(keys, axis=1, kind="stable"), axis=1).astype(np.uint32)
-        free = np.flatnonzero(model.cards > 1)
-        moves = np.zeros((model.n, model.n))
-        for some in np.array_split(free, -(-len(free) // 16)) if len(free) else ():
-            # axes: which variable changes, before and after, candidate, variable
-            points_of = np.tile(codes, (len(some), 2, 1, 1))
-            orders = np.tile(ranks, (len(some), 2, 1, 1))
-            for k, j in enumerate(some):
-                step = 1 + np.arange(count) % (model.cards[j] - 1)  # all other values in turn
-                points_of[k, 1, :, j] = (codes[:, j] + step) % model.cards[j]
-                if self.config.generation_order != "fixed":
-                    orders[k, :, :, j] = 0
-            probs = self._engine.conditionals(
-                self._policy, points_of.reshape(1, -1, model.n), orders.reshape(1, -1, model.n)
-            ).reshape(len(some), 2, count, -1)
-            distance = np.abs(np.diff(probs.astype(np.float64), axis=1)).mean(axis=(1, 2)) / 2
-            moves[:, some] = np.add.reduceat(distance, model.value_start[:-1], axis=1).T
-        if model.graph is not None:
-            moves *= model.graph
-        np.fill_diagonal(moves, 0.0)
-        return moves
+        draw = Draw([self.seed], [self.generation], [0], [0.0], count)
+        return influence(self._engine, self._policy, self._digits, draw, keys)
 
     # --- state ----------------------------------------------------------------------------------
 
@@ -313,7 +325,7 @@ class PolicySearch:
             "header": np.array(json.dumps({**header, "seed": self.seed, "open": len(self._open)})),
             **self._engine.export(self._policy),
             "diversity": np.array(self._diversity),
-            "codes": np.array([c.codes for c in kept], np.int32).reshape(-1, len(self.space)),
+            "codes": np.array([c.codes for c in kept], np.int32).reshape(-1, self._model.n),
             "probs": np.array([c.probs for c in kept], self._engine.dtype).reshape(
                 -1, self._model.values
             ),
@@ -355,7 +367,7 @@ class PolicySearch:
         expected = {name: array.shape for name, array in self._engine.export(self._policy).items()}
         expected |= {
             "diversity": (),
-            "codes": (kept, len(self.space)),
+            "codes": (kept, self._model.n),
             "probs": (kept, self._model.values),
             "stamps": (kept, 4),
             "values": (kept,),
@@ -378,7 +390,7 @@ class PolicySearch:
             "stamps": (arrays["stamps"] >= 0).all(),
             "last_probs": ((arrays["last_probs"] > 0) & (arrays["last_probs"] <= 1)).all(),
             "diversity": 0 <= arrays["diversity"] <= 1,
-            "codes": ((codes >= 0) & (codes < self.space.cardinalities)).all(),
+            "codes": ((codes >= -self.space.conditional) & (codes < self._model.cards)).all(),
         }
         for name, good in sound.items():
             if not good:

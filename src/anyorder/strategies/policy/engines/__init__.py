@@ -26,11 +26,11 @@ from pathlib import Path
 from anyorder._checks import unknown
 from anyorder.strategies.compiling import announce_compilation
 from anyorder.strategies.policy.engines.base import Batch, Draw, Engine, Policy
-from anyorder.strategies.policy.model import Model, make_model
+from anyorder.strategies.policy.model import Model, make_model, model_of
 from anyorder.strategies.policy.networks import Network
 
 __all__ = ["ENGINES", "ENGINE_CLASSES", "Batch", "Draw", "Engine", "Model", "Policy", "choose",
-           "create", "make_model", "why_not"]  # fmt: skip
+           "create", "make_model", "model_of", "why_not"]  # fmt: skip
 
 ENGINES = {
     "cuda": "Triton kernels on an NVIDIA GPU, many runs at once",
@@ -113,6 +113,8 @@ def _may_have_a_gpu() -> bool:
 
 
 def _why_no_cuda() -> str | None:
+    if sys.platform != "linux" and importlib.util.find_spec("triton") is None:
+        return "it requires Triton, which is for Linux"
     extra = "pip install 'anyorder[cuda]'"
     for module, title in (("torch", "PyTorch"), ("triton", "Triton")):
         if importlib.util.find_spec(module) is None:

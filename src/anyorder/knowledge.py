@@ -1,0 +1,277 @@
+"""What is known before a run: points with their values, in any of the forms that users have them.
+
+(points, values)   points as the function gets them, and a number for each
+a DataFrame        a column for each variable, and one called "value"
+a CSV file         the same; `anyorder show --csv` and `Result.to_pandas` write such tables
+a History          of an earlier run, or of a study (`anyorder.load`)
+"""
+
+from __future__ import annotations
+
+import base64
+import csv
+import math
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from anyorder._checks import did_you_mean, numbers, short
+from anyorder.archive import DATA, Archive, Codes
+from anyorder.errors import FAILED, OK, REJECTED, STATUSES
+from anyorder.history import History, columns
+from anyorder.space import Space
+from anyorder.space.packing import Packing
+from anyorder.space.variables import Categorical, Float, Integer, Variable
+
+_STUDY = b"SQLite format 3\0"
+_EXPECTED = "expected (points, values), a DataFrame, a History or the path of a CSV file"
+
+
+class Data(NamedTuple):
+    """Points that were measured before a run."""
+
+    codes: Codes
+    values: npt.NDArray[np.float64]  # NaN where the status is not "ok"
+    statuses: npt.NDArray[np.uint8]
+
+    def add_to(self, archive: Archive) -> None:
+        """Add them to an archive, in which they cost nothing."""
+        keys = archive.packing.pack(self.codes)
+        for key, value, status in zip(keys, self.values.tolist(), self.statuses, strict=True):
+            archive.add(key, value, int(status), known=True, generation=DATA)
+
+    def to_json(self, space: Space) -> dict[str, Any]:
+        """What a study keeps of them."""
+        return {
+            "points": pack(space, self.codes),
+            "values": [None if math.isnan(value) else value for value in self.values.tolist()],
+            "statuses": self.statuses.tolist(),
+        }
+
+    @classmethod
+    def from_json(cls, space: Space, document: Mapping[str, Any]) -> Data:
+        """The same from a study; ValueError or TypeError if it is damaged."""
+        codes = unpack(space, document["points"])
+        values = numbers(document["values"], len(codes), nan=True)
+        statuses = np.array(document["statuses"], np.uint8)
+        if statuses.shape != values.shape or ((statuses == OK) == np.isnan(values)).any():
+            raise ValueError("its data are damaged")
+        return cls(codes, values, statuses)
+
+
+class Known(NamedTuple):
+    """What is known before a run: points to evaluate first, and data."""
+
+    start: Codes | None
+    data: Data | None
+
+    def to_json(self, space: Space) -> dict[str, Any]:
+        """What a study keeps."""
+        return {
+            "start": None if self.start is None else pack(space, self.start),
+            "data": None if self.data is None else self.data.to_json(space),
+        }
+
+    @classmethod
+    def from_json(cls, space: Space, settings: Mapping[str, Any]) -> Known:
+        """The same from the settings of a study; earlier studies have neither."""
+        start, data = settings.get("start"), settings.get("data")
+        return cls(
+            None if start is None else unpack(space, start),
+            None if data is None else Data.from_json(space, data),
+        )
+
+
+def pack(space: Space, codes: Codes) -> str:
+    """Points as text."""
+    return base64.b64encode(b"".join(Packing(space).pack(codes))).decode()
+
+
+def unpack(space: Space, text: str) -> Codes:
+    """The points of `pack`; ValueError if they are not of the space."""
+    packing, packed = Packing(space), base64.b64decode(text, validate=True)
+    if len(packed) % packing.width:
+        raise ValueError("points are truncated")
+    codes = packing.unpack(packed)
+    if (codes >= space.cardinalities).any():
+        raise ValueError("there are points outside the space")
+    return codes
+
+
+def is_study(data: Any) -> bool:
+    """Whether this is the path of a study, or of another SQLite file."""
+    if not isinstance(data, str | os.PathLike) or not Path(data).is_file():
+        return False
+    with open(data, "rb") as file:
+        return file.read(len(_STUDY)) == _STUDY
+
+
+def as_batch(points: Any, space: Space) -> Any:
+    """A batch of points, or a lone one as a batch: a dict, or a vector of plain integers."""
+    single = isinstance(points, Mapping)
+    if not space.named and isinstance(points, Sequence | np.ndarray):
+        single = len(points) > 0 and all(np.isscalar(entry) for entry in points)
+    return [points] if single else points
+
+
+def read_points(what: str, points: Any, space: Space) -> Codes:
+    """Points as the function gets them, one or many, as codes; errors begin with `what`."""
+    try:
+        return space.encode(as_batch(points, space))
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"{what}: {error}") from None
+
+
+def read_data(data: Any, space: Space) -> Data:
+    """Data in any of the forms above; one line says what is wrong with them."""
+    if isinstance(data, Data):
+        return data
+    if isinstance(data, History):
+        return _of_history(data, space)
+    if is_study(data):
+        raise ValueError(f"data is {str(data)!r}, a study: pass anyorder.load({str(data)!r})")
+    if isinstance(data, str | os.PathLike):
+        return _of_table(_read_csv(data), space, f"data file {os.fspath(data)}")
+    if hasattr(data, "columns") and hasattr(data, "to_dict"):
+        table = {str(name): list(column) for name, column in data.to_dict("list").items()}
+        return _of_table(table, space, "data")
+    if not isinstance(data, tuple | list) or len(data) != 2:
+        raise TypeError(f"data is {short(data)}, {_EXPECTED}")
+    points, values = data
+    codes = read_points("data", points, space)
+    try:
+        found = numbers(values, len(codes), nan=True)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"data: {error}") from None
+    return Data(codes, found, np.where(np.isnan(found), FAILED, OK).astype(np.uint8))
+
+
+def _of_history(history: History, space: Space) -> Data:
+    """What was evaluated in an earlier run, and what that run knew before."""
+    measured = ~history.cached | (history.generations == DATA)
+    rows = np.flatnonzero(measured & (history.statuses != REJECTED))
+    points: Any = history.points
+    points = [points[k] for k in rows] if isinstance(points, list) else points[rows]
+    return Data(read_points("data", points, space), history.values[rows], history.statuses[rows])
+
+
+# --- tables -------------------------------------------------------------------------------------
+
+
+def _read_csv(path: str | os.PathLike[str]) -> dict[str, list[str]]:
+    where = os.fspath(path)
+    try:
+        with open(path, encoding="utf-8-sig", newline="") as file:
+            rows = [row for row in csv.reader(file, strict=True) if row]
+    except FileNotFoundError:
+        raise ValueError(f"data is {where!r}, and there is no such file") from None
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise ValueError(f"data file {where} is no CSV table: {error}") from None
+    if not rows:
+        raise ValueError(f"data file {where} is empty, expected a header and lines")
+    header = [name.strip() for name in rows[0]]
+    for k, row in enumerate(rows[1:], 1):
+        if len(row) != len(header):
+            raise ValueError(
+                f"data file {where}, row {k}: {len(row)} entries, expected {len(header)}"
+            )
+    return {name: [row[j].strip() for row in rows[1:]] for j, name in enumerate(header)}
+
+
+def _of_table(table: Mapping[str, Sequence[Any]], space: Space, what: str) -> Data:
+    names = columns(space)
+    for name in (*names, "value"):
+        if name not in table:
+            raise ValueError(f"{what} has no column {name!r}{did_you_mean(name, table)}")
+    rows = [k for k in range(len(table["value"])) if _is_measured(table, k)]
+    codes = np.empty((len(rows), len(space)), np.int32)
+    for j, (name, variable) in enumerate(zip(names, space.variables, strict=True)):
+        texts = _texts(name, variable)
+        for i, k in enumerate(rows):
+            try:
+                codes[i, j] = _code(variable, texts, table[name][k])
+            except ValueError as error:
+                raise ValueError(f"{what}, row {k + 1}, column {name!r}: {error}") from None
+    if space.conditional:
+        present = space.present(codes.clip(0))
+        for i, j in np.argwhere(present & (codes < 0)).tolist():
+            missing = f"row {rows[i] + 1}, column {names[j]!r}: there is no value"
+            raise ValueError(f"{what}, {missing}, expected one of every variable that is present")
+        codes = space.canonical(codes.clip(0))
+    values = np.array([_value(what, k, table["value"][k]) for k in rows], np.float64)
+    statuses = np.where(np.isnan(values), FAILED, OK).astype(np.uint8)
+    if "status" in table:
+        told = [str(table["status"][k]) for k in rows]
+        known = [STATUSES.index(word) if word in STATUSES else OK for word in told]
+        statuses = np.where(np.isnan(values) & (np.array(known, np.uint8) != OK), known, statuses)
+    return Data(codes, values, statuses.astype(np.uint8))
+
+
+def _is_measured(table: Mapping[str, Sequence[Any]], k: int) -> bool:
+    """Whether a row of a table of a history is an evaluation; rows of other tables are."""
+    cached = "cached" in table and str(table["cached"][k]) == "True"
+    before = "generation" in table and str(table["generation"][k]) == str(DATA)
+    rejected = "status" in table and str(table["status"][k]) == STATUSES[REJECTED]
+    return not rejected and (before or not cached)
+
+
+def _texts(name: str, variable: Variable) -> dict[str, int]:
+    """The code of each value by its text."""
+    if isinstance(variable, Integer | Float):
+        return {}
+    if not isinstance(variable, Categorical):
+        return {"False": 0, "True": 1, "false": 0, "true": 1}
+    texts: dict[str, int] = {}
+    for code, value in enumerate(variable.values):
+        if texts.setdefault(str(value), code) != code:
+            raise ValueError(
+                f"column {name!r}: {value!r} and {variable.values[texts[str(value)]]!r} look the "
+                "same in a table: pass data=(points, values)"
+            )
+    if "None" in texts:  # as CSV files and DataFrames write it
+        texts = {"": texts["None"], "nan": texts["None"]} | texts
+    return texts
+
+
+def _code(variable: Variable, texts: Mapping[str, int], value: Any) -> int:
+    """The code of a value, or of its text; -1 if a variable with a condition has none."""
+    try:
+        return variable.index(value)
+    except ValueError:
+        if (code := texts.get(str(value))) is not None:
+            return code
+        if variable.when is not None and (value is None or str(value) in ("", "nan")):
+            return -1
+        try:
+            number = float(value)
+        except (TypeError, ValueError):
+            number = math.nan
+        for other in _as_numbers(number):
+            try:
+                return variable.index(other)
+            except ValueError:
+                continue
+        raise
+
+
+def _as_numbers(number: float) -> Iterable[float]:
+    if math.isfinite(number):
+        yield number
+        if number == int(number):
+            yield int(number)
+
+
+def _value(what: str, k: int, value: Any) -> float:
+    """The value in a row; empty and NaN: the evaluation failed."""
+    if value is None or value == "":
+        return math.nan
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"{what}, row {k + 1}: the value is {short(value)}, expected a number"
+        ) from None

@@ -1,0 +1,141 @@
+"""Conditions: when a variable is present.
+
+A condition depends on variables that are defined earlier, so that presence is decided from the
+first variable to the last. The code of an absent variable is 0, whatever it was: points that differ
+in absent variables only are one point.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anyorder._checks import did_you_mean, short
+
+Bools = NDArray[np.bool_]
+Ints = NDArray[np.int64]
+Draw = Callable[[int, int], NDArray[Any]]  # values of a variable, that many of them
+
+_MOST_CASES = 1 << 14  # combinations that are gone through to count points
+
+
+class Conditions:
+    """The conditions of a space.
+
+    Parameters
+    ----------
+    names, variables
+        Those of the space.
+
+    Attributes
+    ----------
+    variables
+        The same variables, with conditions on values as lists of values.
+    columns
+        Which of them have a condition, in increasing order.
+    """
+
+    def __init__(self, names: Sequence[str], variables: Sequence[Any]) -> None:
+        self.names, self.variables = tuple(names), list(variables)
+        self.columns = [j for j, variable in enumerate(variables) if variable.when is not None]
+        # of a condition on values: the variables and the codes that they may have
+        self._allowed: dict[int, list[tuple[int, Ints]]] = {}
+        places = {name: j for j, name in enumerate(names)}
+        for j in self.columns:
+            when = self.variables[j].when
+            if not callable(when):
+                self._allowed[j] = [self._resolved(j, places, name, when[name]) for name in when]
+                listed = {
+                    self.names[i]: [self.variables[i].values[code] for code in codes.tolist()]
+                    for i, codes in self._allowed[j]
+                }
+                self.variables[j] = replace(self.variables[j], when=listed)
+        self.settle(np.zeros((1, len(names)), np.int64))  # a function that fails does so here
+
+    def _resolved(
+        self, j: int, places: Mapping[str, int], name: str, wanted: Any
+    ) -> tuple[int, Ints]:
+        """The variable that a condition names, and the codes of the values it gives."""
+        own = f"the condition of {self.names[j]!r} names {name!r}"
+        if name not in places:
+            raise ValueError(f"{own}{did_you_mean(name, places)}, expected an earlier variable")
+        i = places[name]
+        if i >= j:
+            which = "itself" if i == j else "a later variable"
+            raise ValueError(f"{own}, {which}: expected an earlier one, so that there is no cycle")
+        variable = self.variables[i]
+        several = isinstance(wanted, list | set | frozenset)
+        if isinstance(wanted, tuple):  # several values, unless it is one of them
+            several = variable._find(wanted) is None
+        values = list(wanted) if several else [wanted]
+        if not values:
+            raise ValueError(f"{own} without a value, expected at least one")
+        try:
+            codes = {variable.index(value) for value in values}
+        except ValueError as error:
+            raise ValueError(f"{own}: {error}") from None
+        return i, np.array(sorted(codes), np.int64)
+
+    def settle(
+        self, codes: NDArray[Any], own: Bools | None = None, draw: Draw | None = None
+    ) -> Bools:
+        """Set the codes `(m, n)` of absent variables to 0, in place; returns who is present.
+
+        Variables that are present and have no value of their `own` get one from `draw`.
+        """
+        present = np.ones(codes.shape, np.bool_)
+        for j in self.columns:
+            here = present[:, j] = self._present(j, codes, present)
+            if own is not None and draw is not None:
+                new = np.flatnonzero(here & ~own[:, j])
+                if len(new):
+                    codes[new, j] = draw(j, len(new))
+            codes[~here, j] = 0
+        return present
+
+    def _present(self, j: int, codes: NDArray[Any], present: Bools) -> Bools:
+        if j not in self._allowed:
+            rows = range(len(codes))
+            return np.array([self._asked(j, codes[r], present[r]) for r in rows], np.bool_)
+        here = np.ones(len(codes), np.bool_)
+        for i, allowed in self._allowed[j]:
+            here &= present[:, i] & np.isin(codes[:, i], allowed)
+        return here
+
+    def _asked(self, j: int, codes: NDArray[Any], present: Bools) -> bool:
+        """What a condition that is a function says about a point."""
+        earlier = {
+            self.names[i]: self.variables[i].values[codes[i]] for i in range(j) if present[i]
+        }
+        what = f"the condition of {self.names[j]!r}"
+        try:
+            answer = self.variables[j].when(dict(earlier))
+        except Exception as error:
+            raise ValueError(f"{what} raised {error!r} for {short(earlier)}") from error
+        if not isinstance(answer, bool | np.bool_):
+            raise TypeError(f"{what} returned {short(answer)}, expected True or False")
+        return bool(answer)
+
+    def points(self) -> int:
+        """The number of points; that of all combinations if there are too many cases."""
+        cards = [len(variable) for variable in self.variables]
+        deciding = {i for pairs in self._allowed.values() for i, _ in pairs}
+        for j in self.columns:
+            if j not in self._allowed:
+                deciding |= set(range(j))
+        chosen = sorted(deciding)
+        if math.prod(cards[i] for i in chosen) > _MOST_CASES:
+            return math.prod(cards)
+        cases = np.zeros((math.prod(cards[i] for i in chosen), len(cards)), np.int64)
+        shape = [cards[i] for i in chosen]
+        cases[:, chosen] = np.stack(np.unravel_index(np.arange(len(cases)), shape), axis=1)
+        self.settle(cases)
+        cases = np.unique(cases, axis=0)
+        present = self.settle(cases)
+        others = [i for i in range(len(cards)) if i not in deciding]
+        return sum(math.prod(cards[i] for i in others if row[i]) for row in present.tolist())

@@ -1,0 +1,59 @@
+"""Absent variables: candidates of a space in which conditions decide which variables there are.
+
+Engines draw all variables, in orders in which a variable may come before the one that its condition
+depends on. What turns out to be absent is then hidden: its code is -1, which engines read as an
+input that is not visible, and it has no weight in training. The distributions of the others are
+computed anew without it, under the same order, so that training starts from what it compares with.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from anyorder.space import Space
+from anyorder.space.digits import Digits
+from anyorder.strategies.policy.engines.base import Codes, Draw, Engine, Floats, Policy
+from anyorder.strategies.policy.orders import order_keys
+from anyorder.strategies.policy.rng import ORDER_G
+
+
+def absent(space: Space, digits: Digits, points: Codes) -> npt.NDArray[np.bool_]:
+    """Which digits `(..., m)` of drawn points belong to variables that the points do not have."""
+    codes = digits.join(points).reshape(-1, len(space))
+    return ~space.present(codes)[:, digits.owner].reshape(points.shape)
+
+
+def hidden(space: Space, digits: Digits, codes: Codes) -> Codes:
+    """What the model reads of points `(m, n)` that it has not drawn: digits, absent ones -1."""
+    points = digits.split(codes)
+    if space.conditional:
+        points[absent(space, digits, points)] = -1
+    return points
+
+
+def hide_absent(
+    space: Space,
+    digits: Digits,
+    engine: Engine,
+    policy: Policy,
+    draw: Draw,
+    points: Codes,
+    old: Floats,
+) -> tuple[Codes, Floats]:
+    """What `engine.sample(policy, draw)` gave, with absent variables hidden."""
+    gone = absent(space, digits, points)
+    points = np.where(gone, -1, points).astype(np.int32)
+    keys = np.array(
+        [
+            [
+                order_keys(engine.model, seed, ORDER_G, generation, first + k)
+                for k in range(draw.count)
+            ]
+            for seed, generation, first in zip(
+                draw.seeds, draw.generations, draw.first, strict=True
+            )
+        ]
+    )
+    again = engine.conditionals(policy, points, keys)
+    return points, np.where(gone.any(axis=2, keepdims=True), again, old)

@@ -1,0 +1,49 @@
+"""What a policy has learned about dependencies between variables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from anyorder.space.digits import Digits
+from anyorder.strategies.policy.engines import Draw
+from anyorder.strategies.policy.engines.base import Engine, Policy
+
+
+def influence(
+    engine: Engine,
+    policy: Policy,
+    digits: Digits,
+    draw: Draw,
+    keys: Sequence[npt.NDArray[np.uint32]],
+) -> npt.NDArray[np.float64]:
+    """`PolicySearch.influence` for the candidates of `draw`, each with the keys of its order."""
+    model = engine.model
+    (codes,), _ = engine.sample(policy, draw)
+    count = len(codes)
+    ranks = 1 + np.argsort(np.argsort(keys, axis=1, kind="stable"), axis=1).astype(np.uint32)
+    free = np.flatnonzero(model.cards > 1)
+    moves = np.zeros((model.n, model.n))
+    for some in np.array_split(free, -(-len(free) // 16)) if len(free) else ():
+        # axes: which variable changes, before and after, candidate, variable
+        points_of = np.tile(codes, (len(some), 2, 1, 1))
+        orders = np.tile(ranks, (len(some), 2, 1, 1))
+        for k, j in enumerate(some):
+            step = 1 + np.arange(count) % (model.cards[j] - 1)  # all other values in turn
+            points_of[k, 1, :, j] = (codes[:, j] + step) % model.cards[j]
+            if model.config.generation_order != "fixed":
+                orders[k, :, :, j] = 0
+        probs = engine.conditionals(
+            policy, points_of.reshape(1, -1, model.n), orders.reshape(1, -1, model.n)
+        ).reshape(len(some), 2, count, -1)
+        distance = np.abs(np.diff(probs.astype(np.float64), axis=1)).mean(axis=(1, 2)) / 2
+        moves[:, some] = np.add.reduceat(distance, model.value_start[:-1], axis=1).T
+    if model.graph is not None:
+        moves *= model.graph
+    if digits.split_any:  # of two variables, the digits that move each other most
+        first = np.searchsorted(digits.owner, np.arange(digits.owner[-1] + 1))
+        moves = np.maximum.reduceat(np.maximum.reduceat(moves, first, axis=0), first, axis=1)
+    np.fill_diagonal(moves, 0.0)
+    return moves
