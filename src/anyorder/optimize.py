@@ -25,7 +25,7 @@ from anyorder.session.reading import load, opened, read_settings, translated
 from anyorder.session.study import Study
 from anyorder.space import Space
 from anyorder.strategies.base import Strategy
-from anyorder.strategies.create import DEFAULT, Algorithm, create, recreate, settings_of
+from anyorder.strategies.create import Algorithm, create, recreate, settings_of
 from anyorder.strategies.policy.config import Config
 from anyorder.strategies.policy.search import PolicySearch
 
@@ -43,7 +43,7 @@ def maximize(
     space: Space | None = None,
     budget: int | None = None,
     *,
-    algorithm: Algorithm = DEFAULT,
+    algorithm: Algorithm | None = None,
     seed: int | None = None,
     config: Config | str | None = None,
     engine: str = "auto",
@@ -83,10 +83,11 @@ def maximize(
         How many evaluations to spend. A point that is known already costs nothing (see `cache`),
         and neither do further tries of one that failed.
     algorithm
-        How to search: a name ("policy", "hill-climber", "ils", "tabu", "annealing", "umda", ...;
+        How to search: a name ("auto", "policy", "ils", "tabu", "umda", ...;
         `anyorder.strategies.names()` lists them), with settings if need be ("policy:paper",
         "boa+population=500"), or an object that keeps the protocol of
-        `anyorder.strategies.Strategy`.
+        `anyorder.strategies.Strategy`. The default is "auto"; where `config`, `engine` or `graph`
+        is given it is "policy", and for thousands of variables "ils".
     seed
         An integer makes the run repeatable; None draws one (`result.seed` tells which).
     config
@@ -255,6 +256,8 @@ def _run(direction: str, arguments: dict[str, Any], known: Known | None = None) 
     callback = optional(function)("callback", arguments["callback"])
     seed = arguments["seed"]
     number = secrets.randbits(32) if seed is None else integer("seed", seed, 0, 2**64 - 1)
+    if arguments["algorithm"] is None:
+        arguments["algorithm"] = _stored_algorithm(arguments["study"])
     strategy = create(
         arguments["algorithm"], space, number, config=arguments["config"],
         engine=arguments["engine"], graph=arguments["graph"], budget=stopping.budget,
@@ -278,6 +281,16 @@ def _run(direction: str, arguments: dict[str, Any], known: Known | None = None) 
             optimizer = _optimizer(space, number, strategy, direction, evaluation, known)
             session = Session(f, optimizer, evaluation, stopping, study, bar, callback)
             return _result(session, session.run(), start)
+
+
+def _stored_algorithm(study: Any) -> str | None:
+    """The algorithm of a study that a run without a named one continues; None if there is none."""
+    path = None if study is None else Path(study).absolute()
+    if path is None or not path.is_file() or not path.stat().st_size:
+        return None
+    with opened(path) as database, translated(path):
+        name: str = read_settings(database)["algorithm"]
+    return name if name in ("auto", "ils", "policy") else None
 
 
 def _objective(direction: str, arguments: dict[str, Any]) -> tuple[Any, Space]:
@@ -359,7 +372,7 @@ def _continued(
     given = arguments["algorithm"]
     if isinstance(given, type):  # its object has the seed of this call
         return seed, create(given, Space.from_dict(settings["space"]), seed)
-    if not isinstance(given, str):
+    if given is not None and not isinstance(given, str):
         return seed, strategy
     engine = arguments["engine"]
     if engine == "auto":

@@ -31,7 +31,7 @@ from anyorder.optimizer_state import (
 )
 from anyorder.space import Space
 from anyorder.strategies.base import Answer, Codes, Strategy
-from anyorder.strategies.create import DEFAULT, Algorithm, create
+from anyorder.strategies.create import Algorithm, create
 from anyorder.strategies.policy.config import Config
 from anyorder.strategies.policy.search import PolicySearch
 from anyorder.strategies.registry import REGISTRY
@@ -81,7 +81,7 @@ class Optimizer:
         config: Config | str | None = None,
         engine: str = "auto",
         *,
-        algorithm: Algorithm = DEFAULT,
+        algorithm: Algorithm | None = None,
         direction: str = "maximize",
         graph: npt.ArrayLike | None = None,
         deterministic: bool = True,

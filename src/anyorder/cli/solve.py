@@ -25,7 +25,6 @@ from anyorder.optimize import maximize
 from anyorder.problems import Problem
 from anyorder.result import Result
 from anyorder.space import Space
-from anyorder.strategies.create import DEFAULT
 from anyorder.strategies.policy.config import PRESET_NAMES, Config, resolve
 from anyorder.strategies.policy.engines import ENGINES
 
@@ -45,15 +44,15 @@ from anyorder.strategies.policy.engines import ENGINES
               help="Change a setting of the policy, such as beta=2; may be repeated.")  # fmt: skip
 @click.option("--engine", default="auto", show_default=True,
               type=click.Choice(["auto", *ENGINES]), help="What computes the policy.")  # fmt: skip
-@click.option("--algorithm", default=DEFAULT, show_default=True, metavar="NAME",
-              help="How to search, such as ils, tabu or boa+population=500.")  # fmt: skip
+@click.option("--algorithm", metavar="NAME",
+              help="How to search, such as policy or boa+population=500.  [default: auto]")  # fmt: skip
 @click.option("--plot", type=click.Path(dir_okay=False), help="Write a convergence figure here.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def solve(
     problem: str, n: int | None, k: int | None, d: int | None, kind: int | None,
     instance: int | None, budget: int, seed: int | None, preset: str | None,
     settings: tuple[str, ...],
-    engine: str, algorithm: str, plot: str | None, as_json: bool,
+    engine: str, algorithm: str | None, plot: str | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Solve a built-in PROBLEM: a name such as nk, or a full one such as nk:n=64,k=2,seed=1.
 

@@ -17,7 +17,7 @@ from anyorder.program.templates import fill, placeholders
 from anyorder.session.options import file_checks
 from anyorder.space import Space
 from anyorder.space.variables import Binary, Categorical, Float, Integer, Variable
-from anyorder.strategies.create import DEFAULT, resolve_name
+from anyorder.strategies.create import resolve_name
 from anyorder.strategies.policy.config import PRESET_NAMES, resolve
 from anyorder.toml_file import Check, TomlFile, boolean, of_type, table, text
 
@@ -75,7 +75,9 @@ def read(path: str | os.PathLike[str]) -> Job:
         top.pop(section, None)
     command = _command(file, space, flags, top.pop("timeout", None))
     preset, settings = top.pop("config", ""), top.pop("settings", {})
-    name = resolve_name(top.get("algorithm", DEFAULT))
+    if "algorithm" not in top and (preset or settings):
+        top["algorithm"] = "policy"
+    name = resolve_name(top.get("algorithm", "auto"))
     if name.name == "policy" and not name.preset and not name.settings:
         with file.at("settings"):
             top["config"] = resolve(preset or "default").replace(**settings)

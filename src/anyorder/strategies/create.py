@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import re
+import warnings
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -14,11 +15,11 @@ import numpy.typing as npt
 from anyorder._checks import known_names, short, unknown
 from anyorder.space import Space
 from anyorder.strategies.base import Strategy
+from anyorder.strategies.delta import layout
 from anyorder.strategies.policy.config import Config, resolve
 from anyorder.strategies.policy.search import PolicySearch
 from anyorder.strategies.registry import ALIASES, REGISTRY
 
-DEFAULT = "policy"
 Algorithm = str | Strategy | Callable[..., Strategy]
 
 _SETTING = re.compile(r"\+(?=[A-Za-z_]\w*=)")  # so that 1e+3 is one word
@@ -56,7 +57,7 @@ def resolve_name(text: str) -> Name:
     """The same with the names of earlier versions replaced; ValueError if there is no such name."""
     name, preset, settings = split(text)
     if name == "anyorder":  # its method, before there were others
-        name = DEFAULT
+        name = "policy"
     elif name == "baseline":
         name, preset = preset, ""
     name = ALIASES.get(name, name)
@@ -67,8 +68,30 @@ def resolve_name(text: str) -> Name:
     return Name(name, preset, settings)
 
 
+def default(
+    space: Space,
+    config: Config | str | None = None,
+    engine: str = "auto",
+    graph: npt.ArrayLike | None = None,
+    restart: bool = True,
+) -> str:
+    """The algorithm if none is named: "auto", but the policy where settings of it are given.
+
+    Spaces of thousands of variables, for which the tables of "auto" do not fit, get "ils".
+    """
+    if config is not None or engine != "auto" or graph is not None or not restart:
+        return "policy"
+    if layout.fits(space):
+        return "auto"
+    warnings.warn(
+        f"{len(space)} variables are too many for the algorithm 'auto', so this is 'ils'",
+        stacklevel=2,
+    )
+    return "ils"
+
+
 def create(
-    algorithm: Algorithm,
+    algorithm: Algorithm | None,
     space: Space,
     seed: int,
     *,
@@ -83,7 +106,8 @@ def create(
     Parameters
     ----------
     algorithm
-        A name with its settings, a class that takes a space and a seed, or a strategy.
+        A name with its settings, a class that takes a space and a seed, or a strategy. None: see
+        `default`.
     space, seed
         Where to search, and the seed of its random numbers.
     config, engine, graph, restart
@@ -91,6 +115,8 @@ def create(
     budget
         For strategies with a schedule, such as annealing: when it ends, unless their settings say.
     """
+    if algorithm is None:
+        algorithm = default(space, config, engine, graph, restart)
     if isinstance(algorithm, str):
         name, preset, settings = resolve_name(algorithm)
         if name == "policy":

@@ -122,6 +122,15 @@ def sizes_of(space: Space) -> Sizes:
     return sizes
 
 
+def fits(space: Space) -> bool:
+    """Whether the tables for a space fit."""
+    try:
+        sizes_of(space)
+    except ValueError:
+        return False
+    return True
+
+
 def views(
     sizes: Sizes, integers: npt.NDArray[np.int32], floats: npt.NDArray[np.float64]
 ) -> SimpleNamespace:
