@@ -4,12 +4,16 @@
     python benchmarks/default.py run --suite functions variants --instances 0 1 2 3 4 --seeds 2
     python benchmarks/default.py run --suite everyday --everyday FILE --instances 0 --seeds 20
     python benchmarks/default.py table --suite rows
+    python benchmarks/default.py wins
+    python benchmarks/default.py figure
 
 `run` appends to results/default.csv.gz what is not there yet. Every proposal is evaluated and
-counted, also of points that are known; without a cache. Suites: `rows`, the 42 distributions of the
-paper; `functions`, generated everyday functions (benchmarks/functions.py); `variants`, traps,
-MaxSAT, MaxCut, noise and monotone transforms; `everyday`, the functions of a file. Under noise the
-value that is recorded is that without noise, at the point of the best reading.
+counted, also of points that are known. Suites: `rows`, the 42 distributions of the paper (`wins`
+compares with the campaigns in results/reproduction, too); `functions`, generated everyday functions
+(benchmarks/functions.py); `variants`, traps, MaxSAT, MaxCut, noise and monotone transforms;
+`everyday`, the functions of a file; `figure`, four of the rows. Under noise the value that is
+recorded is that without noise, at the point of the best reading. `auto@8` is `auto` asked for eight
+points at a time.
 """
 
 from __future__ import annotations
@@ -60,6 +64,10 @@ SUITES["figure"] = [
 DENSE = tuple(sorted({round(10 ** (1 + k / 8)) for k in range(25)} | {200}))
 MARKS = {"everyday": tuple(mark for mark in DENSE if mark <= 1_000), "figure": DENSE}
 DEFAULT_MARKS = (200, 1_000, 10_000)
+COLOURS = {  # in the order of drawing
+    "policy": "#cc79a7", "one-plus-one": "#e69f00", "hill-climber": "#56b4e9", "ils": "#009e73",
+    "auto": "#d55e00",
+}  # fmt: skip
 LOCAL = ("hill-climber", "ils", "tabu", "one-plus-one", "fast-one-plus-one")
 Key = tuple[str, int, int, str]
 
@@ -103,7 +111,8 @@ def everyday_function(path: Path | None, name: str) -> Drawn:
 def run_one(job: tuple[Key, Sequence[int], Path | None]) -> list[tuple[Any, ...]]:
     """One run: its best value after each mark, and the strategy's own time per evaluation."""
     key, marks, everyday = job
-    name, instance, seed, algorithm = key
+    name, instance, seed, label = key
+    algorithm, _, batch = label.partition("@")
     space, f = problem(name, instance, everyday)
     try:
         strategy = create(algorithm, space, seed=seed)
@@ -111,20 +120,23 @@ def run_one(job: tuple[Key, Sequence[int], Path | None]) -> list[tuple[Any, ...]
         print(f"{algorithm} on {name}: {refusal}")
         return []
     truth = getattr(f, "truth", f)
-    best, at_best, found, own = -np.inf, -np.inf, [], 0.0
-    for evaluation in range(1, max(marks) + 1):
+    best, at_best, found, own, evaluation = -np.inf, -np.inf, [], 0.0, 0
+    while evaluation < max(marks):
         start = time.thread_time()
-        proposals = strategy.propose(1)
+        proposals = strategy.propose(int(batch or 1))
         own += time.thread_time() - start
         if not len(proposals.codes):
             break
-        codes = proposals.codes[0]
-        value = float(f(codes))
-        if value > best:
-            best, at_best = value, value if truth is f else float(truth(codes))
-        found += [at_best] * (evaluation in marks)
+        answers = []
+        for ticket, codes in zip(proposals.tickets, proposals.codes, strict=True):
+            value = float(f(codes))
+            evaluation += 1
+            if value > best:
+                best, at_best = value, value if truth is f else float(truth(codes))
+            found += [at_best] * (evaluation in marks)
+            answers.append(Answer(ticket, codes, value))
         start = time.thread_time()
-        strategy.learn([Answer(proposals.tickets[0], codes, value)])
+        strategy.learn(answers)
         own += time.thread_time() - start
     found += [at_best] * (len(marks) - len(found))
     us = round(1e6 * own / max(marks), 1)
@@ -201,11 +213,107 @@ def table(given: argparse.Namespace) -> None:
         print(f"{algorithm}: significantly worse than auto {worse} times, better {better} times")
 
 
+def campaigns() -> Iterator[tuple[str, str, int, float]]:
+    """Distribution, algorithm, evaluations and best value of the runs in results/reproduction."""
+    for name in ("baselines", "h200"):
+        with gzip.open(RESULTS / "reproduction" / f"{name}.csv.gz", "rt", encoding="utf-8") as file:
+            for row in csv.DictReader(file):
+                best = -np.inf
+                for mark in range(100, 10_001, 100):  # empty where nothing improved
+                    best = float(row[str(mark)] or best)
+                    if mark in (1_000, 10_000):
+                        yield row["distribution"], row["algorithm"], mark, best
+
+
+def wins(given: argparse.Namespace) -> None:
+    """On how many of the 42 rows `auto` is significantly above and below each other algorithm."""
+    cells: dict[tuple[str, int], dict[str, list[float]]] = {}
+    for row in read():
+        if row["problem"] in SUITES["rows"]:
+            family, _, rest = row["problem"].partition(":")
+            values = dict(item.split("=") for item in rest.split(","))
+            name = {"qubo": "QUBO", "nk": "NK", "nkd": "NK3"}[family]
+            key = f"{name} {values['n']} {values.get('type', values.get('k'))}"
+            cell = cells.setdefault((key, int(row["evaluations"])), {})
+            cell.setdefault(row["strategy"], []).append(float(row["best"]))
+    for key, algorithm, mark, best in campaigns():
+        cells[key, mark].setdefault(algorithm, []).append(best)
+    rivals = sorted({name for cell in cells.values() for name in cell} - {"auto", "delta"})
+    print("| | 1,000: above | below | 10,000: above | below |\n| --- | --- | --- | --- | --- |")
+    best = {mark: len(SUITES["rows"]) for mark in (1_000, 10_000)}
+    for rival in rivals:
+        counts = []
+        for mark in best:
+            outcomes = [
+                (np.mean(cell["auto"]) > np.mean(cell[rival]), welch(cell["auto"], cell[rival]))
+                for (_, at), cell in cells.items()
+                if at == mark and rival in cell
+            ]
+            counts += [sum(up and p < 0.05 for up, p in outcomes)]
+            counts += [sum(not up and p < 0.05 for up, p in outcomes)]
+        print(f"| {rival} |", " | ".join(map(str, counts)), "|")
+    for mark in best:
+        first = sum(
+            all(
+                np.mean(cell["auto"]) > np.mean(cell[rival])
+                and welch(cell["auto"], cell[rival]) < 0.05
+                for rival in rivals
+                if rival in cell
+            )
+            for (_, at), cell in cells.items()
+            if at == mark
+        )
+        runs = min(len(cell["auto"]) for (_, at), cell in cells.items() if at == mark)
+        print(f"{mark}: significantly above all others on {first} rows; {runs} or more runs a row")
+
+
+def figure(given: argparse.Namespace) -> None:
+    """Mean best value over evaluations, on the rows of the figure and the everyday functions."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    means: dict[str, dict[str, dict[int, list[float]]]] = {}
+    for row in read():
+        if row["problem"] in SUITES["figure"] + SUITES["everyday"]:
+            of = means.setdefault(row["problem"], {}).setdefault(row["strategy"], {})
+            of.setdefault(int(row["evaluations"]), []).append(float(row["best"]))
+    panels = [name for name in SUITES["figure"] + SUITES["everyday"] if name in means]
+    columns = 3
+    rows = -(-len(panels) // columns)
+    drawn, axes = plt.subplots(rows, columns, figsize=(11, 3 * rows), constrained_layout=True)
+    for axis in axes.flat[len(panels) :]:
+        axis.axis("off")
+    for axis, name in zip(axes.flat, panels, strict=False):
+        lowest = []
+        for algorithm, colour in COLOURS.items():
+            curve = means[name].get(algorithm)
+            if curve is None:
+                continue
+            marks = sorted(curve)
+            values = [float(np.mean(curve[mark])) for mark in marks]
+            wide = 2.2 if algorithm == "auto" else 1.2
+            axis.plot(marks, values, color=colour, linewidth=wide, label=algorithm)
+            lowest.append(values[marks.index(100)])
+        top = axis.get_ylim()[1]
+        axis.set_ylim(min(lowest) - 0.02 * (top - min(lowest)), top)
+        axis.set_xlim(left=100)
+        axis.set_xscale("log")
+        axis.set_title(name.strip().removeprefix("everyday:"), fontsize=10)
+    axes.flat[0].legend(fontsize=8, frameon=False)
+    drawn.supxlabel("evaluations", fontsize=10)
+    drawn.supylabel("mean best value", fontsize=10)
+    drawn.savefig(given.out, dpi=130)
+    print(given.out)
+
+
 def main() -> None:
     for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"):
         os.environ.setdefault(variable, "1")  # one thread a process
     parser = argparse.ArgumentParser(description="The default algorithm beside others.")
-    parser.add_argument("action", choices=("run", "table"))
+    parser.add_argument("action", choices=("run", "table", "wins", "figure"))
+    parser.add_argument("--out", type=Path, default=RESULTS.parent / "docs" / "default.png")
     parser.add_argument("--suite", nargs="+", choices=list(SUITES), default=["rows"])
     parser.add_argument("--strategies", nargs="+", default=["auto", *LOCAL])
     parser.add_argument("--instances", nargs="+", type=int, default=list(range(10)))
@@ -216,7 +324,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=1e9, help="stop after so long")
     parser.add_argument("--everyday", type=Path, help="a file of functions")
     given = parser.parse_args()
-    run(given) if given.action == "run" else table(given)
+    {"run": run, "table": table, "wins": wins, "figure": figure}[given.action](given)
 
 
 if __name__ == "__main__":

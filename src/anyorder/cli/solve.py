@@ -45,7 +45,7 @@ from anyorder.strategies.policy.engines import ENGINES
 @click.option("--engine", default="auto", show_default=True,
               type=click.Choice(["auto", *ENGINES]), help="What computes the policy.")  # fmt: skip
 @click.option("--algorithm", metavar="NAME",
-              help="How to search, such as policy or boa+population=500.  [default: auto]")  # fmt: skip
+              help="How to search: policy, ils, tabu, ...  [default: auto]")  # fmt: skip
 @click.option("--plot", type=click.Path(dir_okay=False), help="Write a convergence figure here.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def solve(

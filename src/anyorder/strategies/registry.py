@@ -21,7 +21,7 @@ from anyorder.strategies.univariate import CGA, PBIL, UMDA
 REGISTRY: dict[str, type[Any]] = {
     kind.name: kind
     for kind in (
-        PolicySearch, DeltaSearch, AutoSearch, RandomSearch, RLS, OnePlusOneEA, FastOnePlusOneEA,
+        AutoSearch, DeltaSearch, PolicySearch, RandomSearch, RLS, OnePlusOneEA, FastOnePlusOneEA,
         HillClimber, IteratedLocalSearch, SimulatedAnnealing, TabuSearch, UMDA, PBIL, CGA, MIMIC,
         BOA, P3,
     )
