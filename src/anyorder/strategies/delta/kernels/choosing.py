@@ -14,6 +14,7 @@ from anyorder.strategies.delta.kernels.learning import (
     remember,
 )
 from anyorder.strategies.delta.kernels.tables import (
+    INT,
     SURE,
     expected_improvement,
     find,
@@ -63,9 +64,9 @@ def draw_candidates(v, i, random):
     """What a variable of many values may change to next: near, further, between, anywhere."""
     now, last, width = v.x[i], v.values[i] - 1, v.candidates.shape[1]
     for k in range(width):
-        v.candidates[i, k] = other_value(v, i, now, random)
+        v.candidates[i, k] = other_value(v, i, INT(now), random)
     closest = -1  # the profile of the most similar context
-    for m in range(v.profiles[i]):
+    for m in range(INT(v.profiles[i])):
         if closest < 0 or v.spread[v.first_slot[i], m] < v.spread[v.first_slot[i], closest]:
             closest = m
     if v.kind[i] == ORDERED:
@@ -108,7 +109,7 @@ def worth_of(v, i, k, new):
         gain = -0.5 * math.sqrt(variance)
         worth = expected_improvement(gain, math.sqrt(v.scalars[CALIBRATION] * variance))
     else:
-        worth = promise(v, mean_square(v), v.first_slot[i], profile, gain, variance)
+        worth = promise(v, mean_square(v), INT(v.first_slot[i]), profile, gain, variance)
     return worth if worth > ENOUGH_MANY * math.sqrt(mean_square(v)) else -1.0
 
 
@@ -117,7 +118,7 @@ def rank_variable(v, i, random):
     """The worth of the changes of a variable of many values that are considered."""
     draw_candidates(v, i, random)
     for k in range(v.worth.shape[1]):
-        new = v.candidates[i, k]
+        new = INT(v.candidates[i, k])
         v.worth[i, k] = worth_of(v, i, k, new) if new != v.x[i] else -1.0
 
 
@@ -133,7 +134,7 @@ def rank(v, random):
         if kind[i] != FEW:
             rank_variable(v, i, random)
             continue
-        for new in range(values[i]):
+        for new in range(INT(values[i])):
             if new != x[i]:
                 gain, variance, profile = predict_few(
                     x, values, first_slot, profiles, differing, entries, code, value, shift,
@@ -142,7 +143,7 @@ def rank(v, random):
                 if profile < 0:
                     worth[i, new] = FIRST * (1.0 + 1e-6 * order[i, new])
                 else:
-                    slot = slot_of(v, i, x[i], new)
+                    slot = slot_of(v, i, INT(x[i]), INT(new))
                     found = promise(v, square, slot, profile, gain, variance)
                     if found > enough:
                         worth[i, new] = found
@@ -161,14 +162,14 @@ def advance(shape, integers, floats, seed, free):
     while True:
         if scalars[STALE] > 0.0:
             rank(v, random)
-        best_i, best_k, most = 0, 0, -1.0
+        best_i, best_k, most = INT(0), INT(0), -1.0
         for i in range(len(v.x)):
             for k in range(v.worth.shape[1]):
                 if v.worth[i, k] > most:
                     best_i, best_k, most = i, k, v.worth[i, k]
         if most <= 0.0:
             return OPTIMUM, 0, 0, moves
-        new = best_k if v.kind[best_i] == FEW else v.candidates[best_i, best_k]
+        new = best_k if v.kind[best_i] == FEW else INT(v.candidates[best_i, best_k])
         gain, variance, profile = predict(v, best_i, new)
         certain = profile >= 0 and variance <= SURE * mean_square(v)
         if moves >= free or not certain or gain <= scalars[SLACK]:
@@ -197,7 +198,7 @@ def take_off(v, i, new, random):
 def track_errors(v, i, new, gain, predicted, profile):
     """Running means of squared errors over the last 2n gains."""
     scalars = v.scalars
-    here, there = find(v, i, profile, v.x[i]), find(v, i, profile, new)
+    here, there = find(v, i, profile, INT(v.x[i])), find(v, i, profile, new)
     if here < 0 or there < 0:
         return
     plain = v.value[i, profile, there] - v.value[i, profile, here]
@@ -213,7 +214,7 @@ def track_errors(v, i, new, gain, predicted, profile):
 @njit(cache=True)
 def learn_gain(v, i, new, f):
     """Learn f at the neighbour of x whose variable i is `new`."""
-    scalars, now = v.scalars, v.x[i]
+    scalars, now = v.scalars, INT(v.x[i])
     gain = f - scalars[VALUE]
     slot, sign = slot_of(v, i, now, new), (1.0 if now < new else -1.0)
     count_gain(v, i, new, gain, f)
@@ -224,7 +225,7 @@ def learn_gain(v, i, new, f):
     track_errors(v, i, new, gain, predicted, best)
     exact = False
     variables, slots = np.empty(len(v.x), np.int64), np.empty(len(v.x), np.int64)
-    for m in range(v.profiles[i]):
+    for m in range(INT(v.profiles[i])):
         here, there = find(v, i, m, now), find(v, i, m, new)
         if here < 0 or there < 0:
             continue
@@ -292,7 +293,7 @@ def go_to(shape, integers, floats, point, value, measured):
     elif changes:
         for j in range(len(point)):
             if point[j] != v.x[j]:
-                move_to(v, j, point[j])
+                move_to(v, j, INT(point[j]))
     v.scalars[VALUE], v.scalars[MEASURED] = value, measured
 
 

@@ -5,6 +5,7 @@ import math
 from numba import njit
 
 from anyorder.strategies.delta.kernels.tables import (
+    INT,
     SURE,
     connect,
     different,
@@ -68,8 +69,8 @@ def set_prior(v):
         for j in range(i):
             if v.link[i, j] == UNKNOWN:
                 prior = everywhere * v.scale[i] * v.scale[j] / total
-                for s in range(v.first_slot[i], v.first_slot[i + 1]):
-                    for t in range(v.first_slot[j], v.first_slot[j + 1]):
+                for s in range(INT(v.first_slot[i]), INT(v.first_slot[i + 1])):
+                    for t in range(INT(v.first_slot[j]), INT(v.first_slot[j + 1])):
                         if v.mean[s, t] == 0.0 and (
                             v.variance[s, t] > 0.0 or v.scalars[GAINS] == 1.0
                         ):
@@ -113,7 +114,7 @@ def chance_kept(v, doubtful, loose):
 @njit(cache=True)
 def equal_gain(v, i, slot, m, variables, slots):
     """The gain of i is the same in profile m: what differs there is not linked with i."""
-    count, doubtful, loose = different(v, i, m, variables, slots), 0, 0.0
+    count, doubtful, loose = different(v, i, m, variables, slots), INT(0), 0.0
     for k in range(count):
         doubtful += v.variance[slot, slots[k]] > 0.0
         if v.link[i, variables[k]] != LINKED:
@@ -184,8 +185,8 @@ def link(v, i, slot, j, t, mean):
     v.scalars[SETTLED] += 1.0
     v.scalars[LINKS] += 1.0
     connect(v, i, j)
-    for s1 in range(v.first_slot[i], v.first_slot[i + 1]):
-        for t1 in range(v.first_slot[j], v.first_slot[j + 1]):
+    for s1 in range(INT(v.first_slot[i]), INT(v.first_slot[i + 1])):
+        for t1 in range(INT(v.first_slot[j]), INT(v.first_slot[j + 1])):
             if (s1 != slot or t1 != t) and v.variance[s1, t1] < mean * mean:
                 set_pair(v, i, s1, j, t1, v.mean[s1, t1], mean * mean)
 
@@ -250,23 +251,23 @@ def correct(v, i, slot, m, error, variables, slots):
 @njit(cache=True)
 def remember(v, i, new, f):
     """Put f at the changed value, and at the present one, into the profile of this context."""
-    profile = -1
-    for m in range(v.profiles[i]):
+    profile = INT(-1)
+    for m in range(INT(v.profiles[i])):
         if v.differing[i, m] == 0:
             profile = m
     if profile < 0:
         if v.profiles[i] < v.code.shape[1]:
-            profile = v.profiles[i]
+            profile = INT(v.profiles[i])
             v.profiles[i] += 1
         else:
-            profile = v.oldest[i]
+            profile = INT(v.oldest[i])
             v.oldest[i] = (profile + 1) % v.code.shape[1]
         v.context[:, i, profile] = v.x
         v.differing[i, profile] = 0
         v.entries[i, profile] = 0
-        for s in range(v.first_slot[i], v.first_slot[i + 1]):
+        for s in range(INT(v.first_slot[i]), INT(v.first_slot[i + 1])):
             v.shift[s, profile] = v.spread[s, profile] = v.firm[s, profile] = 0.0
-    put(v, i, profile, v.x[i], v.scalars[VALUE])
+    put(v, i, profile, INT(v.x[i]), v.scalars[VALUE])
     put(v, i, profile, new, f)
 
 

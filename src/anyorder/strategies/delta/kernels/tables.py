@@ -27,6 +27,7 @@ from anyorder.strategies.delta.layout import (
 
 SURE = 1e-12  # a prediction is certain if its variance is below this share of the mean square gain
 LARGE = 1e300
+INT = np.int64  # integers of one type, so that no kernel is compiled twice
 
 Views = namedtuple("Views", list(INTEGERS) + list(FLOATS))
 
@@ -149,14 +150,14 @@ def add_variable(v, j, now, sign):
     for i in range(len(profiles)):
         if i == j:
             continue
-        for m in range(profiles[i]):
+        for m in range(INT(profiles[i])):
             then = context[i, m]
             if then == now:
                 continue
             differing[i, m] += sign
             t = slot_in(kind, values, first, then, now)
             up = sign if then < now else -sign
-            for s in range(first_slot[i], first_slot[i + 1]):
+            for s in range(INT(first_slot[i]), INT(first_slot[i + 1])):
                 shift[s, m] += up * mean[t, s]
                 spread[s, m] += sign * variance[t, s]
                 if link[i] == LINKED:
@@ -166,8 +167,8 @@ def add_variable(v, j, now, sign):
 @njit(cache=True)
 def move_to(v, j, new):
     """Change x[j], and the sums of all profiles with it."""
-    add_variable(v, j, v.x[j], -1)
-    add_variable(v, j, new, 1)
+    add_variable(v, j, INT(v.x[j]), INT(-1))
+    add_variable(v, j, INT(new), INT(1))
     v.x[j] = new
     v.scalars[STALE] = 1.0
 
@@ -180,7 +181,7 @@ def recompute(v):
     v.firm[:] = 0.0
     v.differing[:] = 0
     for j in range(len(v.x)):
-        add_variable(v, j, v.x[j], 1)
+        add_variable(v, j, INT(v.x[j]), INT(1))
     v.scalars[STALE] = 1.0
 
 
@@ -190,7 +191,7 @@ def add_pair(v, i, s, j, t, mean, variance):
     now, context, shift, spread = v.x[j], v.context, v.shift, v.spread
     linked = v.link[i, j] == LINKED
     kind, values, first = v.kind[j], v.values[j], v.first_slot[j]
-    for m in range(v.profiles[i]):
+    for m in range(INT(v.profiles[i])):
         then = context[j, i, m]
         if then != now and slot_in(kind, values, first, then, now) == t:
             shift[s, m] += mean if then < now else -mean
@@ -229,8 +230,8 @@ def set_pair(v, i, s, j, t, mean, variance):
 def separate(v, i, j):
     """Settle that i and j do not interact."""
     v.scalars[SETTLED] += 1.0
-    for s in range(v.first_slot[i], v.first_slot[i + 1]):
-        for t in range(v.first_slot[j], v.first_slot[j + 1]):
+    for s in range(INT(v.first_slot[i]), INT(v.first_slot[i + 1])):
+        for t in range(INT(v.first_slot[j]), INT(v.first_slot[j + 1])):
             set_pair(v, i, s, j, t, 0.0, 0.0)
     v.link[i, j] = v.link[j, i] = NOT_LINKED
 
@@ -239,8 +240,8 @@ def separate(v, i, j):
 def connect(v, i, j):
     """Settle that i and j interact; what they contribute to the sums is firm from now on."""
     v.link[i, j] = v.link[j, i] = LINKED
-    for s in range(v.first_slot[i], v.first_slot[i + 1]):
-        for t in range(v.first_slot[j], v.first_slot[j + 1]):
+    for s in range(INT(v.first_slot[i]), INT(v.first_slot[i + 1])):
+        for t in range(INT(v.first_slot[j]), INT(v.first_slot[j + 1])):
             add_firm(v, i, s, j, t, v.variance[s, t])
             add_firm(v, j, t, i, s, v.variance[s, t])
 
@@ -249,7 +250,7 @@ def connect(v, i, j):
 def add_firm(v, i, s, j, t, variance):
     """Add to the firm sums of i what a difference in slot t of j contributes."""
     now, kind, values, first = v.x[j], v.kind[j], v.values[j], v.first_slot[j]
-    for m in range(v.profiles[i]):
+    for m in range(INT(v.profiles[i])):
         then = v.context[j, i, m]
         if then != now and slot_in(kind, values, first, then, now) == t:
             v.firm[s, m] += variance
@@ -319,10 +320,10 @@ def predict_few(
 
     `square` is the mean square gain.
     """
-    now = x[i]
+    now = INT(x[i])
     s = slot_in(FEW, values[i], first_slot[i], now, new)
-    best, gain, least = -1, 0.0, LARGE
-    for m in range(profiles[i]):
+    best, gain, least = INT(-1), 0.0, LARGE
+    for m in range(INT(profiles[i])):
         if spread[s, m] < least:
             here, there = np.nan, np.nan
             for k in range(entries[i, m]):
@@ -351,9 +352,9 @@ def predict(v, i, new):
             v.x, v.values, v.first_slot, v.profiles, v.differing, v.entries, v.code, v.value,
             v.shift, v.spread, square, i, new,
         )  # fmt: skip
-    now, s = v.x[i], v.first_slot[i]
-    best, gain, least = -1, 0.0, LARGE
-    for m in range(v.profiles[i]):
+    now, s = INT(v.x[i]), INT(v.first_slot[i])
+    best, gain, least = INT(-1), 0.0, LARGE
+    for m in range(INT(v.profiles[i])):
         if v.spread[s, m] >= least:
             continue
         here, doubt = level(v, i, m, now)

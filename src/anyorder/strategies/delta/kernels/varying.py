@@ -6,6 +6,7 @@ import numpy as np
 from numba import njit
 
 from anyorder.strategies.delta.kernels.tables import (
+    INT,
     SURE,
     below,
     mean_square,
@@ -92,10 +93,10 @@ def mutate(shape, integers, floats, seed, point, changes):
     """Change so many variables of `point` in place, each other one linked with the last or any."""
     v = views(shape, integers, floats)
     random = np.array([seed], dtype=np.uint64)
-    changed, last = np.zeros(len(point), dtype=np.bool_), -1
+    changed, last = np.zeros(len(point), dtype=np.bool_), INT(-1)
     for _ in range(min(changes, max(len(point) // 2, 1))):
         last = next_variable(v, last, changed, random)
-        point[last] = other_value(v, last, point[last], random)
+        point[last] = other_value(v, last, INT(point[last]), random)
         changed[last] = True
 
 
@@ -113,10 +114,10 @@ def kick(shape, integers, floats, seed, most_changes):
         count = int(min(KICK / (1.0 - uniform(random)), n))
     count = max(min(count, n // 2), 1)
     changed = np.zeros(n, dtype=np.bool_)
-    last, certain = -1, True
+    last, certain = INT(-1), True
     for _ in range(count):
         last = next_variable(v, last, changed, random)
-        new = other_value(v, last, v.x[last], random)
+        new = other_value(v, last, INT(v.x[last]), random)
         gain, variance, profile = predict(v, last, new)
         if profile < 0 or variance > SURE * mean_square(v) or not (gain > -np.inf):
             certain, gain = False, 0.0
