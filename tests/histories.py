@@ -75,13 +75,15 @@ def summary(history: ao.History) -> dict[str, Any]:
 
 
 def maximized(f: Any, space: ao.Space, budget: int, **options: Any) -> Callable[[], Any]:
-    """A run of `maximize`."""
-    return lambda: summary(ao.maximize(f, space, budget, progress=False, **options).history)
+    """A run of `maximize`, with the policy unless it is said."""
+    options = {"algorithm": "policy", "progress": False, **options}
+    return lambda: summary(ao.maximize(f, space, budget, **options).history)
 
 
 def minimized(f: Any, space: ao.Space, budget: int, **options: Any) -> Callable[[], Any]:
-    """A run of `minimize`."""
-    return lambda: summary(ao.minimize(f, space, budget, progress=False, **options).history)
+    """A run of `minimize`, with the policy unless it is said."""
+    options = {"algorithm": "policy", "progress": False, **options}
+    return lambda: summary(ao.minimize(f, space, budget, **options).history)
 
 
 def on_one_thread(**options: Any) -> dict[str, Any]:
@@ -93,7 +95,7 @@ def on_one_thread(**options: Any) -> dict[str, Any]:
 
 def ask_and_tell(direction: str = "maximize") -> dict[str, Any]:
     """Partial, late and repeated answers, points never asked, suggestions, a copy midway."""
-    opt = ao.Optimizer(NK.space, 4, direction=direction)
+    opt = ao.Optimizer(NK.space, 4, algorithm="policy", direction=direction)
     rng, digest, out = np.random.default_rng(0), hashlib.sha256(), []
     for turn in range(60):
         if turn % 9 == 4:

@@ -196,7 +196,8 @@ def test_info_says_why_an_engine_cannot_run(monkeypatch: pytest.MonkeyPatch) -> 
     assert "cannot run here: Numba is not installed" in run("info").output
     with pytest.raises(RuntimeError, match="cannot run here: Numba is not installed"):
         anyorder.Optimizer(anyorder.Space.binary(3), engine="cpu")
-    assert anyorder.Optimizer(anyorder.Space.binary(3), engine="auto").engine == "reference"
+    policy = anyorder.Optimizer(anyorder.Space.binary(3), algorithm="policy", engine="auto")
+    assert policy.engine == "reference"
 
 
 def test_as_a_module_and_without_heavy_imports() -> None:

@@ -119,7 +119,7 @@ def test_a_file_says_everything(tmp_path: Path) -> None:
 
 def test_what_a_file_does_not_say_is_left_to_the_loop(tmp_path: Path) -> None:
     job = read(write(tmp_path, GOOD.replace("seed = 0\n", "")))
-    assert job.options == {"config": ao.Config()}
+    assert job.options == {}
     assert (job.workers, job.command.timeout, job.command.directory) == (1, None, tmp_path)
 
 

@@ -217,7 +217,8 @@ def test_what_is_absent_is_not_trained() -> None:
 def test_many_runs_are_single_runs() -> None:
     runs = ao.solve_many(value, space=SPACE, runs=2, budget=50, seeds=[4, 5], progress=False)
     for seed, run in zip((4, 5), runs, strict=True):
-        alone = ao.maximize(value, SPACE, 50, seed=seed, cache=False, progress=False)
+        options = {"cache": False, "progress": False, "algorithm": "policy"}
+        alone = ao.maximize(value, SPACE, 50, seed=seed, **options)
         assert np.array_equal(run.values, alone.history.values)
         assert run.best == alone.best
 

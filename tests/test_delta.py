@@ -361,3 +361,54 @@ def test_the_portfolio_uses_all_operators() -> None:
 def test_importing_the_library_does_not_import_numba() -> None:
     code = "import sys, anyorder; sys.exit('numba' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("maker", [DeltaSearch, AutoSearch])
+def test_proposals_that_are_given_up_are_not_made_again(maker: Any) -> None:
+    """As with `on_failure="skip"`: a third of the points is never answered."""
+    f, _ = quadratic(16, 0.2)
+    strategy, lost, best = maker(ao.Space.binary(16), seed=1), set(), -np.inf
+    for _ in range(600):
+        ((ticket, codes),) = zip(*strategy.propose(1), strict=True)
+        point = codes.tobytes()
+        assert point not in lost
+        if sum(point) % 3 == 0:
+            lost.add(point)
+            strategy.give_up([ticket])
+        else:
+            best = max(best, f(codes))
+            strategy.learn([Answer(ticket, codes, f(codes))])
+    assert lost
+    assert best > f(np.zeros(16, np.int32))
+
+
+def test_knapsacks_need_exchanges() -> None:
+    """Single changes of a full knapsack are worse; exchanges of two items lead on."""
+    rng = np.random.default_rng(0)
+    weights, values = rng.integers(10, 60, 40), rng.integers(10, 60, 40)
+
+    def f(x: Any) -> float:
+        return float(values @ x - 50 * max(weights @ x - 400, 0))
+
+    def run(maker: Any, seed: int) -> float:
+        strategy, best = maker(ao.Space.binary(40), seed=seed), -np.inf
+        for _ in range(1_000):
+            ((ticket, codes),) = zip(*strategy.propose(1), strict=True)
+            best = max(best, f(codes))
+            strategy.learn([Answer(ticket, codes, f(codes))])
+        return best
+
+    auto = [run(AutoSearch, seed) for seed in range(8)]
+    climbing = [run(ao.strategies.HillClimber, seed) for seed in range(8)]
+    assert np.mean(auto) > np.mean(climbing) + 10
+
+
+def test_noise_does_not_stop_a_climb() -> None:
+    """Gains as large as the noise are still worth an evaluation."""
+    rng = np.random.default_rng(0)
+    strategy, reached = AutoSearch(ao.Space.binary(40), seed=0), []
+    for _ in range(1_500):
+        ((ticket, codes),) = zip(*strategy.propose(1), strict=True)
+        reached.append(int(codes.sum()))
+        strategy.learn([Answer(ticket, codes, codes.sum() + rng.normal())])
+    assert max(reached) >= 35

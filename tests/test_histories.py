@@ -46,13 +46,14 @@ def thread() -> Iterator[ThreadPoolExecutor]:
 
 def whole(kind: str, budget: int, thread: Any) -> ao.Result:
     """The run of the study, not interrupted."""
+    policy: dict[str, Any] = {"algorithm": "policy"}
     if kind == "finished":
-        return ao.maximize(h.failing, h.MIXED, budget, seed=0, on_failure="worst")
+        return ao.maximize(h.failing, h.MIXED, budget, seed=0, on_failure="worst", **policy)
     if kind == "crashed":
-        return ao.maximize(h.speed, h.MIXED, budget, seed=0)
+        return ao.maximize(h.speed, h.MIXED, budget, seed=0, **policy)
     return ao.maximize(
-        h.NK, h.NK.space, budget, seed=3, executor=thread, asynchronous=True
-    )  # fmt: skip
+        h.NK, h.NK.space, budget, seed=3, executor=thread, asynchronous=True, **policy
+    )
 
 
 @pytest.mark.parametrize("kind", OLD)

@@ -259,7 +259,8 @@ def test_ask_and_tell_of_floats() -> None:
 def test_many_runs_of_numbers_are_single_runs() -> None:
     runs = ao.solve_many(goal, space=WIDE_SPACE, runs=2, budget=50, seeds=[4, 5], progress=False)
     for seed, run in zip((4, 5), runs, strict=True):
-        alone = ao.maximize(goal, WIDE_SPACE, 50, seed=seed, cache=False, progress=False)
+        options = {"cache": False, "progress": False, "algorithm": "policy"}
+        alone = ao.maximize(goal, WIDE_SPACE, 50, seed=seed, **options)
         assert np.array_equal(run.values, alone.history.values)
         assert run.best == alone.best
 

@@ -186,7 +186,12 @@ def test_plot_writes_a_picture(tmp_path: Path) -> None:
         (lambda x: float("nan"), {}, ValueError, r"NaN or None for array\(\["),
         (lambda x: None, {}, ValueError, "NaN or None"),
         (lambda x: "good", {}, TypeError, "what f returned is 'good'"),
-        (lambda x: [1.0], {"vectorized": True}, ValueError, "1 values, expected 10"),
+        (
+            lambda x: [1.0],
+            {"vectorized": True, "algorithm": "policy"},
+            ValueError,
+            "1 values, expected 10",
+        ),
         (lambda x: 10**400, {}, ValueError, "too large for a float"),
         (len, {"progress": "yes"}, ValueError, "progress is 'yes'"),
         (len, {"engine": ["cpu"]}, ValueError, "unknown engine"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
 import time
@@ -288,8 +289,10 @@ def _stored_algorithm(study: Any) -> str | None:
     path = None if study is None else Path(study).absolute()
     if path is None or not path.is_file() or not path.stat().st_size:
         return None
-    with opened(path) as database, translated(path):
-        name: str = read_settings(database)["algorithm"]
+    name = ""
+    # What is wrong with a study is said when it is continued.
+    with contextlib.suppress(StudyError), opened(path) as database, translated(path):
+        name = read_settings(database)["algorithm"]
     return name if name in ("auto", "ils", "policy") else None
 
 

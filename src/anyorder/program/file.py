@@ -75,9 +75,7 @@ def read(path: str | os.PathLike[str]) -> Job:
         top.pop(section, None)
     command = _command(file, space, flags, top.pop("timeout", None))
     preset, settings = top.pop("config", ""), top.pop("settings", {})
-    if "algorithm" not in top and (preset or settings):
-        top["algorithm"] = "policy"
-    name = resolve_name(top.get("algorithm", "auto"))
+    name = resolve_name(top.get("algorithm", "policy" if preset or settings else "auto"))
     if name.name == "policy" and not name.preset and not name.settings:
         with file.at("settings"):
             top["config"] = resolve(preset or "default").replace(**settings)

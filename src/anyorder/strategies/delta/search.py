@@ -20,7 +20,7 @@ from anyorder.errors import OK
 from anyorder.space import Space
 from anyorder.strategies.base import Answer, Codes, Seed
 from anyorder.strategies.delta import layout
-from anyorder.strategies.delta.climber import DISTRUST, Climber
+from anyorder.strategies.delta.climber import DISTRUST, READINGS, Climber
 from anyorder.strategies.state import State, from_state, to_state
 
 MOST_FREE_MOVES = 3  # times n: moves in a row that are not paid for
@@ -74,9 +74,14 @@ class DeltaSearch(Climber):
             points.append(self._next(self._next_ticket + len(points)))
         return np.array(points, np.int32) if points else self._none()
 
+    def _remembers(self) -> bool:
+        """Whether the value of every point is kept: not where there are many, or values differ."""
+        noisy = self.archive is not None and not self.archive.deterministic
+        return self.space.size <= SMALL and not noisy
+
     def _exhausted(self) -> bool:
         """Whether all points are known, failed or being evaluated."""
-        if self.space.size > SMALL:
+        if not self._remembers():
             return False
         seen = self._known.keys() | self._failed | {entry[1] for entry in self._waiting.values()}
         return len(seen) >= self.space.size
@@ -203,7 +208,7 @@ class DeltaSearch(Climber):
             ok = answer.status == OK and math.isfinite(answer.value)
             if not ok:
                 self._failed.add(point.tobytes())
-            elif self.space.size <= SMALL:
+            elif self._remembers():
                 self._known[point.tobytes()] = float(answer.value)
             waiting = None if entry is None else Waiting(*entry)
             if waiting is not None and waiting.kind == "change":
@@ -303,13 +308,23 @@ class DeltaSearch(Climber):
         model.arrive(f)
 
     def give_up(self, tickets: Sequence[int]) -> None:
-        """Forget proposals; a point without its value is left."""
+        """Forget proposals, and do not propose their points again; one that is awaited is left."""
+        model = self.model
         for ticket in tickets:
-            waiting = self._waiting.pop(ticket, None)
+            if (entry := self._waiting.pop(ticket, None)) is None:
+                continue
+            waiting = Waiting(*entry)
+            point = np.frombuffer(waiting.point, np.int32)
+            if waiting.kind not in ("repeat", "confirmation"):
+                self._failed.add(waiting.point)
+            if waiting.kind == "change" and model.point.tobytes() == waiting.base:
+                model.exclude(waiting.variable, int(point[waiting.variable]), failed=True)
             if ticket == self._awaited:
                 self._awaited = -1
-                if waiting is not None and waiting[0] == "trial":
-                    self._judge(np.frombuffer(waiting[1], np.int32), None)
+                if waiting.kind == "trial":
+                    self._judge(point, None)
+                elif waiting.kind == "confirmation":
+                    self._readings = READINGS
                 else:
                     self._return()
 
