@@ -247,6 +247,10 @@ class AutoSearch(DeltaSearch):
 
     # --- credit ---------------------------------------------------------------------------------
 
+    def _return(self) -> None:
+        self._cost[self._operator] += 1  # a point that failed or was refused is not for nothing
+        super()._return()
+
     def _credit(self) -> None:
         """Account for what the last operator spent and won."""
         now, operator = self.model.evaluations, self._operator
@@ -267,7 +271,8 @@ class AutoSearch(DeltaSearch):
         """The operator that is furthest behind its share."""
         if self._free_climbs >= FREE_CLIMBS:
             return RESTART
-        if self._optima <= EARLY_RESTARTS and self._predicts():
+        early = max(self._optima, self._uses.item(RESTART)) <= EARLY_RESTARTS
+        if early and self._predicts():
             return RESTART
         now = self.model.evaluations
         behind = self.shares() * self._cost.sum() - self._cost
