@@ -97,7 +97,8 @@ class AutoSearch(DeltaSearch):
 
     def _leave(self) -> None:
         self._credit()
-        self._tidy()
+        if self._operator in (CLIMB, RESTART):  # trials leave the model as it is
+            self._tidy()
         self._operator = self._choose()
         if self._operator == RESTART:
             self._restart()
