@@ -69,6 +69,8 @@ COLOURS = {  # in the order of drawing
     "auto": "#d55e00",
 }  # fmt: skip
 LOCAL = ("hill-climber", "ils", "tabu", "one-plus-one", "fast-one-plus-one")
+# Constants were set on instances 0 to 4.
+HALVES = {"all": range(10**9), "tuned": range(5), "kept": range(5, 10**9)}
 Key = tuple[str, int, int, str]
 
 
@@ -188,10 +190,9 @@ def run(given: argparse.Namespace) -> None:
 def table(given: argparse.Namespace) -> None:
     """Means of each algorithm per problem; + and - where Welch's test tells it from `auto`."""
     cells: dict[tuple[str, int], dict[str, list[float]]] = {}
-    halves = {"all": range(10**9), "tuned": range(5), "kept": range(5, 10**9)}
     for row in read():
         if row["problem"] in {name for suite in given.suite for name in SUITES[suite]} and (
-            int(row["instance"]) in halves[given.half] or given.suite == ["everyday"]
+            int(row["instance"]) in HALVES[given.half] or given.suite == ["everyday"]
         ):
             cell = cells.setdefault((row["problem"], int(row["evaluations"])), {})
             cell.setdefault(row["strategy"], []).append(float(row["best"]))
@@ -213,11 +214,13 @@ def table(given: argparse.Namespace) -> None:
         print(f"{algorithm}: significantly worse than auto {worse} times, better {better} times")
 
 
-def campaigns() -> Iterator[tuple[str, str, int, float]]:
+def campaigns(instances: range) -> Iterator[tuple[str, str, int, float]]:
     """Distribution, algorithm, evaluations and best value of the runs in results/reproduction."""
     for name in ("baselines", "h200"):
         with gzip.open(RESULTS / "reproduction" / f"{name}.csv.gz", "rt", encoding="utf-8") as file:
             for row in csv.DictReader(file):
+                if int(row["instance"]) not in instances:
+                    continue
                 best = -np.inf
                 for mark in range(100, 10_001, 100):  # empty where nothing improved
                     best = float(row[str(mark)] or best)
@@ -229,14 +232,14 @@ def wins(given: argparse.Namespace) -> None:
     """On how many of the 42 rows `auto` is significantly above and below each other algorithm."""
     cells: dict[tuple[str, int], dict[str, list[float]]] = {}
     for row in read():
-        if row["problem"] in SUITES["rows"]:
+        if row["problem"] in SUITES["rows"] and int(row["instance"]) in HALVES[given.half]:
             family, _, rest = row["problem"].partition(":")
             values = dict(item.split("=") for item in rest.split(","))
             name = {"qubo": "QUBO", "nk": "NK", "nkd": "NK3"}[family]
             key = f"{name} {values['n']} {values.get('type', values.get('k'))}"
             cell = cells.setdefault((key, int(row["evaluations"])), {})
             cell.setdefault(row["strategy"], []).append(float(row["best"]))
-    for key, algorithm, mark, best in campaigns():
+    for key, algorithm, mark, best in campaigns(HALVES[given.half]):
         cells[key, mark].setdefault(algorithm, []).append(best)
     rivals = sorted({name for cell in cells.values() for name in cell} - {"auto", "delta"})
     print("| | 1,000: above | below | 10,000: above | below |\n| --- | --- | --- | --- | --- |")
