@@ -14,7 +14,7 @@ import pytest
 
 import anyorder as ao
 from anyorder.archive import Archive
-from anyorder.cli.study import kept_policy
+from anyorder.cli.study import kept_strategy
 from anyorder.history import History
 from anyorder.plotting.heatmaps import Influence as Moves
 from anyorder.plotting.heatmaps import agreement, draw_influence, influence
@@ -235,7 +235,7 @@ def test_odd_histories_have_pictures(n: int, values: Any, tmp_path: Path) -> Non
 def test_names_are_written_where_they_fit(n: int, named: bool) -> None:
     space = ao.Space({f"v{k}": ao.Binary() for k in range(n)})
     figure, axes = _canvas("influence")
-    draw_influence(figure, axes, Moves(np.eye(n), 2), space)
+    draw_influence(figure, axes, Moves(np.eye(n), "title", "label"), space)
     figure.canvas.draw()
     shown = [label.get_text() for label in axes.get_yticklabels()]
     assert (shown == list(space.names or ())) == named
@@ -244,11 +244,30 @@ def test_names_are_written_where_they_fit(n: int, named: bool) -> None:
 
 def test_influence_needs_a_policy_and_kinds_are_checked(tmp_path: Path) -> None:
     made = history(ao.Space.binary(2), [1.0, 2.0])
-    with pytest.raises(ValueError, match="this run has no policy, or kept none"):
+    with pytest.raises(ValueError, match="it was not learned, or not kept"):
         overview(made, lambda: None, "influence")
     run = result(lambda x: 1.0, ao.Space.binary(3), 20)
     with pytest.raises(ValueError, match="kind is 'heat', expected one of convergence, div"):
         run.plot(kind="heat")
+
+
+def test_links_of_the_default_are_drawn(tmp_path: Path) -> None:
+    """Of two planted pairs; both from the result and from its study."""
+
+    def f(x: Any) -> float:
+        return float(3 * (x[0] == x[3]) + 2 * (x[2] != x[5]) + 0.1 * x.sum())
+
+    study = tmp_path / "a.db"
+    run = ao.maximize(f, ao.Space.binary(8), 150, seed=0, study=study)
+    moves = run.optimizer.influence()
+    assert {tuple(pair) for pair in np.argwhere(moves > 1e-9)} == {(0, 3), (3, 0), (2, 5), (5, 2)}
+    np.testing.assert_allclose(moves[[0, 2], [3, 5]], [6.0, 4.0])
+    run.plot(tmp_path / "a.png", kind="influence")
+    kept = kept_strategy(str(study))
+    assert kept is not None
+    np.testing.assert_array_equal(kept.influence(), moves)
+    with pytest.raises(ValueError, match="'ils' does not learn which variables interact"):
+        ao.Optimizer(ao.Space.binary(3), algorithm="ils").influence()
 
 
 def test_a_study_keeps_the_policy(tmp_path: Path) -> None:
@@ -256,9 +275,9 @@ def test_a_study_keeps_the_policy(tmp_path: Path) -> None:
         lambda x: float(x.sum()), ao.Space.binary(5), 60, seed=0, config=FAST,
         study=tmp_path / "a.db", cache=False,
     )  # fmt: skip
-    kept = kept_policy(str(tmp_path / "a.db"))
+    kept = kept_strategy(str(tmp_path / "a.db"))
     assert kept is not None
-    assert influence(kept).trained == 6
+    assert influence(kept).title == "policy trained for 6 generations"
     np.testing.assert_array_equal(kept.influence(), policy_of(run).influence())
 
 

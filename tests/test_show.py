@@ -133,7 +133,7 @@ def test_infinities_and_nothing_at_all(tmp_path: Path) -> None:
         done = run("plot", tmp_path / "b.db", "-o", tmp_path / "b.png", "--kind", kind)
         assert done.exit_code == 0, done.output
     done = run("plot", tmp_path / "b.db", "-o", tmp_path / "b.png", "--kind", "influence")
-    assert (done.exit_code, "no policy, or kept none" in done.output) == (2, True)
+    assert (done.exit_code, "it was not learned, or not kept" in done.output) == (2, True)
 
 
 @pytest.fixture

@@ -174,15 +174,17 @@ class Optimizer:
         return self.strategy.facts()
 
     def influence(self, points: int = 10) -> npt.NDArray[np.float64]:
-        """For the policy: how much variable i's distribution moves when variable j changes.
+        """How much variable i moves when variable j changes, as the strategy has learned it.
 
-        See `anyorder.strategies.PolicySearch.influence`.
+        Of the policy, i's probabilities (`anyorder.strategies.PolicySearch.influence`); of `auto`
+        and `delta`, the gain of changing i (`anyorder.strategies.DeltaSearch.influence`).
         """
-        if not isinstance(self.strategy, PolicySearch):
-            raise ValueError(
-                f"influence is what a policy has learned, and this is {self.strategy.name!r}"
-            )
-        return self.strategy.influence(points)
+        learned: Callable[[int], npt.NDArray[np.float64]] | None = getattr(
+            self.strategy, "influence", None
+        )
+        if learned is None:
+            raise ValueError(f"{self.strategy.name!r} does not learn which variables interact")
+        return learned(points)
 
     # --- ask and tell ---------------------------------------------------------------------------
 

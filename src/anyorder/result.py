@@ -21,6 +21,7 @@ from anyorder.optimizer import Optimizer
 from anyorder.plotting.runs import averages, overview
 from anyorder.space import Space
 from anyorder.strategies.create import settings_of
+from anyorder.strategies.delta.search import DeltaSearch
 from anyorder.strategies.policy.config import Config
 from anyorder.strategies.policy.search import PolicySearch
 
@@ -107,13 +108,13 @@ class Result:
             "convergence": the best value against evaluations. "diversity": how much candidates
             differ from their generation's best. "probabilities": how often candidates have the
             best point's value, for each variable over time. "influence": how much each variable
-            moves when another changes, as the policy has learned it (`Optimizer.influence`).
+            moves when another changes, as the strategy has learned it (`Optimizer.influence`).
             "all": these four.
         """
         label = f"{self.algorithm}, seed {self.seed}"
         strategy = self.optimizer.strategy
-        policy = strategy if isinstance(strategy, PolicySearch) else None
-        return overview(self.history, lambda: policy, kind, path, label)
+        learned = strategy if isinstance(strategy, PolicySearch | DeltaSearch) else None
+        return overview(self.history, lambda: learned, kind, path, label)
 
     def to_pandas(self) -> Any:
         """A DataFrame with a row for each entry of the history.

@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 
 from anyorder.cli.common import check_folder, echo, errors
-from anyorder.cli.study import as_text, facts, kept_policy
+from anyorder.cli.study import as_text, facts, kept_strategy
 from anyorder.plotting.runs import KINDS, overview
 from anyorder.session.reading import check as check_study
 from anyorder.session.reading import load
@@ -100,4 +100,4 @@ def plot(study: str, output: str, kind: str) -> None:
     with errors():
         check_folder("--output", output)
         history = load(study)
-        overview(history, lambda: kept_policy(study), kind, output, Path(study).name)
+        overview(history, lambda: kept_strategy(study), kind, output, Path(study).name)

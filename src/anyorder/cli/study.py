@@ -20,6 +20,7 @@ from anyorder.session.reading import opened, read_settings, read_state, translat
 from anyorder.space import Space
 from anyorder.space.packing import Packing
 from anyorder.strategies.create import recreate
+from anyorder.strategies.delta.search import DeltaSearch
 from anyorder.strategies.policy.config import PRESETS, Config
 from anyorder.strategies.policy.search import PolicySearch
 
@@ -141,17 +142,20 @@ def _last_written(file: Path) -> float:
     return max(times)
 
 
-def kept_policy(study: str) -> PolicySearch | None:
-    """The policy as a study last kept it; None if there is none yet, or of another algorithm."""
+def kept_strategy(study: str) -> PolicySearch | DeltaSearch | None:
+    """A strategy that learns which variables interact, as a study last kept it; or None."""
     file = Path(study).absolute()
     with opened(file) as database, translated(file):
         settings, kept = read_settings(database), read_state(database)
-        if kept is None or settings["algorithm"] != "policy":
+        if kept is None or settings["algorithm"] not in ("policy", "delta", "auto"):
             return None
         space, seed = Space.from_dict(settings["space"]), settings["seed"]
-        policy = recreate("policy", settings["config"], space, seed, graph=settings["graph"])
-        Optimizer._of(space, seed, policy, settings["direction"], True)._restore_search(kept.arrays)
-    return policy if isinstance(policy, PolicySearch) else None
+        strategy = recreate(
+            settings["algorithm"], settings["config"], space, seed, graph=settings["graph"]
+        )
+        optimizer = Optimizer._of(space, seed, strategy, settings["direction"], True)
+        optimizer._restore_search(kept.arrays)
+    return strategy if isinstance(strategy, PolicySearch | DeltaSearch) else None
 
 
 def as_text(now: dict[str, Any], rate: float | None = None) -> str:

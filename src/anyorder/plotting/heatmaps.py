@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from anyorder.history import History
 from anyorder.space import Space
+from anyorder.strategies.delta.search import DeltaSearch
 from anyorder.strategies.policy.search import PolicySearch
 
 # From white over our blue to nearly black: in order of lightness, so that it is read in print and
@@ -73,19 +74,24 @@ class Influence:
     """How much each variable moves when another changes."""
 
     moves: npt.NDArray[np.float64]  # (n, n), see Optimizer.influence
-    trained: int  # generations the policy has learned from since it was started
+    title: str
+    label: str  # what the numbers are
 
 
-def influence(policy: PolicySearch) -> Influence:
-    """`PolicySearch.influence`, from fewer candidates where there are many variables."""
-    points = max(2, min(10, 2_000 // len(policy.space)))
-    return Influence(policy.influence(points), policy.age)
+def influence(strategy: PolicySearch | DeltaSearch) -> Influence:
+    """What a strategy has learned, from fewer candidates where there are many variables."""
+    if isinstance(strategy, DeltaSearch):
+        return Influence(strategy.influence(), "links found", "effect on the gain of a change")
+    points = max(2, min(10, 2_000 // len(strategy.space)))
+    generations = "1 generation" if strategy.age == 1 else f"{strategy.age} generations"
+    title = f"policy trained for {generations}"
+    return Influence(strategy.influence(points), title, "mean change of its probabilities")
 
 
 def draw_influence(figure: Any, axes: Any, data: Influence | None, space: Space) -> None:
     """The variable that changes from left to right, those that move from top to bottom."""
     if data is None:
-        note(axes, "no policy is kept")
+        note(axes, "not learned by this algorithm, or not kept")
         return
     n, most = len(space), float(data.moves.max())
     image = _image(axes, data.moves, most if most > 0 else 1.0, (-0.5, n - 0.5, n - 0.5, -0.5))
@@ -93,12 +99,11 @@ def draw_influence(figure: Any, axes: Any, data: Influence | None, space: Space)
     _name(axes.yaxis, space, room)
     if _name(axes.xaxis, space, room):
         axes.tick_params(axis="x", rotation=90)
-    generations = "1 generation" if data.trained == 1 else f"{data.trained} generations"
-    axes.set_title(f"policy trained for {generations}", loc="right", fontsize=9, color="0.35")
+    axes.set_title(data.title, loc="right", fontsize=9, color="0.35")
     axes.set_xlabel("variable that changes")
     axes.set_ylabel("variable that moves")
     bar = figure.colorbar(image, ax=axes, pad=0.02)
-    bar.set_label("mean change of its probabilities", size=9)
+    bar.set_label(data.label, size=9)
 
 
 def note(axes: Any, text: str) -> None:

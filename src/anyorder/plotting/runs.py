@@ -13,6 +13,7 @@ import numpy.typing as npt
 from anyorder._checks import require
 from anyorder.history import History
 from anyorder.plotting import heatmaps
+from anyorder.strategies.delta.search import DeltaSearch
 from anyorder.strategies.policy.search import PolicySearch
 
 KINDS = ("convergence", "diversity", "probabilities", "influence", "all")  # of figures
@@ -87,21 +88,23 @@ def restarts(history: History) -> list[int]:
 
 def overview(
     history: History,
-    policy: Callable[[], PolicySearch | None],
+    strategy: Callable[[], PolicySearch | DeltaSearch | None],
     kind: str = "all",
     path: str | os.PathLike[str] | None = None,
     label: str = "anyorder",
 ) -> Any:
     """One of the `KINDS` of figures of a run; "all" has the four on one page.
 
-    `policy` is called only if the figure requires it.
+    `strategy` is called only if the figure requires it.
     """
     if kind not in KINDS:
         raise ValueError(f"kind is {kind!r}, expected one of {', '.join(KINDS)}")
     kinds = KINDS[:-1] if kind == "all" else (kind,)
-    trained = policy() if "influence" in kinds else None
+    trained = strategy() if "influence" in kinds else None
     if kind == "influence" and trained is None:
-        raise ValueError("there is no influence to draw: this run has no policy, or kept none")
+        raise ValueError(
+            "there is no influence to draw: it was not learned, or not kept"
+        )
     figure, panels = _canvas(kind)
     for name, axes in zip(kinds, np.ravel(panels), strict=True):
         if name == "convergence":

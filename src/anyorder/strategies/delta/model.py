@@ -164,6 +164,22 @@ class Model:
         found: npt.NDArray[np.bool_] = self.arrays.link == layout.LINKED
         return found
 
+    def effects(self) -> npt.NDArray[np.float64]:
+        """How much a change of one variable moves the gain of another, `(n, n)`.
+
+        The root mean square over their changes; of a variable of many values, which has no means,
+        the deviation.
+        """
+        first, arrays = self.arrays.first_slot[:-1], self.arrays
+        squares = arrays.mean**2
+        counts = np.diff(self.arrays.first_slot)
+        many = arrays.kind != layout.FEW
+        table = np.add.reduceat(np.add.reduceat(squares, first, axis=0), first, axis=1)
+        spread = arrays.variance[np.ix_(first, first)] * self.links()
+        table = np.where(many[:, None] | many, spread, table / np.outer(counts, counts))
+        found: npt.NDArray[np.float64] = np.sqrt(table) * ~np.eye(len(first), dtype=bool)
+        return found
+
     def state(self) -> dict[str, Any]:
         """Both buffers."""
         return {"integers": self._integers, "floats": self._floats}

@@ -330,6 +330,13 @@ class DeltaSearch(Climber):
 
     # --- state ----------------------------------------------------------------------------------
 
+    def influence(self, points: int = 10) -> npt.NDArray[np.float64]:
+        """How much a change of variable j moves the gain of a change of i, as far as is known.
+
+        In units of the function, `(n, n)`. `points` is there for strategies that sample.
+        """
+        return self.model.effects()
+
     def facts(self) -> dict[str, Any]:
         """Links, the trust in the global model, local optima, and the share of free moves."""
         scalars = self.model.scalars
