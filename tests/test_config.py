@@ -50,8 +50,8 @@ OTHER = {
 # a few bad ones; TypeError where the type is wrong
 BAD = {
     "population": [1, 0, -5, 2.0, True, "10", None],
-    "network": ["shared", "", None, 1],
-    "hidden": [(0,), (20, -1), (2.5,), 20, "20", None, (True,)],
+    "network": ["conv", "", None, 1],
+    "hidden": [(0,), (20, -1), (2.5,), 20, "20", (True,)],
     "masked_input": [-1.5, 2, math.nan, "0", None, False],
     "unchosen_input": [-1.01, 2, math.nan, "0", None],
     "integer_encoding": ["binary", None],

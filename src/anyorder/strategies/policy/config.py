@@ -123,13 +123,15 @@ class Config(PaperReadings):
         "Candidates per generation [lambda]. The policy trains when that many have been evaluated.",
     )  # fmt: skip
     network: str = _setting(
-        "separate", _words("separate", "univariate"),
-        '"separate": one small network per variable. "univariate": every variable is independent '
-        "of the others.",
+        "separate", _words("separate", "shared", "univariate"),
+        '"separate": one small network per variable. "shared": one network with an output head per '
+        'variable, for large problems: its time and memory are linear in n. "univariate": every '
+        "variable is independent of the others.",
     )  # fmt: skip
     hidden: tuple[int, ...] = _setting(
-        (20,), entries(partial(integer, minimum=1)),
-        "Widths of the hidden tanh layers; `()` is a linear model.",
+        None, optional(entries(partial(integer, minimum=1))),
+        "Widths of the hidden tanh layers; `()` is a linear model. None: the network's default, "
+        '(20,), or (100, 100) for the "shared" one.',
     )  # fmt: skip
     integer_encoding: str = _setting(
         "thermometer", _words("thermometer", "onehot"),
@@ -189,16 +191,27 @@ class Config(PaperReadings):
         for setting in dataclasses.fields(self):
             value = setting.metadata["check"](setting.name, getattr(self, setting.name))
             object.__setattr__(self, setting.name, value)
+        if self.hidden is None:
+            object.__setattr__(self, "hidden", _default_hidden(self.network))
         layers = 1 if self.network == "univariate" else len(self.hidden) + 1
         if self.layer_rates is not None and len(self.layer_rates) != layers:
             raise ValueError(
                 f"layer_rates is {self.layer_rates}, expected {layers} entries: hidden="
                 f"{self.hidden} makes {layers} layers with the output layer"
             )
+        if self.layer_rates is not None and not any(self.layer_rates):
+            raise ValueError(f"layer_rates is {self.layer_rates}: all layers would be frozen")
+        if self.network == "shared" and not self.hidden:
+            raise ValueError(
+                "hidden is (), expected at least one layer with network='shared': without one "
+                'nothing is shared, and "separate" is the linear model'
+            )
 
     def replace(self, **changes: Any) -> Config:
         """A copy with some fields changed; unknown names raise a ValueError."""
         known_names("setting", changes, _names())
+        if "network" in changes and self.hidden == _default_hidden(self.network):
+            changes = {"hidden": None, **changes}
         return dataclasses.replace(self, **changes)
 
     def to_dict(self) -> dict[str, Any]:
@@ -211,6 +224,10 @@ class Config(PaperReadings):
         """The inverse of `to_dict`; fields that are not given have their default."""
         known_names("setting", fields, _names())
         return Config(**fields)
+
+
+def _default_hidden(network: str) -> tuple[int, ...]:
+    return (100, 100) if network == "shared" else (20,)
 
 
 def _names() -> list[str]:

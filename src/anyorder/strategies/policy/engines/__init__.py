@@ -4,6 +4,7 @@
     memory.py     how many runs fit in memory
     reference.py  engine "reference": NumPy, meant to be read
     cpu.py        engine "cpu": threads over kernels.py, which Numba compiles
+    shared_cpu/   engine "cpu" for the shared network
     cuda/         engine "cuda": Triton kernels
 
     model.network.kind, name ──> ENGINE_CLASSES ──> the class, imported when it is asked for
@@ -44,6 +45,8 @@ ENGINE_CLASSES = {
     ("separate", "cuda"): ("cuda", "CudaEngine"),
     ("separate", "cpu"): ("cpu", "CpuEngine"),
     ("separate", "reference"): ("reference", "ReferenceEngine"),
+    ("shared", "cpu"): ("shared_cpu", "SharedCpuEngine"),
+    ("shared", "reference"): ("reference", "ReferenceEngine"),
 }
 
 _TRITON = (3, 6)  # the oldest version that the kernels are tested with

@@ -53,7 +53,9 @@ class NoAlias(Compiler):
         return super().define_pipelines()
 
 
-def _jit(**options):
+def jit(**options):
+    """Compile without the GIL, and keep the result on disk where there is a place for it."""
+
     def decorate(function):
         try:
             return njit(nogil=True, cache=True, error_model="numpy", **options)(function)
@@ -71,7 +73,7 @@ _W0, _W1 = np.uint64(0x9E3779B9), np.uint64(0xBB67AE85)
 _32 = np.uint64(32)
 
 
-@_jit()
+@jit()
 def philox(c0, c1, c2, c3, k0, k1):
     """Philox4x32-10, as in `rng.philox`, on words held in uint64."""
     for _ in range(10):
@@ -86,7 +88,7 @@ def philox(c0, c1, c2, c3, k0, k1):
     return c0, c1, c2, c3
 
 
-@_jit(pipeline_class=NoAlias)
+@jit(pipeline_class=NoAlias)
 def words(out, first_block, row, generation, tag, key0, key1):
     """Fill `out`, whose length is a multiple of four, with the words of a row."""
     c1, c2, c3 = np.uint64(row), np.uint64(generation), np.uint64(tag)
@@ -99,13 +101,13 @@ def words(out, first_block, row, generation, tag, key0, key1):
         out[4 * b + 3] = np.uint32(a3)
 
 
-@_jit()
+@jit()
 def unit(word):
     """A word as a number in [0, 1): `rng.uniform`."""
     return f32(word >> np.uint32(8)) * f32(2.0**-24)
 
 
-@_jit()
+@jit()
 def order_keys(keys, owner, n, purpose, rows, generations, key0, key1):
     """Sort keys `(E, B, len(owner))` of orders: entry f is the key of variable `owner[f]`.
 
@@ -119,7 +121,7 @@ def order_keys(keys, owner, n, purpose, rows, generations, key0, key1):
                 keys[e, c, f] = scratch[owner[f]]
 
 
-@_jit()
+@jit()
 def initial_theta(theta, i0, i1, plan, key0, key1, restart):
     """`SeparateNetworks.initial_theta` for variables i0 to i1."""
     for i in range(i0, i1):
@@ -141,7 +143,7 @@ def initial_theta(theta, i0, i1, plan, key0, key1, restart):
 # --- arithmetic of one layer ------------------------------------------------------------------
 
 
-@_jit(fastmath=FMA)
+@jit(fastmath=FMA)
 def tanh(x):
     """Tanh to 4e-7 relative: a least-squares fit of x P(x^2) / Q(x^2) on [-9, 9]."""
     t = x * x
@@ -161,7 +163,7 @@ def tanh(x):
     return y if y < ONE else ONE
 
 
-@_jit(forceinline=True, fastmath=SUM, pipeline_class=NoAlias)
+@jit(forceinline=True, fastmath=SUM, pipeline_class=NoAlias)
 def dense(w, r, rows, b, y, below, batch, width, h, layer):
     """A layer for a batch: h[layer] = y[below] w^T + biases; weights from row r on, biases in b.
 
@@ -196,7 +198,7 @@ def dense(w, r, rows, b, y, below, batch, width, h, layer):
             h[layer, c + 4, k], h[layer, c + 4, k + 1] = a4 + u, b4 + v
 
 
-@_jit(forceinline=True, fastmath=SUM, pipeline_class=NoAlias)
+@jit(forceinline=True, fastmath=SUM, pipeline_class=NoAlias)
 def dense_one(theta, at, rows, y, below, width, h, layer):
     """`dense` for candidate 0 only, with parameters from theta, where the layer starts at `at`."""
     at, width, below, layer = at & INDEX, width & INDEX, below & INDEX, layer & INDEX
@@ -223,7 +225,7 @@ def dense_one(theta, at, rows, y, below, width, h, layer):
         h[layer, 0, k] = a0 + theta[bias + k]
 
 
-@_jit(forceinline=True, fastmath=FMA, pipeline_class=NoAlias)
+@jit(forceinline=True, fastmath=FMA, pipeline_class=NoAlias)
 def activate(h, layer, batch):
     """Tanh of a layer's outputs. Padding is tanh(0) = 0."""
     layer = layer & INDEX
@@ -232,7 +234,7 @@ def activate(h, layer, batch):
             h[layer, c, k] = tanh(h[layer, c, k])
 
 
-@_jit(forceinline=True, fastmath=STEP, pipeline_class=NoAlias)
+@jit(forceinline=True, fastmath=STEP, pipeline_class=NoAlias)
 def backpropagate(w, r, rows, delta, layer, h, batch, width):
     """Through a layer and the tanh below it: delta[layer - 1] = (delta[layer] w) (1 - y^2).
 
@@ -252,7 +254,7 @@ def backpropagate(w, r, rows, delta, layer, h, batch, width):
                 delta[below, c, f] = before + g * (ONE - h[below, c, f] * h[below, c, f])
 
 
-@_jit(forceinline=True, fastmath=STEP, pipeline_class=NoAlias)
+@jit(forceinline=True, fastmath=STEP, pipeline_class=NoAlias)
 def adam_ascent(w, m, v, r, rows, delta, layer, y, below, g, batch, width, adam):
     """Adam on weights from row r on; row k has the gradient sum_c delta[layer, c, k] y[below, c].
 
@@ -304,13 +306,13 @@ def adam_ascent(w, m, v, r, rows, delta, layer, y, below, g, batch, width, adam)
 # --- one variable -----------------------------------------------------------------------------
 
 
-@_jit()
+@jit()
 def _fan_out(plan, i, layer):
     """Number of outputs of a layer of variable i's network."""
     return plan.widths[layer + 1] if layer + 1 < len(plan.widths) else plan.outputs[i]
 
 
-@_jit(pipeline_class=NoAlias)
+@jit(pipeline_class=NoAlias)
 def load(plan, i, theta, rows_of, fans, scale):
     """Copy variable i's parameters (or moments, scaled) into the padded rows of a scratch."""
     at, widths, row_start = plan.theta_start[i] & INDEX, plan.widths, plan.row_start
@@ -327,7 +329,7 @@ def load(plan, i, theta, rows_of, fans, scale):
         at = (at + fans[layer]) & INDEX
 
 
-@_jit(pipeline_class=NoAlias)
+@jit(pipeline_class=NoAlias)
 def store(plan, i, theta, rows_of, fans, scale):
     """The inverse of `load`."""
     at, widths, row_start = plan.theta_start[i] & INDEX, plan.widths, plan.row_start
@@ -342,7 +344,7 @@ def store(plan, i, theta, rows_of, fans, scale):
         at = (at + fans[layer]) & INDEX
 
 
-@_jit(forceinline=True, pipeline_class=NoAlias)
+@jit(forceinline=True, pipeline_class=NoAlias)
 def show_earlier(x, active, batch, features, keys, e, hidden, first):
     """Inputs of the variable whose own inputs start at `first`: variables after it are hidden.
 
@@ -359,7 +361,7 @@ def show_earlier(x, active, batch, features, keys, e, hidden, first):
             x[0, a, f] = shown if (other < key) | ((other == key) & earlier) else blank
 
 
-@_jit(pipeline_class=NoAlias)
+@jit(pipeline_class=NoAlias)
 def show_all(x, active, batch, features, hidden, first, end):
     """Inputs of the variable that owns inputs first to end when it sees all others."""
     for a in range(batch):
@@ -369,7 +371,7 @@ def show_all(x, active, batch, features, hidden, first, end):
             x[0, a, f] = hidden[f]
 
 
-@_jit()
+@jit()
 def hide_by_graph(x, batch, graph, owner, hidden, i):
     """Hide variables that are not neighbours of i in the interaction graph."""
     for f in range(len(owner)):
@@ -378,7 +380,7 @@ def hide_by_graph(x, batch, graph, owner, hidden, i):
                 x[0, a, f] = hidden[f]
 
 
-@_jit()
+@jit()
 def hide_dropped(x, a, owner, hidden, i, scratch, c, tag, stream):
     """Structural dropout of the inputs of variable i, row a, candidate c."""
     words(scratch, i * (len(scratch) // 4), c, stream.generation, tag, stream.key0, stream.key1)
@@ -387,7 +389,7 @@ def hide_dropped(x, a, owner, hidden, i, scratch, c, tag, stream):
             x[0, a, f] = hidden[f]
 
 
-@_jit(inline="always")
+@jit(inline="always")
 def propagate(w, x, h, fans, pads, row_start, batch):
     """Forward pass of a variable's network for a batch, from x to the logits in h[-1]."""
     bias = row_start[-1]
@@ -400,7 +402,7 @@ def propagate(w, x, h, fans, pads, row_start, batch):
         )  # fmt: skip
 
 
-@_jit(inline="always")
+@jit(inline="always")
 def softmax(h, last, a, raw, d):
     """Probabilities of one candidate from its logits: sigmoid of one, or softmax of d."""
     if d == 2:
@@ -418,7 +420,7 @@ def softmax(h, last, a, raw, d):
             raw[k] /= total
 
 
-@_jit(inline="always")
+@jit(inline="always")
 def clip_total(raw, d, floor):
     """Sum of the clipped probabilities."""
     total = ZERO
@@ -427,7 +429,7 @@ def clip_total(raw, d, floor):
     return total
 
 
-@_jit()
+@jit()
 def write_probabilities(probs, c, start, h, last, a, raw, d, floor):
     """Clipped and renormalised probabilities of one candidate and variable."""
     softmax(h, last, a, raw, d)
@@ -436,7 +438,7 @@ def write_probabilities(probs, c, start, h, last, a, raw, d, floor):
         probs[c, start + k] = min(max(raw[k], floor), ONE - floor) / total
 
 
-@_jit()
+@jit()
 def binary_terms(terms, active, count, data, i, start, beta):
     """Factors of `binary_slopes` that are the same in all epochs."""
     points, old, advantages, weights = data.points, data.old, data.advantages, data.weights
@@ -447,7 +449,7 @@ def binary_terms(terms, active, count, data, i, start, beta):
         terms[0, a], terms[1, a], terms[2, a] = gain * share, beta * share, one
 
 
-@_jit(forceinline=True)
+@jit(forceinline=True)
 def binary_slopes(delta, h, last, terms, count, floor):
     """The slope of the objective in the logit of a variable with two values, into `delta[last]`.
 
@@ -461,7 +463,7 @@ def binary_slopes(delta, h, last, terms, count, floor):
         delta[last, a, 0] = slope if q > floor and q < ONE - floor else ZERO
 
 
-@_jit()
+@jit()
 def categorical_slopes(delta, h, last, raw, active, count, data, i, plan, beta, kl):
     """The same for a variable with d > 2 values: see `reference.gradient`."""
     points, old, advantages, weights = data.points, data.old, data.advantages, data.weights
@@ -491,7 +493,7 @@ def categorical_slopes(delta, h, last, raw, active, count, data, i, plan, beta, 
             delta[last, a, k] = raw[k] * (delta[last, a, k] - inner)
 
 
-@_jit()
+@jit()
 def adam_step(schedule, rate, stretch, spread):
     """The constants of `adam_ascent`; `stretch` and `spread` include Adam's bias corrections."""
     # within float32: a gradient of 0 would be 0 / 0 with eps = 0, and inf * 0 with slow = inf
@@ -503,7 +505,7 @@ def adam_step(schedule, rate, stretch, spread):
 # --- sampling, conditionals, training ---------------------------------------------------------
 
 
-@_jit()
+@jit()
 def sample(points, probs, orders, first, theta, plan, stream, scratch, c0, c1):
     """Draw candidates c0 to c1 of one run, each in its own order."""
     widths, hidden, owner, graph = plan.widths, plan.hidden_value, plan.owner, plan.graph
@@ -546,7 +548,7 @@ def sample(points, probs, orders, first, theta, plan, stream, scratch, c0, c1):
                 known[f] = plan.codes[plan.code_base[f] + value]
 
 
-@_jit()
+@jit()
 def conditionals(probs, features, keys, theta, plan, scratch, i0, i1):
     """The distributions of variables i0 to i1 for every point; without keys all others are seen."""
     count, hidden, last = len(features), plan.hidden_value, len(plan.pads) - 1
@@ -570,7 +572,7 @@ def conditionals(probs, features, keys, theta, plan, scratch, i0, i1):
             write_probabilities(probs, c, start, h, last, c, scratch.row, d, plan.floor[i])
 
 
-@_jit()
+@jit()
 def train(parameters, data, plan, schedule, stream, scratch, i0, i1):
     """All epochs of variables i0 to i1 of one run."""
     # arrays are read from their tuples here, outside the loops: each read costs reference counts
