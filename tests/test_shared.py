@@ -214,7 +214,8 @@ def test_learns_pairs_that_must_be_equal():
 
 
 def test_check_strategy():
-    config = PRESETS["default"].replace(network="shared", hidden=(8, 8), epochs=2)
+    """With a critic, whose parameters are in the state, too."""
+    config = PRESETS["default"].replace(network="shared", hidden=(8, 8), epochs=2, critic=1.0)
     check_strategy(lambda space, seed: PolicySearch(space, seed, config, "cpu"))
 
 

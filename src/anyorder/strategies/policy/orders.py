@@ -21,7 +21,7 @@ def order_keys(
     """Sort keys of one candidate's order; i.i.d. uniform keys give a uniform permutation."""
     config = model.config
     kind = config.generation_order if purpose == ORDER_G else config.training_order
-    if kind == "fixed":
+    if kind in ("fixed", "gibbs"):  # sweeps are in the order of the variables
         return np.arange(model.n, dtype=np.uint32)
     row = 0 if config.order_per == "population" else row
     return words(seed, purpose, generation, row, model.n, epoch=epoch)

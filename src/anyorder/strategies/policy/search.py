@@ -26,7 +26,9 @@ from anyorder.strategies.base import Answer, Codes, Proposals
 from anyorder.strategies.policy.advantage import advantages
 from anyorder.strategies.policy.collapse import agreement, generations_in_a_row
 from anyorder.strategies.policy.config import Config, resolve
+from anyorder.strategies.policy.critic import Critic
 from anyorder.strategies.policy.engines import Batch, Draw, create, make_model
+from anyorder.strategies.policy.influence import influence
 from anyorder.strategies.policy.orders import order_keys
 from anyorder.strategies.policy.rng import ORDER_G
 from anyorder.strategies.state import State
@@ -55,7 +57,7 @@ class PolicySearch:
     seed
         An integer from 0 to 2**64 - 1.
     config
-        A preset ("default", "paper", "paper-code") or a `Config`.
+        A preset ("default", "fast", "balanced", "paper", "paper-code") or a `Config`.
     engine
         "cuda", "cpu" or "reference"; "auto" takes the fastest that can run here.
     graph
@@ -89,7 +91,10 @@ class PolicySearch:
         known = None if graph is None else checked_graph(graph, len(space))
         self._model = make_model(space.cardinalities, space.ordered, self.config, known)
         self._engine = create(engine, self._model)
-        self._policy = self._engine.fresh([self.seed], [0])
+        self._critic = (
+            None if self.config.critic is None else Critic(self._model, self._engine.name)
+        )
+        self._start()
         self._restart = restart
         self._age = 0  # trainings since the last restart
         self._drawn = 0  # candidates drawn from this generation's policy
@@ -99,6 +104,12 @@ class PolicySearch:
         self._open: dict[int, _Candidate] = {}
         self._answered: list[_Candidate] = []
         self._last_probs = np.empty((0, self._model.values), self._engine.dtype)
+
+    def _start(self) -> None:
+        """Initial parameters."""
+        self._policy = self._engine.fresh([self.seed], [self.restarts])
+        if self._critic is not None:
+            self._critic_policy = self._critic.fresh([self.seed], [self.restarts])
 
     @property
     def engine(self) -> str:
@@ -144,12 +155,9 @@ class PolicySearch:
         codes = np.empty((count, len(self.space)), np.int32)
         probs = np.empty((count, self._model.values), self._engine.dtype)
         if given is not None and extra:
-            rows = range(self._drawn, self._drawn + extra)
-            keys = [self._order_of(self.generation, row) for row in rows]
+            rows = [(self.generation, self._drawn + k) for k in range(extra)]
             codes[:extra] = given
-            probs[:extra] = self._engine.conditionals(
-                self._policy, codes[None, :extra], np.stack(keys)[None]
-            )[0]
+            probs[:extra] = self._distributions(codes[:extra], rows)
         if count > extra:
             config = self.config
             draw = Draw(
@@ -200,9 +208,15 @@ class PolicySearch:
         group, self._answered = self._answered[:size], self._answered[size:]
         points = np.stack([candidate.codes for candidate in group])
         values = np.array([candidate.value for candidate in group])
-        advantage = advantages(values, config.utility, config.ties)
+        stamps = np.array([[(c.generation, c.index) for c in group]], np.int64)
         old = np.stack([candidate.probs for candidate in group])
-        gain = np.tile(advantage[:, None], (1, n))
+        if self._critic is None:
+            gain = np.tile(advantages(values, config.utility, config.ties)[:, None], (1, n))
+        else:
+            (gain,) = self._critic.advantages(
+                self._critic_policy, [self.seed], [self.generation], points[None], values[None],
+                stamps,
+            )  # fmt: skip
         late = [k for k, c in enumerate(group) if c.generation != self.generation]
         if late:
             old[late], ratio = self._anchored([group[k] for k in late])
@@ -215,7 +229,7 @@ class PolicySearch:
             advantages=gain[None],
             weights=np.ones((1, size, n)),
             drop=[config.drop_training * config.drop_decay**self._age],
-            stamps=np.array([[(c.generation, c.index) for c in group]], np.int64),
+            stamps=stamps,
         )
         self._engine.train(self._policy, batch)
         self.generation += 1
@@ -235,16 +249,25 @@ class PolicySearch:
         importance-weighted term.
         """
         codes = np.stack([candidate.codes for candidate in late])
-        keys = [self._order_of(candidate.generation, candidate.index) for candidate in late]
-        today = self._engine.conditionals(self._policy, codes[None], np.stack(keys)[None])[0]
+        today = self._distributions(codes, [(c.generation, c.index) for c in late])
         birth = np.stack([candidate.probs for candidate in late])
         places = self._model.value_start[:-1] + codes
         rows = np.arange(len(late))[:, None]
         ratio = today[rows, places].astype(np.float64) / birth[rows, places]
         return today, ratio
 
-    def _order_of(self, generation: int, index: int) -> npt.NDArray[np.uint32]:
-        return order_keys(self._model, self.seed, ORDER_G, generation, index)
+    def _distributions(
+        self, codes: Codes, stamps: list[tuple[int, int]]
+    ) -> npt.NDArray[np.floating]:
+        """Today's distributions of points, under the orders of these generations and numbers."""
+        keys = None  # Gibbs sampling: all others are seen
+        if self.config.generation_order != "gibbs":
+            orders = [order_keys(self._model, self.seed, ORDER_G, *stamp) for stamp in stamps]
+            keys = np.stack(orders)[None]
+        probs: npt.NDArray[np.floating] = self._engine.conditionals(
+            self._policy, codes[None], keys
+        )[0]
+        return probs
 
     def _follow_collapse(self, points: Codes, values: npt.NDArray[np.float64], known: bool) -> None:
         """Count collapsed generations; restart the policy after too many of them."""
@@ -258,7 +281,7 @@ class PolicySearch:
         self.converged = self._collapsed >= self.config.restart_patience
         if self.converged and self._restart and (limit is not None or known):
             self.restarts += 1
-            self._policy = self._engine.fresh([self.seed], [self.restarts])
+            self._start()
             self._age = self._collapsed = 0
             self.converged = False
             # What was drawn before would pull the new policy back to where the old one was stuck.
@@ -275,32 +298,8 @@ class PolicySearch:
         j is drawn first, so that all may see it; in a fixed order it keeps its place. It is 0 where
         i = j, where i never sees j, and where either has one value only. Changes nothing.
         """
-        count, model = integer("points", points, 1), self._model
-        (codes,), _ = self._engine.sample(
-            self._policy, Draw([self.seed], [self.generation], [0], [0.0], count)
-        )
-        keys = [self._order_of(self.generation, row) for row in range(count)]
-        ranks = 1 + np.argsort(np.argsort(keys, axis=1, kind="stable"), axis=1).astype(np.uint32)
-        free = np.flatnonzero(model.cards > 1)
-        moves = np.zeros((model.n, model.n))
-        for some in np.array_split(free, -(-len(free) // 16)) if len(free) else ():
-            # axes: which variable changes, before and after, candidate, variable
-            points_of = np.tile(codes, (len(some), 2, 1, 1))
-            orders = np.tile(ranks, (len(some), 2, 1, 1))
-            for k, j in enumerate(some):
-                step = 1 + np.arange(count) % (model.cards[j] - 1)  # all other values in turn
-                points_of[k, 1, :, j] = (codes[:, j] + step) % model.cards[j]
-                if self.config.generation_order != "fixed":
-                    orders[k, :, :, j] = 0
-            probs = self._engine.conditionals(
-                self._policy, points_of.reshape(1, -1, model.n), orders.reshape(1, -1, model.n)
-            ).reshape(len(some), 2, count, -1)
-            distance = np.abs(np.diff(probs.astype(np.float64), axis=1)).mean(axis=(1, 2)) / 2
-            moves[:, some] = np.add.reduceat(distance, model.value_start[:-1], axis=1).T
-        if model.graph is not None:
-            moves *= model.graph
-        np.fill_diagonal(moves, 0.0)
-        return moves
+        count = integer("points", points, 1)
+        return influence(self._engine, self._policy, self.seed, self.generation, count)
 
     # --- state ----------------------------------------------------------------------------------
 
@@ -311,7 +310,7 @@ class PolicySearch:
         stamps = [(c.ticket, c.generation, c.index, c.known) for c in kept]
         return {
             "header": np.array(json.dumps({**header, "seed": self.seed, "open": len(self._open)})),
-            **self._engine.export(self._policy),
+            **self._parameters(),
             "diversity": np.array(self._diversity),
             "codes": np.array([c.codes for c in kept], np.int32).reshape(-1, len(self.space)),
             "probs": np.array([c.probs for c in kept], self._engine.dtype).reshape(
@@ -322,18 +321,30 @@ class PolicySearch:
             "last_probs": self._last_probs.copy(),
         }
 
+    def _parameters(self) -> dict[str, npt.NDArray[Any]]:
+        """Those of the policy, and of its critic if it has one."""
+        arrays = self._engine.export(self._policy)
+        if self._critic is not None:
+            twin = self._critic.engine.export(self._critic_policy)
+            arrays |= {f"critic_{name}": array for name, array in twin.items()}
+        return arrays
+
     def restore(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
         """Continue from a state; ValueError if it is damaged or of another space."""
         try:
             header = json.loads(str(state["header"]))
             counters = {name: integer(name, header[name], 0, 2**62) for name in _COUNTERS}
             seed = integer("seed", header["seed"], 0, 2**64 - 1)
-            arrays = {name: np.asarray(state[name]) for name in _KINDS}
+            names = {**_KINDS, **self._parameters()}
+            arrays = {name: np.asarray(state[name]) for name in names}
             still_open = integer("open", header["open"], 0, len(arrays["stamps"]))
         except (KeyError, TypeError, ValueError, RecursionError) as error:
             raise ValueError(f"the state of the policy is damaged: {error!r}") from error
         self._check(arrays)
         self.seed, self._policy = seed, self._engine.load(arrays)
+        if self._critic is not None:
+            twin = {name: arrays[f"critic_{name}"] for name in _PARAMETERS}
+            self._critic_policy = self._critic.engine.load(twin)
         self._last_probs = arrays["last_probs"].astype(self._engine.dtype)
         for name, count in counters.items():
             setattr(self, name, count)
@@ -352,8 +363,7 @@ class PolicySearch:
 
     def _check(self, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
         kept = len(arrays["stamps"]) if arrays["stamps"].ndim else 0
-        expected = {name: array.shape for name, array in self._engine.export(self._policy).items()}
-        expected |= {
+        expected = {name: array.shape for name, array in self._parameters().items()} | {
             "diversity": (),
             "codes": (kept, len(self.space)),
             "probs": (kept, self._model.values),
@@ -362,7 +372,10 @@ class PolicySearch:
             "last_probs": (*arrays["last_probs"].shape[:1], self._model.values),
         }
         for name, shape in expected.items():
-            if arrays[name].dtype.kind != _KINDS[name] or arrays[name].shape != shape:
+            if (
+                arrays[name].dtype.kind != _KINDS[name.removeprefix("critic_")]
+                or arrays[name].shape != shape
+            ):
                 raise ValueError(
                     f"the policy's {name!r} holds {arrays[name].dtype} of shape "
                     f"{arrays[name].shape}, expected shape {shape}: the state is damaged or of "
@@ -370,16 +383,15 @@ class PolicySearch:
                 )
         codes, probs = arrays["codes"], arrays["probs"]
         sound = {
-            "theta": np.isfinite(arrays["theta"]).all(),
-            "adam_m": np.isfinite(arrays["adam_m"]).all(),
-            "adam_v": np.isfinite(arrays["adam_v"]).all() and (arrays["adam_v"] >= 0).all(),
-            "adam_steps": (arrays["adam_steps"] >= 0).all(),
             "probs": ((probs > 0) & (probs <= 1)).all(),
             "stamps": (arrays["stamps"] >= 0).all(),
             "last_probs": ((arrays["last_probs"] > 0) & (arrays["last_probs"] <= 1)).all(),
             "diversity": 0 <= arrays["diversity"] <= 1,
             "codes": ((codes >= 0) & (codes < self.space.cardinalities)).all(),
         }
+        for name in self._parameters():
+            below = 0.0 if name.endswith(("_v", "_steps")) else -np.inf
+            sound[name] = np.isfinite(arrays[name]).all() and (arrays[name] >= below).all()
         for name, good in sound.items():
             if not good:
                 raise ValueError(f"the policy's {name!r} has impossible values: it is damaged")
@@ -387,6 +399,7 @@ class PolicySearch:
 
 _AGREEMENT = Config().restart_agreement or 1.0  # of a collapsed policy that is never restarted
 _COUNTERS = ("generation", "restarts", "_age", "_drawn", "_next_ticket", "_collapsed")
+_PARAMETERS = ("theta", "adam_m", "adam_v", "adam_steps")
 _KINDS = {  # the arrays of a state, and the kind of number in each
     "theta": "f", "adam_m": "f", "adam_v": "f", "adam_steps": "i", "diversity": "f",
     "codes": "i", "probs": "f", "stamps": "i", "values": "f", "last_probs": "f",

@@ -79,6 +79,7 @@ def choose(model: Model[Network], runs: int = 1) -> tuple[str, str]:
     """The engine that "auto" takes for so many runs at once, and why."""
     config, kind = model.config, model.network.kind
     missing = why_not("cuda", kind) if _may_have_a_gpu() else "there is no NVIDIA GPU"
+    missing = missing or _not_on_a_gpu(model)
     work = model.network.multiply_adds * config.population * config.epochs * runs
     if missing is None:
         amount = f"a generation is {work:.2g} multiply-adds and a GPU pays from {_WORTH_A_GPU:.2g}"
@@ -97,6 +98,8 @@ def create(name: str, model: Model[Network], runs: int = 1) -> Engine:
     if not isinstance(name, str) or name not in ENGINES:
         raise unknown("engine", name, ["auto", *ENGINES])
     missing = why_not(name, model.network.kind)
+    if missing is None and name == "cuda":
+        missing = _not_on_a_gpu(model)
     if missing is not None:
         raise RuntimeError(f"the engine {name!r} cannot run here: {missing}")
     if name == "cpu":
@@ -107,6 +110,16 @@ def create(name: str, model: Model[Network], runs: int = 1) -> Engine:
     engine: Engine = getattr(importlib.import_module(f"{__name__}.{module}"), attribute)(model)
     engine.runs_that_fit(1, 0)  # raises MemoryError if not even one run does
     return engine
+
+
+def _not_on_a_gpu(model: Model[Network]) -> str | None:
+    """Why the engine "cuda" does not compute a model; None if it does."""
+    config = model.config
+    if config.critic is not None or model.loss != "policy":
+        return f"it does not compute a critic (critic={config.critic})"
+    if config.generation_order == "gibbs":
+        return "it does not sample by sweeps (generation_order='gibbs')"
+    return None
 
 
 def _may_have_a_gpu() -> bool:

@@ -29,7 +29,7 @@ from anyorder.strategies.policy.networks import Network, SeparateNetworks
 from anyorder.strategies.policy.rng import ORDER_G, ORDER_T, UIntArray, drop_threshold, split_seed
 
 # With less work than this (multiply-adds) a second thread costs more than it saves.
-_WORTH_A_THREAD = 1_000_000
+WORTH_A_THREAD = 1_000_000
 
 _Task = Callable[[int, int, int], None]
 
@@ -113,6 +113,8 @@ class CpuEngine:
         model, runs, count = self.model, len(draw.seeds), draw.count
         points = np.empty((runs, count, model.n), np.int32)
         probs = np.empty((runs, count, model.values), np.float32)
+        gibbs = model.config.generation_order == "gibbs"
+        sweeps = model.config.gibbs_sweeps if gibbs else 1
 
         def task(r: int, c0: int, c1: int) -> None:
             stream = stream_of(draw.seeds[r], draw.generations[r], draw.drop[r])
@@ -122,11 +124,11 @@ class CpuEngine:
             orders = np.argsort(keys[0], axis=1, kind="stable")
             kernels.sample(
                 points[r], probs[r], orders, draw.first[r], policy.theta[r],
-                self._plan, stream, self._scratch(1), c0, c1,
+                self._plan, stream, self._scratch(1), sweeps, c0, c1,
             )  # fmt: skip
 
-        share(self.threads, task, runs, count, policy.theta.size * count)
-        return points, probs
+        share(self.threads, task, runs, count, policy.theta.size * count * sweeps)
+        return points, self.conditionals(policy, points) if gibbs else probs
 
     def conditionals(self, policy: Policy, points: Codes, keys: UIntArray | None = None) -> Floats:
         """The distribution of every variable given those before it, or all others."""
@@ -140,7 +142,7 @@ class CpuEngine:
             seen = no_keys if keys is None else np.take(keys[r : r + 1], coding.owner, axis=-1)
             kernels.conditionals(
                 probs[r], features[r], seen.astype(np.uint32), policy.theta[r],
-                self._plan, self._scratch(count), i0, i1,
+                self._plan, self._scratch(count), self._schedule.kl, i0, i1,
             )  # fmt: skip
 
         share(self.threads, task, runs, coding.n, policy.theta.size * count)
@@ -209,9 +211,10 @@ class CpuEngine:
 def schedule_of(model: Model[Network]) -> Schedule:
     """Constants of training."""
     config = model.config
+    kl = kernels.BERNOULLI if config.kl == "bernoulli" else kernels.CATEGORICAL
     return Schedule(
         epochs=config.epochs,
-        kl=kernels.BERNOULLI if config.kl == "bernoulli" else kernels.CATEGORICAL,
+        kl=kernels.SQUARES if model.loss == "squares" else kl,
         beta=config.beta,
         beta1=config.adam_beta1,
         beta2=config.adam_beta2,
@@ -225,7 +228,7 @@ def generation_keys(
     """Sort keys `(1, len(rows), len(owner))` of generation orders: of each entry's variable."""
     config = model.config
     keys = np.empty((1, len(rows), len(owner)), np.uint32)
-    if config.generation_order == "fixed":
+    if config.generation_order in ("fixed", "gibbs"):
         keys[:] = owner
         return keys
     if config.order_per == "population":
@@ -259,7 +262,7 @@ def share(threads: int, task: _Task, runs: int, count: int, work: int) -> None:
 
     `work` is the number of multiply-adds of all calls together.
     """
-    number = min(threads, max(runs, count), 1 + work // _WORTH_A_THREAD)
+    number = min(threads, max(runs, count), 1 + work // WORTH_A_THREAD)
     if runs >= number:
         jobs = [
             [(r, 0, count) for r in range(runs * k // number, runs * (k + 1) // number)]

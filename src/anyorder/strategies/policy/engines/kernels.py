@@ -41,7 +41,8 @@ ZERO, ONE = f32(0.0), f32(1.0)
 # from the end. (Of loop variables with step one it knows that anyway.)
 INDEX = 2**48 - 1
 
-CATEGORICAL, BERNOULLI = 0, 1  # kinds of KL divergence
+# What is trained: eq. (8) with one of two KL divergences, or the squared error of a critic.
+CATEGORICAL, BERNOULLI, SQUARES = range(3)
 
 
 class NoAlias(Compiler):
@@ -494,6 +495,15 @@ def categorical_slopes(delta, h, last, raw, active, count, data, i, plan, beta, 
 
 
 @jit()
+def square_slopes(delta, h, last, active, count, data, i):
+    """The slope of minus the squared error of an output; targets are in the place of advantages."""
+    advantages, weights, scale = data.advantages, data.weights, f32(2.0) / f32(len(data.points))
+    for a in range(count):
+        c = active[a]
+        delta[last, a, 0] = scale * weights[c, i] * (advantages[c, i] - h[last, a, 0])
+
+
+@jit()
 def adam_step(schedule, rate, stretch, spread):
     """The constants of `adam_ascent`; `stretch` and `spread` include Adam's bias corrections."""
     # within float32: a gradient of 0 would be 0 / 0 with eps = 0, and inf * 0 with slow = inf
@@ -506,15 +516,21 @@ def adam_step(schedule, rate, stretch, spread):
 
 
 @jit()
-def sample(points, probs, orders, first, theta, plan, stream, scratch, c0, c1):
-    """Draw candidates c0 to c1 of one run, each in its own order."""
+def sample(points, probs, orders, first, theta, plan, stream, scratch, sweeps, c0, c1):
+    """Draw candidates c0 to c1 of one run, each in its own order.
+
+    After the first of several sweeps every variable is drawn again, given all others.
+    """
     widths, hidden, owner, graph = plan.widths, plan.hidden_value, plan.owner, plan.graph
     x, h, raw, drops = scratch.x, scratch.h, scratch.row, scratch.words
     last, known, draws = len(widths) - 1, np.empty_like(hidden), np.empty_like(drops)
     for c in range(c0, c1):
         known[:] = hidden
-        words(draws, 0, first + c, stream.generation, VALUE, stream.key0, stream.key1)
-        for step in range(len(plan.cards)):
+        for turn in range(sweeps * len(plan.cards)):
+            sweep, step = divmod(turn, len(plan.cards))
+            if step == 0:
+                tag = VALUE + 256 * sweep
+                words(draws, 0, first + c, stream.generation, tag, stream.key0, stream.key1)
             i = orders[c, step]
             d, start, at = plan.cards[i], plan.value_start[i], plan.theta_start[i]
             if d == 1:
@@ -523,6 +539,9 @@ def sample(points, probs, orders, first, theta, plan, stream, scratch, c0, c1):
                 continue
             for f in range(len(known)):
                 x[0, 0, f] = known[f]
+            if sweep > 0:
+                for f in range(plan.feature_start[i], plan.feature_start[i + 1]):
+                    x[0, 0, f] = hidden[f]
             if len(graph) > 0:
                 hide_by_graph(x, 1, graph, owner, hidden, i)
             if stream.threshold > 0:
@@ -549,7 +568,7 @@ def sample(points, probs, orders, first, theta, plan, stream, scratch, c0, c1):
 
 
 @jit()
-def conditionals(probs, features, keys, theta, plan, scratch, i0, i1):
+def conditionals(probs, features, keys, theta, plan, scratch, loss, i0, i1):
     """The distributions of variables i0 to i1 for every point; without keys all others are seen."""
     count, hidden, last = len(features), plan.hidden_value, len(plan.pads) - 1
     x, h, active, fans = scratch.x, scratch.h, scratch.active, scratch.fans
@@ -569,7 +588,10 @@ def conditionals(probs, features, keys, theta, plan, scratch, i0, i1):
             hide_by_graph(x, count, plan.graph, plan.owner, hidden, i)
         propagate(scratch.w, x, h, fans, plan.pads, plan.row_start, (count + 4) // 5 * 5)
         for c in range(count):
-            write_probabilities(probs, c, start, h, last, c, scratch.row, d, plan.floor[i])
+            if loss == SQUARES:
+                probs[c, start] = h[last, c, 0]
+            else:
+                write_probabilities(probs, c, start, h, last, c, scratch.row, d, plan.floor[i])
 
 
 @jit()
@@ -583,7 +605,7 @@ def train(parameters, data, plan, schedule, stream, scratch, i0, i1):
     pads, row_start, rates, graph = plan.pads, plan.row_start, plan.rates, plan.graph
     hidden, owner, drops = plan.hidden_value, plan.owner, scratch.words
     last, beta, terms = len(pads) - 1, f32(schedule.beta), scratch.terms
-    beta1, beta2 = schedule.beta1, schedule.beta2
+    beta1, beta2, loss = schedule.beta1, schedule.beta2, schedule.kl
     kept = len(moment1) > 0
     for i in range(i0, i1):
         count = 0
@@ -602,7 +624,7 @@ def train(parameters, data, plan, schedule, stream, scratch, i0, i1):
             load(plan, i, moment2, v, fans, f32(1.0 / (1.0 - beta2)))
         else:
             m[:], v[:] = ZERO, ZERO
-        if d == 2:
+        if d == 2 and loss != SQUARES:
             binary_terms(terms, active, count, data, i, start, beta)
         delta[last, :batch] = ZERO  # stays zero after this variable's candidates and values
         power1, power2 = beta1**parameters.steps, beta2**parameters.steps
@@ -618,12 +640,12 @@ def train(parameters, data, plan, schedule, stream, scratch, i0, i1):
                     tag = DROP_T + 256 * epoch
                     hide_dropped(x, a, owner, hidden, i, drops, active[a], tag, stream)
             propagate(w, x, h, fans, pads, row_start, batch)
-            if d == 2:
+            if loss == SQUARES:
+                square_slopes(delta, h, last, active, count, data, i)
+            elif d == 2:
                 binary_slopes(delta, h, last, terms, count, floor)
             else:
-                categorical_slopes(
-                    delta, h, last, row, active, count, data, i, plan, beta, schedule.kl
-                )
+                categorical_slopes(delta, h, last, row, active, count, data, i, plan, beta, loss)
             power1 *= beta1
             power2 *= beta2
             stretch = (1.0 - power1) / (1.0 - beta1)

@@ -120,11 +120,27 @@ def gradient(
     if layers[-1][0].shape[0] == 1:
         slope = slope[:, 1:]  # the logit of the value 0 is constant
 
-    result = []
+    return backward(layers, activations, slope)
+
+
+def backward(
+    layers: Sequence[tuple[Floats, Floats]], activations: Sequence[Floats], slope: Floats
+) -> list[tuple[Floats, Floats]]:
+    """Gradients of every layer's weights and biases from the slopes of the logits."""
+    result: list[tuple[Floats, Floats]] = []
     for (weights, _), entered in zip(reversed(layers), reversed(activations[:-1]), strict=True):
         result.append((slope.T @ entered, slope.sum(axis=0)))
         slope = (slope @ weights) * (1.0 - entered**2)  # unused after the first layer
     return result[::-1]
+
+
+def critic_gradient(
+    layers: Sequence[tuple[Floats, Floats]], x: Floats, target: Floats, weight: Floats
+) -> list[tuple[Floats, Floats]]:
+    """The gradient of minus the mean of weight * (target - V)^2, V being the network's output."""
+    activations = forward(layers, x)
+    error = target - activations[-1][:, 0]
+    return backward(layers, activations, (2.0 * weight * error / len(target))[:, None])
 
 
 def adam_step(
@@ -180,6 +196,7 @@ class ReferenceEngine:
     def sample(self, policy: Policy, draw: Draw) -> tuple[Codes, Floats]:
         """Step 1 of (A): candidates and the distributions they were sampled from."""
         model, coding, runs = self.model, self.model.coding, len(draw.seeds)
+        sweeps = model.config.gibbs_sweeps if model.config.generation_order == "gibbs" else 1
         points = np.zeros((runs, draw.count, coding.n), np.int32)
         probs = np.ones((runs, draw.count, coding.values), self.dtype)
         for r in range(runs):
@@ -187,19 +204,24 @@ class ReferenceEngine:
             for c in range(draw.count):
                 number = draw.first[r] + c
                 keys = order_keys(model, seed, ORDER_G, generation, number)
-                u = uniform(words(seed, VALUE, generation, number, coding.n))
-                x = points[r, c]
-                for i in map(int, np.argsort(keys, kind="stable")):
-                    if coding.outputs[i] == 0:
-                        continue
-                    visible = before(keys, i)
-                    if p > 0:
-                        visible &= ~dropped(model, seed, DROP_G, generation, number, i, p)
-                    pi = self._conditional(policy.theta[r], x[None], visible[None], i)[0]
-                    probs[r, c, coding.value_start[i] : coding.value_start[i + 1]] = pi
-                    below = np.cumsum(pi[:-1])  # inverse of the cumulative distribution
-                    # two values: x = 1 when u < pi(1), in every engine
-                    x[i] = u[i] < pi[1] if len(pi) == 2 else np.searchsorted(below, u[i], "right")
+                x, assigned = points[r, c], np.zeros(coding.n, bool)
+                for sweep in range(sweeps):
+                    u = uniform(words(seed, VALUE, generation, number, coding.n, epoch=sweep))
+                    for i in map(int, np.argsort(keys, kind="stable")):
+                        if coding.outputs[i] == 0:
+                            continue
+                        visible = assigned & (np.arange(coding.n) != i)
+                        if p > 0:
+                            visible &= ~dropped(model, seed, DROP_G, generation, number, i, p)
+                        pi = self._conditional(policy.theta[r], x[None], visible[None], i)[0]
+                        probs[r, c, coding.value_start[i] : coding.value_start[i + 1]] = pi
+                        below = np.cumsum(pi[:-1])  # inverse of the cumulative distribution
+                        # two values: x = 1 when u < pi(1), in every engine
+                        two = len(pi) == 2
+                        x[i] = u[i] < pi[1] if two else np.searchsorted(below, u[i], "right")
+                        assigned[i] = True
+        if model.config.generation_order == "gibbs":
+            probs = self.conditionals(policy, points)
         return points, probs
 
     def conditionals(
@@ -287,13 +309,19 @@ class ReferenceEngine:
         features = model.coding.features_of(batch.points[r, active])
         old = batch.old[r, active, model.value_start[i] : model.value_start[i + 1]]
         visible = np.stack([self._training_view(batch, r, int(c), i, epoch) for c in active])
+        x = inputs(model, features, visible, i).astype(self.dtype)
+        advantage, weight = (
+            array.astype(self.dtype) for array in (batch.advantages[r, active, i], weight)
+        )
+        if model.loss == "squares":
+            return critic_gradient(layers, x, advantage, weight)
         return gradient(
             layers,
-            inputs(model, features, visible, i).astype(self.dtype),
+            x,
             batch.points[r, active, i],
             old.astype(self.dtype),
-            batch.advantages[r, active, i].astype(self.dtype),
-            weight.astype(self.dtype),
+            advantage,
+            weight,
             float(model.coding.floor[i]),
             config.beta,
             config.kl,
@@ -327,4 +355,6 @@ class ReferenceEngine:
         coding, network = self.model.coding, self.model.network
         x = inputs(self.model, coding.features_of(points), visible, i).astype(self.dtype)
         logits = forward(network.layers(theta, i), x)[-1]
+        if self.model.loss == "squares":
+            return logits
         return probabilities(logits, float(coding.floor[i]))

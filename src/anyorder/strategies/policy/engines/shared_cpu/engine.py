@@ -12,6 +12,7 @@ import numpy.typing as npt
 from anyorder.strategies.policy.engines import kernels
 from anyorder.strategies.policy.engines.base import Batch, Codes, Draw, Floats, Policy
 from anyorder.strategies.policy.engines.cpu import (
+    WORTH_A_THREAD,
     default_threads,
     generation_keys,
     round_up,
@@ -97,9 +98,14 @@ class SharedCpuEngine:
         points = np.zeros((runs, count, model.n), np.int32)
         probs = np.empty((runs, count, model.values), np.float32)
         streams = [stream_of(draw.seeds[r], draw.generations[r], draw.drop[r]) for r in range(runs)]
-        kinds = [self._kind(common.EARLIER, stream) for stream in streams]
+        gibbs = model.config.generation_order == "gibbs"
+        sweeps = model.config.gibbs_sweeps if gibbs else 1
+        nested = common.OTHERS if gibbs else common.EARLIER
+        kinds = [self._kind(nested, stream) for stream in streams]
 
         def keys_of(r: int) -> UIntArray:
+            if gibbs:
+                return np.empty((0, model.n), np.uint32)
             rows = np.arange(draw.first[r], draw.first[r] + count)
             generations = np.full(count, draw.generations[r], np.int64)
             keys = generation_keys(model, streams[r], rows, generations, np.arange(model.n))
@@ -108,11 +114,11 @@ class SharedCpuEngine:
         def walk(r: int, c: int, keys: UIntArray, shared: Shared) -> None:
             sampling.walk(
                 points[r], probs[r], keys, c, draw.first[r] + c, self._plan, streams[r], shared,
-                self._own(), kinds[r], DROP_G, 1, self._schedule.kl,
+                self._own(), kinds[r], DROP_G, sweeps, self._schedule.kl,
             )  # fmt: skip
 
         self._walk_all(policy, runs, count, keys_of, walk)
-        return points, probs
+        return points, self.conditionals(policy, points) if gibbs else probs
 
     def conditionals(self, policy: Policy, points: Codes, keys: UIntArray | None = None) -> Floats:
         """The distribution of every variable given those before it, or all others."""
@@ -186,11 +192,16 @@ class SharedCpuEngine:
                 row, step = self._own().row, steps + epoch + 1
                 training.update(data, step, plan, schedule, shared, row, i0, i1)
 
-            share(self.threads, slopes, 1, count, 3 * network.multiply_adds * count)
+            share(self.threads, slopes, 1, count, work)
             share(self.threads, update, 1, n, network.parameters * count)
 
-        for epoch in range(config.epochs):
-            run_epoch(epoch)
+        work = 3 * network.multiply_adds * count
+        if work < WORTH_A_THREAD:  # then calls take longer than what they compute
+            own = self._own()
+            training.all_epochs(data, steps, plan, schedule, stream, shared, own, kind)
+        else:
+            for epoch in range(config.epochs):
+                run_epoch(epoch)
         self._store(policy, r, shared)
 
     # --- contexts and memory --------------------------------------------------------------------

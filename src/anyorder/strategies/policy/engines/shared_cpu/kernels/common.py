@@ -11,6 +11,7 @@ from anyorder.strategies.policy.engines.kernels import (
     FMA,
     INDEX,
     ONE,
+    SQUARES,
     SUM,
     ZERO,
     NoAlias,
@@ -22,7 +23,6 @@ from anyorder.strategies.policy.engines.kernels import (
 )
 from anyorder.strategies.policy.rng import INIT
 
-SQUARES = 2  # a kind of loss, besides those of `kernels`: squared errors of a critic
 EARLIER, OTHERS, LISTED = range(3)  # contexts: prefixes of an order, all others, or any mask
 
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from anyorder.strategies.policy.engines.kernels import ONE, ZERO, jit, unit, words
+from anyorder.strategies.policy.engines.kernels import ONE, SQUARES, ZERO, jit, unit, words
 from anyorder.strategies.policy.engines.shared_cpu.kernels.common import (
     EARLIER,
     LISTED,
     OTHERS,
-    SQUARES,
     add_row,
     add_row_product,
     clipped,

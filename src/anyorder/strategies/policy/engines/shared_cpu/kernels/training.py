@@ -241,3 +241,12 @@ def update(data, step, plan, schedule, shared, row, i0, i1):
             for c in range(count):
                 add_scaled(row, shared.biases, c, layer, width, ONE)
             ascend(w, m, v, bias + layer, row, width, adam)
+
+
+@jit()
+def all_epochs(data, steps, plan, schedule, stream, shared, own, kind):
+    """`slopes` and `update` for all candidates and variables, epoch after epoch."""
+    count, n = data.points.shape
+    for epoch in range(schedule.epochs):
+        slopes(data, epoch, plan, schedule, stream, shared, own, kind, 0, count)
+        update(data, steps + epoch + 1, plan, schedule, shared, own.row, 0, n)
