@@ -9,7 +9,7 @@ from test_engines import check_step, whole_run
 
 import anyorder as ao
 from anyorder.strategies.policy.config import PRESETS
-from anyorder.strategies.policy.engines import reference
+from anyorder.strategies.policy.engines import _not_on_a_gpu, reference
 from anyorder.strategies.policy.engines.reference import ReferenceEngine
 from anyorder.strategies.policy.engines.shared_cpu import SharedCpuEngine
 from anyorder.strategies.policy.engines.shared_cpu.kernels import common
@@ -21,6 +21,12 @@ from anyorder.testing import check_strategy
 
 def shared(**settings) -> Case:
     return case(**{"network": "shared", "hidden": (6, 5), **settings})
+
+
+def computable(variant: Case, engine: str) -> Case:
+    if engine == "cuda" and (reason := _not_on_a_gpu(variant.model)) is not None:
+        pytest.skip(reason)
+    return variant
 
 
 BINARY = {"cards": (2,)}
@@ -66,14 +72,14 @@ every_variant = pytest.mark.parametrize("variant", VARIANTS.values(), ids=VARIAN
 
 @every_variant
 @pytest.mark.usefixtures("remembered_orders")
-def test_one_step(variant):
+def test_one_step(variant, fast):
     """Sampling and one gradient step are those of the naive evaluation, to rounding."""
-    check_step(variant)
+    check_step(computable(variant, fast), fast)
 
 
 @every_variant
-def test_conditionals(variant):
-    exact, _, engine = variant.engines()
+def test_conditionals(variant, fast):
+    exact, _, engine = computable(variant, fast).engines(fast)
     policies = [variant.policy(one) for one in (exact, engine)]
     rng = np.random.default_rng(0)
     shape = (variant.runs, variant.batch, variant.n)
@@ -88,8 +94,8 @@ def test_conditionals(variant):
     "variant", [shared(runs=1), shared(runs=1, training_order="none"), shared(graph=True, runs=1)]
 )
 @pytest.mark.usefixtures("remembered_orders")
-def test_ten_generations(variant):
-    exact, _, engine = variant.engines()
+def test_ten_generations(variant, fast):
+    exact, _, engine = computable(variant, fast).engines(fast)
     expected, oracle = whole_run(exact, variant, 10)
     found, policy = whole_run(engine, variant, 10)
     np.testing.assert_array_equal(found, expected)
@@ -111,6 +117,21 @@ def contexts(variant: Case, engine: ReferenceEngine, batch) -> list[np.ndarray]:
         )
         for i in range(model.n)
     ]
+
+
+def test_many_runs_on_the_device(fast):
+    """The driver of `solve_many` on the device draws the points that the engine `cpu` draws."""
+    if fast != "cuda":
+        pytest.skip("for the engine cuda")
+    config = PRESETS["default"].replace(network="shared", hidden=(8, 8), epochs=2)
+    problem = ao.problems.nk(12, 2, 0)
+    values = [
+        ao.solve_many(
+            problem, runs=2, budget=30, config=config, engine=engine, progress=False
+        ).values
+        for engine in ("cuda", "cpu")
+    ]  # fmt: skip
+    np.testing.assert_allclose(values[0], values[1], rtol=1e-12)
 
 
 def objective_of(variant: Case, inputs: list[np.ndarray], theta, batch) -> float:
