@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
-from conftest import Case, case, refused, rms, stored
+from conftest import Case, case, refused, rms, stored, subprocess_environment
 from test_engines import check_step, whole_run
 
 import anyorder as ao
+from anyorder.strategies.policy import engines
 from anyorder.strategies.policy.config import PRESETS
-from anyorder.strategies.policy.engines import _not_on_a_gpu, reference
+from anyorder.strategies.policy.engines import reference
 from anyorder.strategies.policy.engines.reference import ReferenceEngine
 from anyorder.strategies.policy.engines.shared_cpu import SharedCpuEngine
 from anyorder.strategies.policy.engines.shared_cpu.kernels import common
@@ -24,7 +28,7 @@ def shared(**settings) -> Case:
 
 
 def computable(variant: Case, engine: str) -> Case:
-    if engine == "cuda" and (reason := _not_on_a_gpu(variant.model)) is not None:
+    if engine == "cuda" and (reason := engines._not_on_a_gpu(variant.model)) is not None:
         pytest.skip(reason)
     return variant
 
@@ -275,6 +279,46 @@ def test_default_layers_follow_the_network():
     assert PRESETS["paper-code"].replace(hidden=(3, 3)).replace(network="shared").hidden == (3, 3)
     assert ao.Config(network="shared").hidden == (100, 100)
     assert ao.Config().hidden == (20,)
+
+
+@pytest.mark.parametrize(
+    ("variant", "reason"),
+    [
+        (shared(hidden=(4, 4, 4)), "one or two hidden layers, not (4, 4, 4)"),
+        (shared(drop_training=0.5), "without dropout"),
+        (shared(graph=True), "without a known graph"),
+        (shared(training_order="none"), "training_order='none'"),
+        (shared(critic=2.0), "critic=2.0"),
+        (shared(generation_order="gibbs", training_order="none"), "gibbs"),
+        (case(critic=2.0), "critic=2.0"),
+    ],
+)
+def test_what_cuda_does_not_compute_is_said(variant, reason, monkeypatch):
+    """Asked for by name it raises; "auto" takes another engine."""
+    monkeypatch.setattr(engines, "_why_no_cuda", lambda: None)
+    monkeypatch.setattr(engines, "_may_have_a_gpu", lambda: True)
+    with refused(RuntimeError, "'cuda' cannot run here", reason):
+        engines.create("cuda", variant.model)
+    name, why = engines.choose(variant.model, runs=10_000_000)
+    assert name == "cpu"
+    assert reason in why
+
+
+WITHOUT_JIT = """
+from test_shared import shared
+from test_engines import check_step
+check_step(shared(n=5, hidden=(3, 2), batch=3, runs=1))
+check_step(shared(n=5, hidden=(3,), batch=2, runs=1, graph=True, drop_training=0.3))
+from anyorder.strategies.policy.engines.shared_cpu.kernels import training
+assert not hasattr(training.slopes, "signatures")
+"""
+
+
+def test_without_jit():
+    environment = subprocess_environment(NUMBA_DISABLE_JIT="1")
+    command = [sys.executable, "-W", "error::RuntimeWarning", "-c", WITHOUT_JIT]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
 
 
 def test_refusals():

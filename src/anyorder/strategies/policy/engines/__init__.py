@@ -103,7 +103,11 @@ def create(name: str, model: Model[Network], runs: int = 1) -> Engine:
         missing = _not_on_a_gpu(model)
     if missing is not None:
         raise RuntimeError(f"the engine {name!r} cannot run here: {missing}")
-    if name == "cpu":
+    if name == "cpu" and model.network.kind == "shared":
+        from anyorder.strategies.policy.engines.shared_cpu.kernels import training
+
+        announce_compilation(training.slopes, "the cpu engine for shared networks", 20)
+    elif name == "cpu":
         from anyorder.strategies.policy.engines import kernels
 
         announce_compilation(kernels.train, "the cpu engine", 20)

@@ -1,8 +1,8 @@
 """The compiled loops of the engine `cpu`: one fused kernel per phase.
 
-All compiled functions are in this one file: Numba's cache on disk notices changes of the file that
-a function is in, but not of the functions it calls. Their structured arguments are in
-`kernel_arguments.py`. What makes the loops fast:
+All compiled functions of separate networks are in this one file: Numba's cache on disk notices
+changes of the file that a function is in, but not of the functions it calls. Their structured
+arguments are in `kernel_arguments.py`. What makes the loops fast:
 
 - The E epochs of a variable change the parameters of that variable only (eq. (8) is a sum over
   variables), so they run one after the other with weights and moments in the core's own cache.
