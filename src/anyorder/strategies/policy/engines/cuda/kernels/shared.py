@@ -196,7 +196,7 @@ def walk(points, probs, theta, runs, orders, tables, sizes, offsets, widths, B, 
             acc += own
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["epoch", "epochs"])
 def slopes(theta, runs, data, orders, epoch, epochs, work, tables, sizes, offsets, widths, beta,
            HIDDEN: tl.constexpr, BERNOULLI: tl.constexpr, DEPTH: tl.constexpr, MAXF: tl.constexpr,
            VP: tl.constexpr, P: tl.constexpr, T: tl.constexpr):  # fmt: skip
@@ -306,7 +306,7 @@ def slopes(theta, runs, data, orders, epoch, epochs, work, tables, sizes, offset
         tl.store(to, middle)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["epoch"])
 def update_variables(parameters, runs, data, work, epoch, training, tables, sizes, offsets, widths,
                      HIDDEN: tl.constexpr, KEPT: tl.constexpr, DEPTH: tl.constexpr,
                      MAXF: tl.constexpr, MAXO: tl.constexpr, P: tl.constexpr,
@@ -370,7 +370,7 @@ def update_variables(parameters, runs, data, work, epoch, training, tables, size
         step(parameters, at, have, g_bias, epoch, rate_b, eps, training, KEPT)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["epoch"])
 def update_layers(parameters, runs, data, work, epoch, training, sizes, offsets, widths,
                   KEPT: tl.constexpr, DEPTH: tl.constexpr, P: tl.constexpr,
                   T: tl.constexpr):  # fmt: skip
