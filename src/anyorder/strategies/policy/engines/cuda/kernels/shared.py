@@ -149,16 +149,16 @@ def walk(points, probs, theta, runs, orders, tables, sizes, offsets, widths, B, 
     point, order = points + candidate * n, orders + candidate * n
     acc = _empty_context(w1, b1, tables, sizes.features, u, H, HIDDEN, P, T)
     if DEPTH == 2:
-        inside = (u < top_width)[:, None] & (u < H)[None, :]
+        square = (u < top_width)[:, None] & (u < H)[None, :]
         w2 = tl.load(
-            at + tl.load(offsets + 2) + u[:, None] * H + u[None, :], mask=inside, other=0.0
+            at + tl.load(offsets + 2) + u[:, None] * H + u[None, :], mask=square, other=0.0
         )
         b2 = tl.load(at + tl.load(offsets + 3) + u, mask=u < top_width, other=0.0)
     if OTHERS:
         for first in range(0, n, T):
             j = first + tl.arange(0, T)
-            value = tl.load(point + j, mask=j < n, other=-1)
-            acc += tl.sum(_contributions(w1, tables, j, value, j < n, u, H, MAXF, P, T), 0)
+            known = tl.load(point + j, mask=j < n, other=-1)
+            acc += tl.sum(_contributions(w1, tables, j, known, j < n, u, H, MAXF, P, T), 0)
     for t in range(n):
         i = tl.load(order + t) + one
         there = i >= 0
