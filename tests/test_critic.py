@@ -7,6 +7,8 @@ import pytest
 from conftest import Case, case, refused, rms
 
 import anyorder as ao
+from anyorder.errors import INFEASIBLE
+from anyorder.strategies.base import Answer, score
 from anyorder.strategies.policy.config import PRESETS
 from anyorder.strategies.policy.critic import Critic, _finite
 from anyorder.strategies.policy.engines import create, reference
@@ -109,6 +111,8 @@ def test_values_that_are_not_finite():
     assert finite[0].tolist() == [1.0, -2.0, -2.0, -2.0, -2.0]
     assert finite[1].tolist() == [0.0] * 5
     assert finite[2, 0] == 1e12
+    violated = score(Answer(0, np.zeros(3, np.int32), np.nan, INFEASIBLE, violation=2.0))
+    assert _finite(np.array([[violated, 3.0, 5.0]])).tolist() == [[3.0, 3.0, 5.0]]
 
 
 def test_ranks_do_not_matter_but_values_do():

@@ -98,11 +98,12 @@ def test_it_learns():
     last = [
         paid(equal_pairs, ao.Space.binary(16), 500, seed=seed, vectorized=True, config=config)
         .history.values[-100:].mean()
-        for seed in range(3)
+        for seed in range(2)
     ]  # fmt: skip
     assert np.mean(last) > 6.0, last
 
 
+@pytest.mark.slow
 def test_check_strategy():
     config = PRESETS["default"].replace(
         generation_order="gibbs", training_order="none", hidden=(5,), epochs=2, gibbs_sweeps=2

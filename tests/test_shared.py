@@ -241,6 +241,7 @@ def test_neither_threads_nor_the_batch_change_a_bit(name):
             np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.slow
 def test_learns_pairs_that_must_be_equal():
     """All marginals stay 1/2 on average: only contexts can tell."""
     config = PRESETS["paper"].replace(network="shared", hidden=(24, 24))
@@ -258,6 +259,7 @@ def test_learns_pairs_that_must_be_equal():
     assert np.mean(last) > 6.0, last  # 4 by chance, 8 at most
 
 
+@pytest.mark.slow
 def test_check_strategy():
     """With a critic, whose parameters are in the state, too."""
     config = PRESETS["default"].replace(network="shared", hidden=(8, 8), epochs=2, critic=1.0)
@@ -346,6 +348,7 @@ assert not hasattr(training.slopes, "signatures")
 """
 
 
+@pytest.mark.slow
 def test_without_jit():
     environment = subprocess_environment(NUMBA_DISABLE_JIT="1")
     command = [sys.executable, "-W", "error::RuntimeWarning", "-c", WITHOUT_JIT]

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from anyorder.strategies.base import INFEASIBLE
+from anyorder.strategies.base import FEASIBLE_ABOVE
 from anyorder.strategies.policy.engines import Batch, Model, Policy, create
 from anyorder.strategies.policy.engines.base import Codes
 from anyorder.strategies.policy.model import make_critic_model
@@ -85,7 +85,7 @@ class Critic:
 
 def _finite(values: Floats) -> Floats:
     """Values with a worst one in place of those of failed and refused candidates; 0 if all are."""
-    good = np.isfinite(values) & (values > INFEASIBLE)
+    good = np.isfinite(values) & (values > FEASIBLE_ABOVE)
     worst = np.where(good, values, np.inf).min(axis=1, keepdims=True)
     worst[~np.isfinite(worst)] = 0.0
     largest = 1e12  # its square and Adam's sum of them are within float32
