@@ -24,6 +24,7 @@ from anyorder.strategies.policy.engines import create, reference, why_not
 from anyorder.strategies.policy.engines.base import Batch, Draw, Engine, Policy
 from anyorder.strategies.policy.engines.cpu import CpuEngine
 from anyorder.strategies.policy.engines.reference import ReferenceEngine
+from anyorder.strategies.policy.engines.shared_cpu import SharedCpuEngine
 from anyorder.strategies.policy.model import Model, make_model
 
 # No deadline, as machines are slow at times; in CI the same examples every time.
@@ -122,7 +123,10 @@ class Case:
 
     def engine(self, name: str) -> Engine:
         """The engine of that name; `cpu` with two threads whatever the machine."""
-        return CpuEngine(self.model, threads=2) if name == "cpu" else create(name, self.model)
+        if name != "cpu":
+            return create(name, self.model)
+        kind = SharedCpuEngine if self.config.network == "shared" else CpuEngine
+        return kind(self.model, threads=2)
 
     def policy(self, engine: Engine) -> Policy:
         """The policy that every engine starts a comparison with."""

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from anyorder import Space, maximize
 from anyorder.strategies.compiling import announce_compilation, is_compiled
 
 
@@ -36,9 +37,8 @@ def test_announced_until_it_is_on_disk(
 
 def test_loops_in_use_are_on_disk() -> None:
     numba = pytest.importorskip("numba")
-    from anyorder.space import Space
     from anyorder.strategies.delta import kernels
-    from anyorder.strategies.delta.search import DeltaSearch
 
-    DeltaSearch(Space.binary(4), seed=0).propose(3)
+    # the loop is first called when the start has been measured
+    maximize(sum, Space.binary(4), 5, algorithm="delta", seed=0, progress=False)
     assert numba.config.DISABLE_JIT or is_compiled(kernels.advance)

@@ -214,11 +214,21 @@ def test_what_is_absent_is_not_trained() -> None:
     assert not same[start[2] :].all()
 
 
-def test_many_runs_are_single_runs() -> None:
-    runs = ao.solve_many(value, space=SPACE, runs=2, budget=50, seeds=[4, 5], progress=False)
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"network": "shared", "hidden": (8, 8)},
+        {"critic": 1.0},
+        {"generation_order": "gibbs", "training_order": "none", "gibbs_sweeps": 2},
+    ],
+)
+def test_many_runs_are_single_runs(settings: dict[str, Any]) -> None:
+    options: dict[str, Any] = {"config": ao.Config(**settings), "progress": False}
+    runs = ao.solve_many(value, space=SPACE, runs=2, budget=50, seeds=[4, 5], **options)
     for seed, run in zip((4, 5), runs, strict=True):
-        options = {"cache": False, "progress": False, "algorithm": "policy"}
-        alone = ao.maximize(value, SPACE, 50, seed=seed, **options)
+        alone = ao.maximize(value, SPACE, 50, seed=seed, cache=False, **options)
+        assert alone.algorithm == "policy"
         assert np.array_equal(run.values, alone.history.values)
         assert run.best == alone.best
 

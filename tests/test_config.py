@@ -28,7 +28,7 @@ PAPER = {
     "epochs": 50, "learning_rate": 1e-3, "layer_rates": None, "input_rate": None, "beta": 1.0,
     "kl": "categorical", "clip": 1e-3, "adam": "anew", "adam_beta1": 0.9, "adam_beta2": 0.999,
     "adam_eps": 1e-8, "loss_runs": None, "utility": (1.0, -1.0), "ties": "strict",
-    "restart_agreement": None, "restart_patience": 5,
+    "restart_agreement": None, "restart_patience": 5, "gibbs_sweeps": 10, "critic": None,
 }  # fmt: skip
 PAPER_CODE = {
     **PAPER, "hidden": (20, 20), "layer_rates": (1.0, 0.0, 1.0), "masked_input": -1.0,
@@ -46,14 +46,14 @@ OTHER = {
     "epochs": 1, "learning_rate": 0.1, "layer_rates": (1.0, 0.0), "input_rate": 1.5, "beta": 0.0,
     "kl": "bernoulli", "clip": 0.05, "adam": "kept", "adam_beta1": 0.0, "adam_beta2": 0.5,
     "adam_eps": 1e-3, "loss_runs": 7, "utility": (3.0, 1.0, 1.0, -2.0), "ties": "average",
-    "restart_agreement": None, "restart_patience": 2,
+    "restart_agreement": None, "restart_patience": 2, "gibbs_sweeps": 3, "critic": 10.0,
 }  # fmt: skip
 
 # a few bad ones; TypeError where the type is wrong
 BAD = {
     "population": [1, 0, -5, 2.0, True, "10", None],
-    "network": ["shared", "", None, 1],
-    "hidden": [(0,), (20, -1), (2.5,), 20, "20", None, (True,)],
+    "network": ["conv", "", None, 1],
+    "hidden": [(0,), (20, -1), (2.5,), 20, "20", (True,)],
     "masked_input": [-1.5, 2, math.nan, "0", None, False],
     "unchosen_input": [-1.01, 2, math.nan, "0", None],
     "integer_encoding": ["binary", None],
@@ -80,6 +80,8 @@ BAD = {
     "ties": ["random", None],
     "restart_agreement": [0, 1.01, -1, math.nan, "0.9"],
     "restart_patience": [0, -1, 2.5, None],
+    "gibbs_sweeps": [0, -1, 1.5, None, True],
+    "critic": [0.0, -1.0, 2e6, math.nan, "1"],
 }
 
 
@@ -97,8 +99,20 @@ def test_presets(name, fields):
 
 def test_the_default_is_the_default():
     assert Config() == PRESETS["default"]
-    assert set(PRESETS) == {"default", "paper", "paper-code"}
+    assert set(PRESETS) == {"default", "paper", "paper-code", "fast", "balanced"}
     assert resolve(PRESETS["paper"]) is PRESETS["paper"]
+
+
+def test_curricula():
+    """Univariate at first; the paper's settings otherwise on top of the default."""
+    fast, balanced = PRESETS["fast"], PRESETS["balanced"]
+    assert fields_of(fast) == {
+        **DEFAULT, "population": 5, "epochs": 100, "drop_generation": 1.0, "drop_training": 1.0,
+        "drop_decay": 0.999,
+    }  # fmt: skip
+    assert fields_of(balanced) == {
+        **DEFAULT, "drop_generation": 1.0, "drop_training": 1.0, "drop_decay": 0.993,
+    }  # fmt: skip
 
 
 def test_former_names_of_presets():
@@ -111,7 +125,7 @@ def test_former_names_of_presets():
 def test_resolve_refuses():
     with pytest.raises(ValueError, match=r"unknown preset 'papers' .did you mean 'paper'"):
         resolve("papers")
-    with pytest.raises(ValueError, match=r"expected one of default, paper, paper-code$"):
+    with pytest.raises(ValueError, match=r"one of default, paper, paper-code, fast, balanced$"):
         resolve("zzz")
     with pytest.raises(TypeError, match=r"config is 3, expected a Config or the name of a preset"):
         resolve(3)

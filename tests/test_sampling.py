@@ -215,7 +215,7 @@ def test_threads(threads, runs, settings, monkeypatch):
     used: list[int] = []
     pool = cpu._pool
     monkeypatch.setattr(cpu, "_pool", lambda count: used.append(count) or pool(count))
-    monkeypatch.setattr(cpu, "_WORTH_A_THREAD", 1)
+    monkeypatch.setattr(cpu, "WORTH_A_THREAD", 1)
     expected = everything(CpuEngine(variant.model, threads=1), variant)
     assert not used
     found = everything(CpuEngine(variant.model, threads=threads), variant)

@@ -92,7 +92,8 @@ def maximize(
     seed
         An integer makes the run repeatable; None draws one (`result.seed` tells which).
     config
-        For the policy: a preset ("default", "paper", "paper-code") or a `Config`.
+        For the policy: a preset ("default", "fast", "balanced", "paper", "paper-code") or a
+        `Config`.
     engine
         For the policy: "cuda", "cpu" or "reference"; "auto" takes the fastest that can run here
         for one run of this size, and logs why (logger "anyorder", INFO).

@@ -53,7 +53,8 @@ class Optimizer:
     seed
         An integer from 0 to 2**64 - 1; None draws one (see `.seed`).
     config
-        For the policy: a preset ("default", "paper", "paper-code") or a `Config`.
+        For the policy: a preset ("default", "fast", "balanced", "paper", "paper-code") or a
+        `Config`.
     engine
         For the policy: "cuda", "cpu" or "reference"; "auto" takes the fastest that can run here
         for one run of this size, and logs why (logger "anyorder", INFO).

@@ -47,8 +47,7 @@ def reproduce(
     if not items:
         width = max(map(len, paper.ITEMS))
         for name, item in paper.ITEMS.items():
-            note = f" (not available: {item.missing})" if item.missing else ""
-            echo(f"{name:<{width}}  {item.title}{note}")
+            echo(f"{name:<{width}}  {item.title}")
         return
     with errors():
         campaigns = {}

@@ -20,7 +20,7 @@ from anyorder.many.base import Log, Task
 from anyorder.many.objective import Objective, Problems, Torch, matrix, no_number
 from anyorder.problems import together
 from anyorder.strategies.policy.engines import Policy
-from anyorder.strategies.policy.engines.cuda import CudaEngine, Orders
+from anyorder.strategies.policy.engines.cuda import CudaEngine, SharedCudaEngine
 from anyorder.strategies.policy.engines.cuda.kernels import common, generation
 from anyorder.strategies.policy.rng import drop_threshold
 
@@ -30,7 +30,9 @@ _IN_FLIGHT = 16  # generations between two checks whether any run is still activ
 
 def runs_here(engine: Any, objective: Objective, task: Task) -> bool:
     """Whether this driver takes the objective: `host.py` takes any."""
-    if not isinstance(engine, CudaEngine) or task.digits.split_any or task.space.conditional:
+    if not isinstance(engine, CudaEngine | SharedCudaEngine):
+        return False
+    if task.digits.split_any or task.space.conditional:
         return False
     if isinstance(objective, Problems):
         return all(problem.on_device for problem in objective.problems)
@@ -45,7 +47,9 @@ def run_device(engine: Any, objective: Objective, task: Task, bar: Any) -> Log:
 class _Batch:
     """Runs in lockstep on the device."""
 
-    def __init__(self, engine: CudaEngine, objective: Objective, task: Task) -> None:
+    def __init__(
+        self, engine: CudaEngine | SharedCudaEngine, objective: Objective, task: Task
+    ) -> None:
         self.engine, self.task = engine, task
         config, model = task.config, engine.model
         self.size, self.count = len(task.seeds), config.population
@@ -55,7 +59,7 @@ class _Batch:
             [drop_threshold(p * config.drop_decay ** int(age)) for age in ages]
             for p in (config.drop_generation, config.drop_training)
         ]
-        put, device = engine._put, engine.device
+        put, device = engine.put, engine.device
         self.thresholds = put(np.array(drops, np.int64))
         self.runs = engine.rows(task.seeds)
         self.runs[:, common.DROPS_G.value] = self.thresholds[0, 0]
@@ -87,7 +91,7 @@ class _Batch:
             if count
         }
         self.evaluate = _evaluator(engine, objective)
-        self.orders: Orders = engine.orders(self.runs, self.count, self._stamps(self.count))
+        self.orders: Any = engine.orders(self.runs, self.count, self._stamps(self.count))
         self.side: Any = torch.cuda.Stream() if device.type == "cuda" else None
         self.recorded = isinstance(objective, Problems) and device.type == "cuda"
 
@@ -229,7 +233,7 @@ class _Batch:
         return log
 
 
-def _evaluator(engine: CudaEngine, objective: Objective) -> Callable[[Any], Any]:
+def _evaluator(engine: Any, objective: Objective) -> Callable[[Any], Any]:
     """Values (R, count) of codes (R, count, n), on the device."""
     if isinstance(objective, Problems):
         return together(objective.problems)

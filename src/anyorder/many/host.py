@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,14 +11,17 @@ import numpy as np
 from anyorder.many.base import Ledger, Log, Task
 from anyorder.many.objective import Ints, Objective
 from anyorder.strategies.policy.absent import hide_absent
+from anyorder.strategies.policy.critic import Critic
 from anyorder.strategies.policy.engines import Engine, Policy
 
 
 def run_host(engine: Engine, objective: Objective, task: Task, bar: Any) -> Log:
     """All runs, one generation of each at a time; Ctrl-C returns what there is."""
     ledger = Ledger(task)
+    critic = None if task.config.critic is None else Critic(engine.model, engine.name)
     try:
         policy = engine.fresh(ledger.seeds, [0] * len(ledger.seeds))
+        twin = None if critic is None else critic.fresh(ledger.seeds, [0] * len(ledger.seeds))
         while len(ledger.active):
             draw = ledger.draw()
             points, old = engine.sample(policy, draw)
@@ -35,11 +40,20 @@ def run_host(engine: Engine, objective: Objective, task: Task, bar: Any) -> Log:
             values = evaluated.values
             if len(rows) < len(points):
                 policy = _rows(policy, rows)
+                twin = None if twin is None else _rows(twin, rows)
                 points, old, values = points[rows], old[rows], values[rows]
-            engine.train(policy, ledger.batch(points, old, values))
+            batch = ledger.batch(points, old, values)
+            if critic is not None and twin is not None:
+                gain = critic.advantages(
+                    twin, batch.seeds, batch.generations, points, task.sign * values, batch.stamps
+                )
+                batch = replace(batch, advantages=gain)
+            engine.train(policy, batch)
             restarting = ledger.trained()
             if len(restarting):
-                _restart(engine, policy, ledger, restarting)
+                _restart(engine.fresh, policy, ledger, restarting)
+                if critic is not None and twin is not None:
+                    _restart(critic.fresh, twin, ledger, restarting)
     except KeyboardInterrupt:
         pass  # the log says which runs have not finished
     return ledger.log
@@ -49,10 +63,15 @@ def _rows(policy: Policy, rows: Ints) -> Policy:
     return Policy(policy.theta[rows], policy.m[rows], policy.v[rows], policy.steps[rows])
 
 
-def _restart(engine: Engine, policy: Policy, ledger: Ledger, rows: Ints) -> None:
+def _restart(
+    start: Callable[[Sequence[int], Sequence[int]], Policy],
+    policy: Policy,
+    ledger: Ledger,
+    rows: Ints,
+) -> None:
     runs = ledger.active[rows]
     seeds = [ledger.task.seeds[r] for r in runs]
-    fresh = engine.fresh(seeds, [len(ledger.log.restarts[r]) for r in runs])
+    fresh = start(seeds, [len(ledger.log.restarts[r]) for r in runs])
     policy.theta[rows], policy.m[rows], policy.v[rows] = fresh.theta, fresh.m, fresh.v
     policy.steps[rows] = fresh.steps
 

@@ -358,7 +358,7 @@ def score(answer: Answer) -> float:
     violation = answer.violation
     if not violation < np.inf:  # or NaN
         return -np.inf
-    return _INFEASIBLE * (1.0 + violation / (1.0 + violation))
+    return FEASIBLE_ABOVE * (1.0 + violation / (1.0 + violation))
 
 
-_INFEASIBLE = -float(np.finfo(np.float64).max) / 2
+FEASIBLE_ABOVE = -float(np.finfo(np.float64).max) / 2  # scores from here down are of violations

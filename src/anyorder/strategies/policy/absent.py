@@ -14,8 +14,7 @@ import numpy.typing as npt
 from anyorder.space import Space
 from anyorder.space.digits import Digits
 from anyorder.strategies.policy.engines.base import Codes, Draw, Engine, Floats, Policy
-from anyorder.strategies.policy.orders import order_keys
-from anyorder.strategies.policy.rng import ORDER_G
+from anyorder.strategies.policy.orders import sampling_keys
 
 
 def absent(space: Space, digits: Digits, points: Codes) -> npt.NDArray[np.bool_]:
@@ -44,16 +43,9 @@ def hide_absent(
     """What `engine.sample(policy, draw)` gave, with absent variables hidden."""
     gone = absent(space, digits, points)
     points = np.where(gone, -1, points).astype(np.int32)
-    keys = np.array(
-        [
-            [
-                order_keys(engine.model, seed, ORDER_G, generation, first + k)
-                for k in range(draw.count)
-            ]
-            for seed, generation, first in zip(
-                draw.seeds, draw.generations, draw.first, strict=True
-            )
-        ]
-    )
-    again = engine.conditionals(policy, points, keys)
+    keys = [
+        sampling_keys(engine.model, seed, [(generation, first + k) for k in range(draw.count)])
+        for seed, generation, first in zip(draw.seeds, draw.generations, draw.first, strict=True)
+    ]
+    again = engine.conditionals(policy, points, None if keys[0] is None else np.array(keys))
     return points, np.where(gone.any(axis=2, keepdims=True), again, old)

@@ -124,13 +124,15 @@ class Config(PaperReadings):
         "Candidates per generation [lambda]. The policy trains when that many have been evaluated.",
     )  # fmt: skip
     network: str = _setting(
-        "separate", _words("separate", "univariate"),
-        '"separate": one small network per variable. "univariate": every variable is independent '
-        "of the others.",
+        "separate", _words("separate", "shared", "univariate"),
+        '"separate": one small network per variable. "shared": one network with an output head per '
+        'variable, for large problems: its time and memory are linear in n. "univariate": every '
+        "variable is independent of the others.",
     )  # fmt: skip
     hidden: tuple[int, ...] = _setting(
-        (20,), entries(partial(integer, minimum=1)),
-        "Widths of the hidden tanh layers; `()` is a linear model.",
+        None, optional(entries(partial(integer, minimum=1))),
+        "Widths of the hidden tanh layers; `()` is a linear model. None: the network's default, "
+        '(20,), or (100, 100) for the "shared" one.',
     )  # fmt: skip
     integer_encoding: str = _setting(
         "thermometer", _words("thermometer", "onehot"),
@@ -142,13 +144,20 @@ class Config(PaperReadings):
         "the cost grows with the logarithm of their number.",
     )  # fmt: skip
     generation_order: str = _setting(
-        "random", _words("random", "fixed"),
-        'Order in which a candidate\'s variables are sampled: "random" [sigma] or "fixed" [delta].',
+        "random", _words("random", "fixed", "gibbs"),
+        'Order in which a candidate\'s variables are sampled: "random" [sigma] or "fixed" [delta]. '
+        '"gibbs": there is none; all variables are sampled in turn, `gibbs_sweeps` times, each '
+        'given all others. It requires training_order="none".',
     )  # fmt: skip
     training_order: str = _setting(
         "random", _words("random", "fixed", "generation", "none"),
         '"random", "fixed", "generation" (the order in which each candidate was sampled) or "none" '
         "(no causal mask: every variable sees all others, except those dropped).",
+    )  # fmt: skip
+    gibbs_sweeps: int = _setting(
+        10, partial(integer, minimum=1, maximum=10_000),
+        'Sweeps over all variables with generation_order="gibbs" [G]. In the first one, variables '
+        "that have no value yet are hidden.",
     )  # fmt: skip
     drop_generation: float = _setting(
         0.0, _probability, "Probability that a visible input is hidden when sampling [p_G]."
@@ -180,6 +189,13 @@ class Config(PaperReadings):
         "Probabilities are clipped to [clip, 1 - clip] [epsilon]. With d > 2 values the lower "
         "bound is at most 0.1 / d, so that it never takes more than a tenth of the mass.",
     )  # fmt: skip
+    critic: float | None = _setting(
+        None, optional(partial(real, low=0.0, high=_LARGEST_WEIGHT, above=True)),
+        "None: advantages are utilities of ranks. A number alpha: the advantage of a candidate's "
+        "variable is alpha (f - V), where V is the estimate of a critic: networks like those of "
+        "the policy, trained for `epochs` on the values of each generation under the orders of "
+        "its candidates. The paper has 10 for values within 1 and 1e-3 for values of hundreds.",
+    )  # fmt: skip
     # A collapsed policy samples its mode for the rest of the budget. No run was seen to improve
     # after an agreement of 99.5 % over five generations.
     restart_agreement: float | None = _setting(
@@ -195,16 +211,57 @@ class Config(PaperReadings):
         for setting in dataclasses.fields(self):
             value = setting.metadata["check"](setting.name, getattr(self, setting.name))
             object.__setattr__(self, setting.name, value)
+        if self.hidden is None:
+            object.__setattr__(self, "hidden", _default_hidden(self.network))
+        self._check_together()
+
+    def _check_together(self) -> None:
+        """Raise for settings that make no sense together."""
         layers = 1 if self.network == "univariate" else len(self.hidden) + 1
         if self.layer_rates is not None and len(self.layer_rates) != layers:
             raise ValueError(
                 f"layer_rates is {self.layer_rates}, expected {layers} entries: hidden="
                 f"{self.hidden} makes {layers} layers with the output layer"
             )
+        if self.layer_rates is not None and not any(self.layer_rates):
+            raise ValueError(f"layer_rates is {self.layer_rates}: all layers would be frozen")
+        if self.network == "shared" and not self.hidden:
+            raise ValueError(
+                "hidden is (), expected at least one layer with network='shared': without one "
+                'nothing is shared, and "separate" is the linear model'
+            )
+        if self.generation_order == "gibbs":
+            self._check_gibbs()
+
+    def _check_gibbs(self) -> None:
+        if self.training_order != "none":
+            raise ValueError(
+                f"training_order is {self.training_order!r}, expected 'none' with "
+                "generation_order='gibbs': every variable is sampled given all others, and is "
+                "trained so"
+            )
+        for name in ("drop_generation", "drop_training"):
+            if getattr(self, name) > 0:
+                raise ValueError(
+                    f"{name} is {getattr(self, name)}, expected 0 with generation_order='gibbs', "
+                    "which samples and trains distributions given all other variables"
+                )
+        if self.critic is not None:
+            raise ValueError(
+                f"critic is {self.critic}, expected None with generation_order='gibbs': a critic "
+                "estimates the value of what an order has assigned so far, and there is no order"
+            )
+        if self.network == "univariate":
+            raise ValueError(
+                "network is 'univariate', expected another one with generation_order='gibbs': its "
+                "variables are independent of all others"
+            )
 
     def replace(self, **changes: Any) -> Config:
         """A copy with some fields changed; unknown names raise a ValueError."""
         known_names("setting", changes, _names())
+        if "network" in changes and self.hidden == _default_hidden(self.network):
+            changes = {"hidden": None, **changes}
         return dataclasses.replace(self, **changes)
 
     def to_dict(self) -> dict[str, Any]:
@@ -217,6 +274,10 @@ class Config(PaperReadings):
         """The inverse of `to_dict`; fields that are not given have their default."""
         known_names("setting", fields, _names())
         return Config(**fields)
+
+
+def _default_hidden(network: str) -> tuple[int, ...]:
+    return (100, 100) if network == "shared" else (20,)
 
 
 def _names() -> list[str]:
@@ -263,6 +324,14 @@ PRESETS: dict[str, Config] = {
         loss_runs=500,
     ),
 }
+
+# The paper's curriculum ("Fast"): the policy starts univariate, which finds good points sooner, and
+# sees more of the other variables with every generation.
+_CURRICULUM = Config(drop_generation=1.0, drop_training=1.0)
+# for about 1,000 evaluations
+PRESETS["fast"] = _CURRICULUM.replace(population=5, epochs=100, drop_decay=0.999)
+# between that and "default"
+PRESETS["balanced"] = _CURRICULUM.replace(drop_decay=0.993)
 
 # Former names of presets, in stored results and old scripts.
 _ALIASES = {"text": "paper", "authors": "paper-code"}

@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import numpy.typing as npt
 
 from anyorder.space.digits import Digits
 from anyorder.strategies.policy.engines import Draw
 from anyorder.strategies.policy.engines.base import Engine, Policy
+from anyorder.strategies.policy.orders import order_keys
+from anyorder.strategies.policy.rng import ORDER_G
 
 
 def influence(
-    engine: Engine,
-    policy: Policy,
-    digits: Digits,
-    draw: Draw,
-    keys: Sequence[npt.NDArray[np.uint32]],
+    engine: Engine, policy: Policy, digits: Digits, seed: int, generation: int, count: int
 ) -> npt.NDArray[np.float64]:
-    """`PolicySearch.influence` for the candidates of `draw`, each with the keys of its order."""
+    """`PolicySearch.influence` of one run, over `count` candidates."""
     model = engine.model
-    (codes,), _ = engine.sample(policy, draw)
-    count = len(codes)
+    kind = model.config.generation_order
+    (codes,), _ = engine.sample(policy, Draw([seed], [generation], [0], [0.0], count))
+    keys = [order_keys(model, seed, ORDER_G, generation, row) for row in range(count)]
     ranks = 1 + np.argsort(np.argsort(keys, axis=1, kind="stable"), axis=1).astype(np.uint32)
     free = np.flatnonzero(model.cards > 1)
     moves = np.zeros((model.n, model.n))
@@ -33,10 +30,12 @@ def influence(
         for k, j in enumerate(some):
             step = 1 + np.arange(count) % (model.cards[j] - 1)  # all other values in turn
             points_of[k, 1, :, j] = (codes[:, j] + step) % model.cards[j]
-            if model.config.generation_order != "fixed":
+            if kind != "fixed":
                 orders[k, :, :, j] = 0
         probs = engine.conditionals(
-            policy, points_of.reshape(1, -1, model.n), orders.reshape(1, -1, model.n)
+            policy,
+            points_of.reshape(1, -1, model.n),
+            None if kind == "gibbs" else orders.reshape(1, -1, model.n),
         ).reshape(len(some), 2, count, -1)
         distance = np.abs(np.diff(probs.astype(np.float64), axis=1)).mean(axis=(1, 2)) / 2
         moves[:, some] = np.add.reduceat(distance, model.value_start[:-1], axis=1).T

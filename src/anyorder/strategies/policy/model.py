@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
 import numpy as np
@@ -25,12 +25,16 @@ class Model(Generic[N]):
     ----------
     graph
         `(n, n)` bool, True where variable i may depend on j; None: on all of them.
+    loss
+        What is trained: "policy", eq. (8), or "squares", the squared error of one number per
+        variable, which is what `conditionals` then returns: a critic.
     """
 
     config: Config
     coding: Coding
     network: N
     graph: npt.NDArray[np.bool_] | None = None
+    loss: str = "policy"
 
     @property
     def n(self) -> int:
@@ -81,3 +85,17 @@ def model_of(
         owner = digits.owner
         graph = graph[np.ix_(owner, owner)] | (owner[:, None] == owner)
     return make_model(digits.cardinalities, digits.ordered, config, graph), digits
+
+
+def make_critic_model(model: Model[Network]) -> Model[Network]:
+    """The twin of a policy's model that estimates values: one output per variable, no squashing.
+
+    It sees what the policy saw when it sampled a candidate, without dropout.
+    """
+    config = model.config.replace(training_order="generation", drop_generation=0, drop_training=0)
+    coding = replace(
+        model.coding,
+        outputs=(model.coding.outputs > 0).astype(np.int64),
+        value_start=np.arange(model.n + 1),
+    )
+    return Model(config, coding, make_network(coding, config), model.graph, "squares")

@@ -5,6 +5,8 @@ Engines with kernels of their own draw the same orders from the same random stre
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 import numpy.typing as npt
 
@@ -21,10 +23,22 @@ def order_keys(
     """Sort keys of one candidate's order; i.i.d. uniform keys give a uniform permutation."""
     config = model.config
     kind = config.generation_order if purpose == ORDER_G else config.training_order
-    if kind == "fixed":
+    if kind in ("fixed", "gibbs"):  # sweeps are in the order of the variables
         return np.arange(model.n, dtype=np.uint32)
     row = 0 if config.order_per == "population" else row
     return words(seed, purpose, generation, row, model.n, epoch=epoch)
+
+
+def sampling_keys(
+    model: Model[Network], seed: int, stamps: Iterable[tuple[int, int]]
+) -> UIntArray | None:
+    """Sort keys `(B, n)` of the orders in which candidates are sampled, by generation and number.
+
+    None for Gibbs sampling, in which a variable sees all others.
+    """
+    if model.config.generation_order == "gibbs":
+        return None
+    return np.stack([order_keys(model, seed, ORDER_G, *stamp) for stamp in stamps])
 
 
 def before(keys: UIntArray, i: int) -> Bools:

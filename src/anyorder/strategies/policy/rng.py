@@ -12,12 +12,14 @@ w % 4 of block w // 4. What the words of a row are:
 | purpose   | row       | generation          | word w of the row                               |
 | --------- | --------- | ------------------- | ----------------------------------------------- |
 | `INIT`    | variable  | restarts so far     | parameter w of that variable's network          |
+|           | 0         |                     | parameter w of a shared network                 |
 | `ORDER_G` | candidate | policy's generation | sort key of variable w in the generation order  |
-| `VALUE`   | candidate | policy's generation | the draw of variable w                          |
+| `VALUE`   | candidate | policy's generation | the draw of variable w; epoch: Gibbs sweep      |
 | `DROP_G`  | candidate | policy's generation | w = i * 4 * ceil(n / 4) + j: may i see j?       |
 | `ORDER_T` | candidate | policy's generation | as `ORDER_G`, for training, one row an epoch    |
 | `DROP_T`  | candidate | policy's generation | as `DROP_G`, for training, one row an epoch     |
 
+A critic is initialised as the policy is, with 2^31 added to the restarts.
 "candidate" is the k-th one drawn from this generation's policy, at training its place in the batch.
 """
 

@@ -27,11 +27,12 @@ from anyorder.strategies.policy.absent import hidden, hide_absent
 from anyorder.strategies.policy.advantage import advantages
 from anyorder.strategies.policy.collapse import agreement, generations_in_a_row
 from anyorder.strategies.policy.config import Config, resolve
+from anyorder.strategies.policy.critic import Critic
 from anyorder.strategies.policy.data import groups
 from anyorder.strategies.policy.engines import Batch, Draw, create, model_of
 from anyorder.strategies.policy.influence import influence
-from anyorder.strategies.policy.orders import order_keys
-from anyorder.strategies.policy.rng import ORDER_G
+from anyorder.strategies.policy.orders import sampling_keys
+from anyorder.strategies.policy.stored import KINDS, PARAMETERS, check
 from anyorder.strategies.state import State
 
 
@@ -58,7 +59,7 @@ class PolicySearch:
     seed
         An integer from 0 to 2**64 - 1.
     config
-        A preset ("default", "paper", "paper-code") or a `Config`.
+        A preset ("default", "fast", "balanced", "paper", "paper-code") or a `Config`.
     engine
         "cuda", "cpu" or "reference"; "auto" takes the fastest that can run here.
     graph
@@ -92,7 +93,10 @@ class PolicySearch:
         self._graph = None if graph is None else checked_graph(graph, len(space))
         self._model, self._digits = model_of(space, self.config, self._graph)
         self._engine = create(engine, self._model)
-        self._policy = self._engine.fresh([self.seed], [0])
+        self._critic = (
+            None if self.config.critic is None else Critic(self._model, self._engine.name)
+        )
+        self._start()
         self._restart = restart
         self._age = 0  # trainings since the last restart
         self._drawn = 0  # candidates drawn from this generation's policy
@@ -102,6 +106,12 @@ class PolicySearch:
         self._open: dict[int, _Candidate] = {}
         self._answered: list[_Candidate] = []
         self._last_probs = np.empty((0, self._model.values), self._engine.dtype)
+
+    def _start(self) -> None:
+        """Initial parameters."""
+        self._policy = self._engine.fresh([self.seed], [self.restarts])
+        if self._critic is not None:
+            self._critic_policy = self._critic.fresh([self.seed], [self.restarts])
 
     @property
     def engine(self) -> str:
@@ -147,12 +157,9 @@ class PolicySearch:
         codes = np.empty((count, self._model.n), np.int32)
         probs = np.empty((count, self._model.values), self._engine.dtype)
         if given is not None and extra:
-            rows = range(self._drawn, self._drawn + extra)
-            keys = [self._order_of(self.generation, row) for row in rows]
+            rows = [(self.generation, self._drawn + k) for k in range(extra)]
             codes[:extra] = hidden(self.space, self._digits, given)
-            probs[:extra] = self._engine.conditionals(
-                self._policy, codes[None, :extra], np.stack(keys)[None]
-            )[0]
+            probs[:extra] = self._distributions(codes[:extra], rows)
         if count > extra:
             config = self.config
             draw = Draw(
@@ -206,20 +213,33 @@ class PolicySearch:
 
     def _train(self) -> None:
         """Algorithm 1: ranks, advantages (eq. 5), and E epochs on the objective (eq. 8)."""
-        size, n, config = self.config.population, self._model.n, self.config
+        size = self.config.population
         self._answered.sort(key=lambda candidate: candidate.ticket)
         group, self._answered = self._answered[:size], self._answered[size:]
         points = np.stack([candidate.codes for candidate in group])
         values = np.array([candidate.value for candidate in group])
-        advantage = advantages(values, config.utility, config.ties)
+        stamps = [(candidate.generation, candidate.index) for candidate in group]
         old = np.stack([candidate.probs for candidate in group])
-        gain = np.tile(advantage[:, None], (1, n))
+        gain = self._advantages(points, values, stamps)
         late = [k for k, c in enumerate(group) if c.generation != self.generation]
         if late:
             old[late], ratio = self._anchored([group[k] for k in late])
             gain[late] *= ratio
-        self._fit(points, old, gain, [(c.generation, c.index) for c in group])
+        self._fit(points, old, gain, stamps)
         self._follow_collapse(points, values, all(candidate.known for candidate in group))
+
+    def _advantages(
+        self, points: Codes, values: npt.NDArray[np.float64], stamps: list[tuple[int, int]]
+    ) -> npt.NDArray[np.float64]:
+        """Those of a generation, (size, n): by rank, or by the critic, which trains on it first."""
+        if self._critic is None:
+            ranked = advantages(values, self.config.utility, self.config.ties)
+            return np.tile(ranked[:, None], (1, self._model.n))
+        (gain,) = self._critic.advantages(
+            self._critic_policy, [self.seed], [self.generation], points[None], values[None],
+            np.array([stamps], np.int64),
+        )  # fmt: skip
+        return np.asarray(gain)
 
     def _fit(
         self,
@@ -247,15 +267,13 @@ class PolicySearch:
 
     def _learn_others(self, answers: list[Answer]) -> None:
         """Train on points that others have measured, as if the policy had drawn them."""
-        size, n, config = self.config.population, self._model.n, self.config
+        size = self.config.population
         values = np.array([answer.value for answer in answers])
         for group in groups(values, size, (self.seed, self.generation)):
             points = hidden(self.space, self._digits, np.stack([answers[k].codes for k in group]))
-            keys = np.stack([self._order_of(self.generation, k) for k in range(size)])
-            old = self._engine.conditionals(self._policy, points[None], keys[None])[0]
-            advantage = advantages(values[group], config.utility, config.ties)
             stamps = [(self.generation, k) for k in range(size)]
-            self._fit(points, old, np.tile(advantage[:, None], (1, n)), stamps)
+            old = self._distributions(points, stamps)
+            self._fit(points, old, self._advantages(points, values[group], stamps), stamps)
 
     def _anchored(
         self, late: list[_Candidate]
@@ -269,16 +287,22 @@ class PolicySearch:
         importance-weighted term.
         """
         codes = np.stack([candidate.codes for candidate in late])
-        keys = [self._order_of(candidate.generation, candidate.index) for candidate in late]
-        today = self._engine.conditionals(self._policy, codes[None], np.stack(keys)[None])[0]
+        today = self._distributions(codes, [(c.generation, c.index) for c in late])
         birth = np.stack([candidate.probs for candidate in late])
         places = self._model.value_start[:-1] + np.maximum(codes, 0)
         rows = np.arange(len(late))[:, None]
         ratio = today[rows, places].astype(np.float64) / birth[rows, places]
         return today, ratio
 
-    def _order_of(self, generation: int, index: int) -> npt.NDArray[np.uint32]:
-        return order_keys(self._model, self.seed, ORDER_G, generation, index)
+    def _distributions(
+        self, codes: Codes, stamps: list[tuple[int, int]]
+    ) -> npt.NDArray[np.floating]:
+        """Today's distributions of points, under the orders of these generations and numbers."""
+        keys = sampling_keys(self._model, self.seed, stamps)
+        probs: npt.NDArray[np.floating] = self._engine.conditionals(
+            self._policy, codes[None], None if keys is None else keys[None]
+        )[0]
+        return probs
 
     def _follow_collapse(self, points: Codes, values: npt.NDArray[np.float64], known: bool) -> None:
         """Count collapsed generations; restart the policy after too many of them."""
@@ -292,7 +316,7 @@ class PolicySearch:
         self.converged = self._collapsed >= self.config.restart_patience
         if self.converged and self._restart and (limit is not None or known):
             self.restarts += 1
-            self._policy = self._engine.fresh([self.seed], [self.restarts])
+            self._start()
             self._age = self._collapsed = 0
             self.converged = False
             # What was drawn before would pull the new policy back to where the old one was stuck.
@@ -310,9 +334,8 @@ class PolicySearch:
         i = j, where i never sees j, and where either has one value only. Changes nothing.
         """
         count = integer("points", points, 1)
-        keys = [self._order_of(self.generation, row) for row in range(count)]
-        draw = Draw([self.seed], [self.generation], [0], [0.0], count)
-        return influence(self._engine, self._policy, self._digits, draw, keys)
+        run = self.seed, self.generation, count
+        return influence(self._engine, self._policy, self._digits, *run)
 
     # --- state ----------------------------------------------------------------------------------
 
@@ -323,7 +346,7 @@ class PolicySearch:
         stamps = [(c.ticket, c.generation, c.index, c.known) for c in kept]
         return {
             "header": np.array(json.dumps({**header, "seed": self.seed, "open": len(self._open)})),
-            **self._engine.export(self._policy),
+            **self._parameters(),
             "diversity": np.array(self._diversity),
             "codes": np.array([c.codes for c in kept], np.int32).reshape(-1, self._model.n),
             "probs": np.array([c.probs for c in kept], self._engine.dtype).reshape(
@@ -334,18 +357,30 @@ class PolicySearch:
             "last_probs": self._last_probs.copy(),
         }
 
+    def _parameters(self) -> dict[str, npt.NDArray[Any]]:
+        """Those of the policy, and of its critic if it has one."""
+        arrays = self._engine.export(self._policy)
+        if self._critic is not None:
+            twin = self._critic.engine.export(self._critic_policy)
+            arrays |= {f"critic_{name}": array for name, array in twin.items()}
+        return arrays
+
     def restore(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
         """Continue from a state; ValueError if it is damaged or of another space."""
         try:
             header = json.loads(str(state["header"]))
             counters = {name: integer(name, header[name], 0, 2**62) for name in _COUNTERS}
             seed = integer("seed", header["seed"], 0, 2**64 - 1)
-            arrays = {name: np.asarray(state[name]) for name in _KINDS}
+            names = {**KINDS, **self._parameters()}
+            arrays = {name: np.asarray(state[name]) for name in names}
             still_open = integer("open", header["open"], 0, len(arrays["stamps"]))
         except (KeyError, TypeError, ValueError, RecursionError) as error:
             raise ValueError(f"the state of the policy is damaged: {error!r}") from error
-        self._check(arrays)
+        check(arrays, self._parameters(), self._model, lowest=-1 if self.space.conditional else 0)
         self.seed, self._policy = seed, self._engine.load(arrays)
+        if self._critic is not None:
+            twin = {name: arrays[f"critic_{name}"] for name in PARAMETERS}
+            self._critic_policy = self._critic.engine.load(twin)
         self._last_probs = arrays["last_probs"].astype(self._engine.dtype)
         for name, count in counters.items():
             setattr(self, name, count)
@@ -362,44 +397,6 @@ class PolicySearch:
             else:
                 self._answered.append(candidate)
 
-    def _check(self, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
-        kept = len(arrays["stamps"]) if arrays["stamps"].ndim else 0
-        expected = {name: array.shape for name, array in self._engine.export(self._policy).items()}
-        expected |= {
-            "diversity": (),
-            "codes": (kept, self._model.n),
-            "probs": (kept, self._model.values),
-            "stamps": (kept, 4),
-            "values": (kept,),
-            "last_probs": (*arrays["last_probs"].shape[:1], self._model.values),
-        }
-        for name, shape in expected.items():
-            if arrays[name].dtype.kind != _KINDS[name] or arrays[name].shape != shape:
-                raise ValueError(
-                    f"the policy's {name!r} holds {arrays[name].dtype} of shape "
-                    f"{arrays[name].shape}, expected shape {shape}: the state is damaged or of "
-                    "another space"
-                )
-        codes, probs = arrays["codes"], arrays["probs"]
-        sound = {
-            "theta": np.isfinite(arrays["theta"]).all(),
-            "adam_m": np.isfinite(arrays["adam_m"]).all(),
-            "adam_v": np.isfinite(arrays["adam_v"]).all() and (arrays["adam_v"] >= 0).all(),
-            "adam_steps": (arrays["adam_steps"] >= 0).all(),
-            "probs": ((probs > 0) & (probs <= 1)).all(),
-            "stamps": (arrays["stamps"] >= 0).all(),
-            "last_probs": ((arrays["last_probs"] > 0) & (arrays["last_probs"] <= 1)).all(),
-            "diversity": 0 <= arrays["diversity"] <= 1,
-            "codes": ((codes >= -self.space.conditional) & (codes < self._model.cards)).all(),
-        }
-        for name, good in sound.items():
-            if not good:
-                raise ValueError(f"the policy's {name!r} has impossible values: it is damaged")
-
 
 _AGREEMENT = Config().restart_agreement or 1.0  # of a collapsed policy that is never restarted
 _COUNTERS = ("generation", "restarts", "_age", "_drawn", "_next_ticket", "_collapsed")
-_KINDS = {  # the arrays of a state, and the kind of number in each
-    "theta": "f", "adam_m": "f", "adam_v": "f", "adam_steps": "i", "diversity": "f",
-    "codes": "i", "probs": "f", "stamps": "i", "values": "f", "last_probs": "f",
-}  # fmt: skip

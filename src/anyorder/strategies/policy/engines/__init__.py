@@ -4,6 +4,7 @@
     memory.py     how many runs fit in memory
     reference.py  engine "reference": NumPy, meant to be read
     cpu.py        engine "cpu": threads over kernels.py, which Numba compiles
+    shared_cpu/   engine "cpu" for the shared network
     cuda/         engine "cuda": Triton kernels
 
     model.network.kind, name ──> ENGINE_CLASSES ──> the class, imported when it is asked for
@@ -44,6 +45,9 @@ ENGINE_CLASSES = {
     ("separate", "cuda"): ("cuda", "CudaEngine"),
     ("separate", "cpu"): ("cpu", "CpuEngine"),
     ("separate", "reference"): ("reference", "ReferenceEngine"),
+    ("shared", "cuda"): ("cuda", "SharedCudaEngine"),
+    ("shared", "cpu"): ("shared_cpu", "SharedCpuEngine"),
+    ("shared", "reference"): ("reference", "ReferenceEngine"),
 }
 
 _TRITON = (3, 6)  # the oldest version that the kernels are tested with
@@ -54,6 +58,9 @@ _CAPABILITY = (8, 0)  # the first GPUs that multiply bfloat16
 # kernels take seconds to start (`first_call_s` in results/cuda.csv); a thousand generations make up
 # for that at 1e8.
 _WORTH_A_GPU = 1e8
+
+# "auto" never takes kernels that only Triton's interpreter has run.
+_NOT_YET_ON_A_GPU = "the engine 'cuda' for shared networks has not been run on a GPU yet"
 
 _log = logging.getLogger("anyorder")
 
@@ -75,7 +82,12 @@ def why_not(name: str, network: str = "separate") -> str | None:
 def choose(model: Model[Network], runs: int = 1) -> tuple[str, str]:
     """The engine that "auto" takes for so many runs at once, and why."""
     config, kind = model.config, model.network.kind
-    missing = why_not("cuda", kind) if _may_have_a_gpu() else "there is no NVIDIA GPU"
+    if kind == "shared":
+        missing: str | None = _NOT_YET_ON_A_GPU
+    elif not _may_have_a_gpu():
+        missing = "there is no NVIDIA GPU"
+    else:
+        missing = why_not("cuda", kind) or _not_on_a_gpu(model)
     work = model.network.multiply_adds * config.population * config.epochs * runs
     if missing is None:
         amount = f"a generation is {work:.2g} multiply-adds and a GPU pays from {_WORTH_A_GPU:.2g}"
@@ -94,9 +106,15 @@ def create(name: str, model: Model[Network], runs: int = 1) -> Engine:
     if not isinstance(name, str) or name not in ENGINES:
         raise unknown("engine", name, ["auto", *ENGINES])
     missing = why_not(name, model.network.kind)
+    if missing is None and name == "cuda":
+        missing = _not_on_a_gpu(model)
     if missing is not None:
         raise RuntimeError(f"the engine {name!r} cannot run here: {missing}")
-    if name == "cpu":
+    if name == "cpu" and model.network.kind == "shared":
+        from anyorder.strategies.policy.engines.shared_cpu.kernels import training
+
+        announce_compilation(training.slopes, "the cpu engine for shared networks", 20)
+    elif name == "cpu":
         from anyorder.strategies.policy.engines import kernels
 
         announce_compilation(kernels.train, "the cpu engine", 20)
@@ -104,6 +122,23 @@ def create(name: str, model: Model[Network], runs: int = 1) -> Engine:
     engine: Engine = getattr(importlib.import_module(f"{__name__}.{module}"), attribute)(model)
     engine.runs_that_fit(1, 0)  # raises MemoryError if not even one run does
     return engine
+
+
+def _not_on_a_gpu(model: Model[Network]) -> str | None:
+    """Why the engine "cuda" does not compute a model; None if it does."""
+    config = model.config
+    if config.critic is not None or model.loss != "policy":
+        return f"it does not compute a critic (critic={config.critic})"
+    if config.generation_order == "gibbs":
+        return "it does not sample by sweeps (generation_order='gibbs')"
+    if model.network.kind == "shared":
+        if len(config.hidden) > 2:
+            return f"it computes shared networks of one or two hidden layers, not {config.hidden}"
+        if model.graph is not None or config.drop_generation or config.drop_training:
+            return "it computes shared networks without dropout and without a known graph"
+        if config.training_order == "none":
+            return "it trains shared networks under orders (training_order='none')"
+    return None
 
 
 def _may_have_a_gpu() -> bool:

@@ -25,11 +25,11 @@ from anyorder.strategies.policy.engines.kernel_arguments import (
 )
 from anyorder.strategies.policy.engines.memory import runs_in_memory
 from anyorder.strategies.policy.model import Model
-from anyorder.strategies.policy.networks import SeparateNetworks
+from anyorder.strategies.policy.networks import Network, SeparateNetworks
 from anyorder.strategies.policy.rng import ORDER_G, ORDER_T, UIntArray, drop_threshold, split_seed
 
 # With less work than this (multiply-adds) a second thread costs more than it saves.
-_WORTH_A_THREAD = 1_000_000
+WORTH_A_THREAD = 1_000_000
 
 _Task = Callable[[int, int, int], None]
 
@@ -57,7 +57,7 @@ class CpuEngine:
     def __init__(self, model: Model[SeparateNetworks], threads: int | None = None) -> None:
         self.model = model
         self.threads = default_threads() if threads is None else threads
-        config, coding, network = model.config, model.coding, model.network
+        coding, network = model.coding, model.network
         graph = np.zeros((0, 0), np.uint8) if model.graph is None else model.graph
         rows = np.append(network.widths[1:], coding.outputs.max())
         self._plan = Plan(
@@ -74,19 +74,12 @@ class CpuEngine:
             widths=network.widths,
             rates=network.rates,
             theta_start=network.theta_start,
-            pads=_round_up(network.widths, kernels.LANES),
-            row_start=np.concatenate([[0], np.cumsum(_round_up(rows, 2))]),
+            pads=round_up(network.widths, kernels.LANES),
+            row_start=np.concatenate([[0], np.cumsum(round_up(rows, 2))]),
         )
-        self._schedule = Schedule(
-            epochs=config.epochs,
-            kl=kernels.BERNOULLI if config.kl == "bernoulli" else kernels.CATEGORICAL,
-            beta=config.beta,
-            beta1=config.adam_beta1,
-            beta2=config.adam_beta2,
-            eps=network.adam_eps,
-        )
+        self._schedule = schedule_of(model)
         # logits and their slopes need a place for each value of a variable, in whole fives
-        self._units = int(_round_up(_round_up(rows.max(), 5), kernels.LANES))
+        self._units = int(round_up(round_up(rows.max(), 5), kernels.LANES))
         self._local = threading.local()
 
     def runs_that_fit(self, runs: int, budget: int) -> int:
@@ -104,7 +97,7 @@ class CpuEngine:
             key = split_seed(seeds[r])
             kernels.initial_theta(theta[r], i0, i1, self._plan, *key, restarts[r])
 
-        self._share(task, len(seeds), self.model.n, theta.size * 10)
+        share(self.threads, task, len(seeds), self.model.n, theta.size * 10)
         return Policy.start(theta, self.model.config.adam)
 
     def export(self, policy: Policy) -> dict[str, npt.NDArray[Any]]:
@@ -120,20 +113,22 @@ class CpuEngine:
         model, runs, count = self.model, len(draw.seeds), draw.count
         points = np.empty((runs, count, model.n), np.int32)
         probs = np.empty((runs, count, model.values), np.float32)
+        gibbs = model.config.generation_order == "gibbs"
+        sweeps = model.config.gibbs_sweeps if gibbs else 1
 
         def task(r: int, c0: int, c1: int) -> None:
-            stream = _stream(draw.seeds[r], draw.generations[r], draw.drop[r])
+            stream = stream_of(draw.seeds[r], draw.generations[r], draw.drop[r])
             rows = np.arange(draw.first[r], draw.first[r] + count)
             generations = np.full(count, draw.generations[r], np.int64)
-            keys = self._generation_keys(stream, rows, generations, np.arange(model.n))
+            keys = generation_keys(model, stream, rows, generations, np.arange(model.n))
             orders = np.argsort(keys[0], axis=1, kind="stable")
             kernels.sample(
                 points[r], probs[r], orders, draw.first[r], policy.theta[r],
-                self._plan, stream, self._scratch(1), c0, c1,
+                self._plan, stream, self._scratch(1), sweeps, c0, c1,
             )  # fmt: skip
 
-        self._share(task, runs, count, policy.theta.size * count)
-        return points, probs
+        share(self.threads, task, runs, count, policy.theta.size * count * sweeps)
+        return points, self.conditionals(policy, points) if gibbs else probs
 
     def conditionals(self, policy: Policy, points: Codes, keys: UIntArray | None = None) -> Floats:
         """The distribution of every variable given those before it, or all others."""
@@ -147,10 +142,10 @@ class CpuEngine:
             seen = no_keys if keys is None else np.take(keys[r : r + 1], coding.owner, axis=-1)
             kernels.conditionals(
                 probs[r], features[r], seen.astype(np.uint32), policy.theta[r],
-                self._plan, self._scratch(count), i0, i1,
+                self._plan, self._scratch(count), self._schedule.kl, i0, i1,
             )  # fmt: skip
 
-        self._share(task, runs, coding.n, policy.theta.size * count)
+        share(self.threads, task, runs, coding.n, policy.theta.size * count)
         return probs
 
     def train(self, policy: Policy, batch: Batch) -> None:
@@ -163,64 +158,33 @@ class CpuEngine:
         advantages = np.ascontiguousarray(batch.advantages, np.float32)
         weights = np.ascontiguousarray(batch.weights, np.float32)
         streams = [
-            _stream(batch.seeds[r], batch.generations[r], batch.drop[r]) for r in range(runs)
+            stream_of(batch.seeds[r], batch.generations[r], batch.drop[r]) for r in range(runs)
         ]
         all_keys: dict[int, UIntArray] = {}
         if (
             runs < self.threads
         ):  # threads share the keys of a run; else each draws those of its runs
-            all_keys = {r: self._training_keys(streams[r], batch, r) for r in range(runs)}
+            all_keys = {r: self._keys(streams[r], batch, r) for r in range(runs)}
 
         def task(r: int, i0: int, i1: int) -> None:
-            keys = all_keys[r] if all_keys else self._training_keys(streams[r], batch, r)
+            keys = all_keys[r] if all_keys else self._keys(streams[r], batch, r)
             kernels.train(
                 Parameters(policy.theta[r], policy.m[r], policy.v[r], int(policy.steps[r])),
                 Data(points[r], features[r], old[r], advantages[r], weights[r], keys),
                 self._plan, self._schedule, streams[r], self._scratch(count), i0, i1,
             )  # fmt: skip
 
-        self._share(task, runs, self.model.n, policy.theta.size * count * config.epochs)
+        share(self.threads, task, runs, self.model.n, policy.theta.size * count * config.epochs)
         if config.adam == "kept":
             policy.steps += config.epochs
 
-    def _generation_keys(
-        self, stream: Stream, rows: IntArray, generations: IntArray, owner: IntArray
-    ) -> UIntArray:
-        config = self.model.config
-        keys = np.empty((1, len(rows), len(owner)), np.uint32)
-        if config.generation_order == "fixed":
-            keys[:] = owner
-            return keys
-        if config.order_per == "population":
-            rows = np.zeros_like(rows)
-        kernels.order_keys(
-            keys, owner, self.model.n, ORDER_G, rows, generations, stream.key0, stream.key1
-        )
-        return keys
-
-    def _training_keys(self, stream: Stream, batch: Batch, r: int) -> UIntArray:
-        coding, config = self.model.coding, self.model.config
-        count = batch.points.shape[1]
-        if config.training_order == "none":
-            return np.empty((0, count, coding.features), np.uint32)
-        if config.training_order == "generation":
-            rows, generations = batch.stamps[r, :, 1].copy(), batch.stamps[r, :, 0].copy()
-            return self._generation_keys(stream, rows, generations, coding.owner)
-        if config.training_order == "fixed":
-            return np.broadcast_to(np.uint32(coding.owner), (1, count, coding.features)).copy()
-        shared = config.order_per == "population"
-        rows = np.zeros(count, np.int64) if shared else np.arange(count)
-        generations = np.full(count, stream.generation, np.int64)
-        keys = np.empty((config.epochs, count, coding.features), np.uint32)
-        kernels.order_keys(
-            keys, coding.owner, coding.n, ORDER_T, rows, generations, stream.key0, stream.key1
-        )
-        return keys
+    def _keys(self, stream: Stream, batch: Batch, r: int) -> UIntArray:
+        return training_keys(self.model, stream, batch, r, self.model.coding.owner)
 
     def _scratch(self, batch: int) -> Scratch:
         """The scratch memory of this thread, for batches up to this size; it is kept."""
         if getattr(self._local, "batch", -1) < batch:
-            layers, lot, units = len(self._plan.widths), int(_round_up(batch, 5)), self._units
+            layers, lot, units = len(self._plan.widths), int(round_up(batch, 5)), self._units
             length = max(int(self._plan.pads[0]), units)
             rows = (
                 int(self._plan.row_start[-1]) + layers + 4
@@ -236,42 +200,96 @@ class CpuEngine:
                 ones=np.ones((1, lot, 1), np.float32),
                 row=_zeros(6, length),
                 terms=np.zeros((3, lot), np.float32),
-                words=np.zeros(int(_round_up(self.model.n, 4)), np.uint32),
+                words=np.zeros(int(round_up(self.model.n, 4)), np.uint32),
                 active=np.zeros(lot, np.int64),
                 fans=np.zeros(layers, np.int64),
             )
         scratch: Scratch = self._local.scratch
         return scratch
 
-    def _share(self, task: _Task, runs: int, count: int, work: int) -> None:
-        """Call `task(run, start, end)` for all items of all runs, in one or more threads."""
-        threads = min(self.threads, max(runs, count), 1 + work // _WORTH_A_THREAD)
-        if runs >= threads:
-            jobs = [
-                [(r, 0, count) for r in range(runs * k // threads, runs * (k + 1) // threads)]
-                for k in range(threads)
-            ]
-        else:
-            jobs = [
-                [(r, count * k // threads, count * (k + 1) // threads) for r in range(runs)]
-                for k in range(threads)
-            ]
 
-        def run_all(calls: list[tuple[int, int, int]]) -> None:
-            for call in calls:
-                task(*call)
-
-        futures = [_pool(self.threads).submit(run_all, calls) for calls in jobs[1:]]
-        run_all(jobs[0])
-        for future in futures:
-            future.result()
+def schedule_of(model: Model[Network]) -> Schedule:
+    """Constants of training."""
+    config = model.config
+    kl = kernels.BERNOULLI if config.kl == "bernoulli" else kernels.CATEGORICAL
+    return Schedule(
+        epochs=config.epochs,
+        kl=kernels.SQUARES if model.loss == "squares" else kl,
+        beta=config.beta,
+        beta1=config.adam_beta1,
+        beta2=config.adam_beta2,
+        eps=model.network.adam_eps,
+    )
 
 
-def _stream(seed: int, generation: int, drop: float) -> Stream:
+def generation_keys(
+    model: Model[Network], stream: Stream, rows: IntArray, generations: IntArray, owner: IntArray
+) -> UIntArray:
+    """Sort keys `(1, len(rows), len(owner))` of generation orders: of each entry's variable."""
+    config = model.config
+    keys = np.empty((1, len(rows), len(owner)), np.uint32)
+    if config.generation_order in ("fixed", "gibbs"):
+        keys[:] = owner
+        return keys
+    if config.order_per == "population":
+        rows = np.zeros_like(rows)
+    kernels.order_keys(keys, owner, model.n, ORDER_G, rows, generations, stream.key0, stream.key1)
+    return keys
+
+
+def training_keys(
+    model: Model[Network], stream: Stream, batch: Batch, r: int, owner: IntArray
+) -> UIntArray:
+    """Sort keys `(E or 1, B, len(owner))` of training orders; `(0, ...)`: there are none."""
+    config, count = model.config, batch.points.shape[1]
+    if config.training_order == "none":
+        return np.empty((0, count, len(owner)), np.uint32)
+    if config.training_order == "generation":
+        rows, generations = batch.stamps[r, :, 1].copy(), batch.stamps[r, :, 0].copy()
+        return generation_keys(model, stream, rows, generations, owner)
+    if config.training_order == "fixed":
+        return np.broadcast_to(np.uint32(owner), (1, count, len(owner))).copy()
+    shared = config.order_per == "population"
+    rows = np.zeros(count, np.int64) if shared else np.arange(count)
+    generations = np.full(count, stream.generation, np.int64)
+    keys = np.empty((config.epochs, count, len(owner)), np.uint32)
+    kernels.order_keys(keys, owner, model.n, ORDER_T, rows, generations, stream.key0, stream.key1)
+    return keys
+
+
+def share(threads: int, task: _Task, runs: int, count: int, work: int) -> None:
+    """Call `task(run, start, end)` for all items of all runs, in up to so many threads.
+
+    `work` is the number of multiply-adds of all calls together.
+    """
+    number = min(threads, max(runs, count), 1 + work // WORTH_A_THREAD)
+    if runs >= number:
+        jobs = [
+            [(r, 0, count) for r in range(runs * k // number, runs * (k + 1) // number)]
+            for k in range(number)
+        ]
+    else:
+        jobs = [
+            [(r, count * k // number, count * (k + 1) // number) for r in range(runs)]
+            for k in range(number)
+        ]
+
+    def run_all(calls: list[tuple[int, int, int]]) -> None:
+        for call in calls:
+            task(*call)
+
+    futures = [_pool(threads).submit(run_all, calls) for calls in jobs[1:]]
+    run_all(jobs[0])
+    for future in futures:
+        future.result()
+
+
+def stream_of(seed: int, generation: int, drop: float) -> Stream:
+    """The random stream of a run in one generation."""
     return Stream(*split_seed(seed), int(generation), drop_threshold(drop))
 
 
-def _round_up(size: Any, unit: int) -> Any:
+def round_up(size: Any, unit: int) -> Any:
     """The least multiple of `unit` that is not less than `size`."""
     return -(-size // unit) * unit
 

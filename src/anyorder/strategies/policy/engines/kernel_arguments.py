@@ -59,7 +59,7 @@ class Schedule(NamedTuple):
     """Constants of training."""
 
     epochs: int
-    kl: int
+    kl: int  # CATEGORICAL, BERNOULLI or SQUARES of `kernels.py`
     beta: float
     beta1: float
     beta2: float

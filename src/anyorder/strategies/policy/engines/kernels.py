@@ -1,8 +1,8 @@
 """The compiled loops of the engine `cpu`: one fused kernel per phase.
 
-All compiled functions are in this one file: Numba's cache on disk notices changes of the file that
-a function is in, but not of the functions it calls. Their structured arguments are in
-`kernel_arguments.py`. What makes the loops fast:
+All compiled functions of separate networks are in this one file: Numba's cache on disk notices
+changes of the file that a function is in, but not of the functions it calls. Their structured
+arguments are in `kernel_arguments.py`. What makes the loops fast:
 
 - The E epochs of a variable change the parameters of that variable only (eq. (8) is a sum over
   variables), so they run one after the other with weights and moments in the core's own cache.
@@ -41,7 +41,8 @@ ZERO, ONE = f32(0.0), f32(1.0)
 # from the end. (Of loop variables with step one it knows that anyway.)
 INDEX = 2**48 - 1
 
-CATEGORICAL, BERNOULLI = 0, 1  # kinds of KL divergence
+# What is trained: eq. (8) with one of two KL divergences, or the squared error of a critic.
+CATEGORICAL, BERNOULLI, SQUARES = range(3)
 
 
 class NoAlias(Compiler):
@@ -53,7 +54,9 @@ class NoAlias(Compiler):
         return super().define_pipelines()
 
 
-def _jit(**options):
+def jit(**options):
+    """Compile without the GIL, and keep the result on disk where there is a place for it."""
+
     def decorate(function):
         try:
             return njit(nogil=True, cache=True, error_model="numpy", **options)(function)
@@ -71,7 +74,7 @@ _W0, _W1 = np.uint64(0x9E3779B9), np.uint64(0xBB67AE85)
 _32 = np.uint64(32)
 
 
-@_jit()
+@jit()
 def philox(c0, c1, c2, c3, k0, k1):
     """Philox4x32-10, as in `rng.philox`, on words held in uint64."""
     for _ in range(10):
@@ -86,7 +89,7 @@ def philox(c0, c1, c2, c3, k0, k1):
     return c0, c1, c2, c3
 
 
-@_jit(pipeline_class=NoAlias)
+@jit(pipeline_class=NoAlias)
 def words(out, first_block, row, generation, tag, key0, key1):
     """Fill `out`, whose length is a multiple of four, with the words of a row."""
     c1, c2, c3 = np.uint64(row), np.uint64(generation), np.uint64(tag)
@@ -99,13 +102,13 @@ def words(out, first_block, row, generation, tag, key0, key1):
         out[4 * b + 3] = np.uint32(a3)
 
 
-@_jit()
+@jit()
 def unit(word):
     """A word as a number in [0, 1): `rng.uniform`."""
     return f32(word >> np.uint32(8)) * f32(2.0**-24)
 
 
-@_jit()
+@jit()
 def order_keys(keys, owner, n, purpose, rows, generations, key0, key1):
     """Sort keys `(E, B, len(owner))` of orders: entry f is the key of variable `owner[f]`.
 
@@ -119,7 +122,7 @@ def order_keys(keys, owner, n, purpose, rows, generations, key0, key1):
                 keys[e, c, f] = scratch[owner[f]]
 
 
-@_jit()
+@jit()
 def initial_theta(theta, i0, i1, plan, key0, key1, restart):
     """`SeparateNetworks.initial_theta` for variables i0 to i1."""
     for i in range(i0, i1):
@@ -141,7 +144,7 @@ def initial_theta(theta, i0, i1, plan, key0, key1, restart):
 # --- arithmetic of one layer ------------------------------------------------------------------
 
 
-@_jit(fastmath=FMA)
+@jit(fastmath=FMA)
 def tanh(x):
     """Tanh to 4e-7 relative: a least-squares fit of x P(x^2) / Q(x^2) on [-9, 9]."""
     t = x * x
@@ -161,7 +164,7 @@ def tanh(x):
     return y if y < ONE else ONE
 
 
-@_jit(forceinline=True, fastmath=SUM, pipeline_class=NoAlias)
+@jit(forceinline=True, fastmath=SUM, pipeline_class=NoAlias)
 def dense(w, r, rows, b, y, below, batch, width, h, layer):
     """A layer for a batch: h[layer] = y[below] w^T + biases; weights from row r on, biases in b.
 
@@ -196,7 +199,7 @@ def dense(w, r, rows, b, y, below, batch, width, h, layer):
             h[layer, c + 4, k], h[layer, c + 4, k + 1] = a4 + u, b4 + v
 
 
-@_jit(forceinline=True, fastmath=SUM, pipeline_class=NoAlias)
+@jit(forceinline=True, fastmath=SUM, pipeline_class=NoAlias)
 def dense_one(theta, at, rows, y, below, width, h, layer):
     """`dense` for candidate 0 only, with parameters from theta, where the layer starts at `at`."""
     at, width, below, layer = at & INDEX, width & INDEX, below & INDEX, layer & INDEX
@@ -223,7 +226,7 @@ def dense_one(theta, at, rows, y, below, width, h, layer):
         h[layer, 0, k] = a0 + theta[bias + k]
 
 
-@_jit(forceinline=True, fastmath=FMA, pipeline_class=NoAlias)
+@jit(forceinline=True, fastmath=FMA, pipeline_class=NoAlias)
 def activate(h, layer, batch):
     """Tanh of a layer's outputs. Padding is tanh(0) = 0."""
     layer = layer & INDEX
@@ -232,7 +235,7 @@ def activate(h, layer, batch):
             h[layer, c, k] = tanh(h[layer, c, k])
 
 
-@_jit(forceinline=True, fastmath=STEP, pipeline_class=NoAlias)
+@jit(forceinline=True, fastmath=STEP, pipeline_class=NoAlias)
 def backpropagate(w, r, rows, delta, layer, h, batch, width):
     """Through a layer and the tanh below it: delta[layer - 1] = (delta[layer] w) (1 - y^2).
 
@@ -252,7 +255,7 @@ def backpropagate(w, r, rows, delta, layer, h, batch, width):
                 delta[below, c, f] = before + g * (ONE - h[below, c, f] * h[below, c, f])
 
 
-@_jit(forceinline=True, fastmath=STEP, pipeline_class=NoAlias)
+@jit(forceinline=True, fastmath=STEP, pipeline_class=NoAlias)
 def adam_ascent(w, m, v, r, rows, delta, layer, y, below, g, batch, width, adam):
     """Adam on weights from row r on; row k has the gradient sum_c delta[layer, c, k] y[below, c].
 
@@ -304,13 +307,13 @@ def adam_ascent(w, m, v, r, rows, delta, layer, y, below, g, batch, width, adam)
 # --- one variable -----------------------------------------------------------------------------
 
 
-@_jit()
+@jit()
 def _fan_out(plan, i, layer):
     """Number of outputs of a layer of variable i's network."""
     return plan.widths[layer + 1] if layer + 1 < len(plan.widths) else plan.outputs[i]
 
 
-@_jit(pipeline_class=NoAlias)
+@jit(pipeline_class=NoAlias)
 def load(plan, i, theta, rows_of, fans, scale):
     """Copy variable i's parameters (or moments, scaled) into the padded rows of a scratch."""
     at, widths, row_start = plan.theta_start[i] & INDEX, plan.widths, plan.row_start
@@ -327,7 +330,7 @@ def load(plan, i, theta, rows_of, fans, scale):
         at = (at + fans[layer]) & INDEX
 
 
-@_jit(pipeline_class=NoAlias)
+@jit(pipeline_class=NoAlias)
 def store(plan, i, theta, rows_of, fans, scale):
     """The inverse of `load`."""
     at, widths, row_start = plan.theta_start[i] & INDEX, plan.widths, plan.row_start
@@ -342,7 +345,7 @@ def store(plan, i, theta, rows_of, fans, scale):
         at = (at + fans[layer]) & INDEX
 
 
-@_jit(forceinline=True, pipeline_class=NoAlias)
+@jit(forceinline=True, pipeline_class=NoAlias)
 def show_earlier(x, active, batch, features, keys, e, hidden, first):
     """Inputs of the variable whose own inputs start at `first`: variables after it are hidden.
 
@@ -359,7 +362,7 @@ def show_earlier(x, active, batch, features, keys, e, hidden, first):
             x[0, a, f] = shown if (other < key) | ((other == key) & earlier) else blank
 
 
-@_jit(pipeline_class=NoAlias)
+@jit(pipeline_class=NoAlias)
 def show_all(x, active, batch, features, hidden, first, end):
     """Inputs of the variable that owns inputs first to end when it sees all others."""
     for a in range(batch):
@@ -369,7 +372,7 @@ def show_all(x, active, batch, features, hidden, first, end):
             x[0, a, f] = hidden[f]
 
 
-@_jit()
+@jit()
 def hide_by_graph(x, batch, graph, owner, hidden, i):
     """Hide variables that are not neighbours of i in the interaction graph."""
     for f in range(len(owner)):
@@ -378,7 +381,7 @@ def hide_by_graph(x, batch, graph, owner, hidden, i):
                 x[0, a, f] = hidden[f]
 
 
-@_jit()
+@jit()
 def hide_dropped(x, a, owner, hidden, i, scratch, c, tag, stream):
     """Structural dropout of the inputs of variable i, row a, candidate c."""
     words(scratch, i * (len(scratch) // 4), c, stream.generation, tag, stream.key0, stream.key1)
@@ -387,7 +390,7 @@ def hide_dropped(x, a, owner, hidden, i, scratch, c, tag, stream):
             x[0, a, f] = hidden[f]
 
 
-@_jit(inline="always")
+@jit(inline="always")
 def propagate(w, x, h, fans, pads, row_start, batch):
     """Forward pass of a variable's network for a batch, from x to the logits in h[-1]."""
     bias = row_start[-1]
@@ -400,7 +403,7 @@ def propagate(w, x, h, fans, pads, row_start, batch):
         )  # fmt: skip
 
 
-@_jit(inline="always")
+@jit(inline="always")
 def softmax(h, last, a, raw, d):
     """Probabilities of one candidate from its logits: sigmoid of one, or softmax of d."""
     if d == 2:
@@ -418,7 +421,7 @@ def softmax(h, last, a, raw, d):
             raw[k] /= total
 
 
-@_jit(inline="always")
+@jit(inline="always")
 def clip_total(raw, d, floor):
     """Sum of the clipped probabilities."""
     total = ZERO
@@ -427,7 +430,7 @@ def clip_total(raw, d, floor):
     return total
 
 
-@_jit()
+@jit()
 def write_probabilities(probs, c, start, h, last, a, raw, d, floor):
     """Clipped and renormalised probabilities of one candidate and variable."""
     softmax(h, last, a, raw, d)
@@ -436,7 +439,7 @@ def write_probabilities(probs, c, start, h, last, a, raw, d, floor):
         probs[c, start + k] = min(max(raw[k], floor), ONE - floor) / total
 
 
-@_jit()
+@jit()
 def binary_terms(terms, active, count, data, i, start, beta):
     """Factors of `binary_slopes` that are the same in all epochs."""
     points, old, advantages, weights = data.points, data.old, data.advantages, data.weights
@@ -447,7 +450,7 @@ def binary_terms(terms, active, count, data, i, start, beta):
         terms[0, a], terms[1, a], terms[2, a] = gain * share, beta * share, one
 
 
-@_jit(forceinline=True)
+@jit(forceinline=True)
 def binary_slopes(delta, h, last, terms, count, floor):
     """The slope of the objective in the logit of a variable with two values, into `delta[last]`.
 
@@ -461,7 +464,7 @@ def binary_slopes(delta, h, last, terms, count, floor):
         delta[last, a, 0] = slope if q > floor and q < ONE - floor else ZERO
 
 
-@_jit()
+@jit()
 def categorical_slopes(delta, h, last, raw, active, count, data, i, plan, beta, kl):
     """The same for a variable with d > 2 values: see `reference.gradient`."""
     points, old, advantages, weights = data.points, data.old, data.advantages, data.weights
@@ -491,7 +494,16 @@ def categorical_slopes(delta, h, last, raw, active, count, data, i, plan, beta, 
             delta[last, a, k] = raw[k] * (delta[last, a, k] - inner)
 
 
-@_jit()
+@jit()
+def square_slopes(delta, h, last, active, count, data, i):
+    """The slope of minus the squared error of an output; targets are in the place of advantages."""
+    advantages, weights, scale = data.advantages, data.weights, f32(2.0) / f32(len(data.points))
+    for a in range(count):
+        c = active[a]
+        delta[last, a, 0] = scale * weights[c, i] * (advantages[c, i] - h[last, a, 0])
+
+
+@jit()
 def adam_step(schedule, rate, stretch, spread):
     """The constants of `adam_ascent`; `stretch` and `spread` include Adam's bias corrections."""
     # within float32: a gradient of 0 would be 0 / 0 with eps = 0, and inf * 0 with slow = inf
@@ -503,16 +515,22 @@ def adam_step(schedule, rate, stretch, spread):
 # --- sampling, conditionals, training ---------------------------------------------------------
 
 
-@_jit()
-def sample(points, probs, orders, first, theta, plan, stream, scratch, c0, c1):
-    """Draw candidates c0 to c1 of one run, each in its own order."""
+@jit()
+def sample(points, probs, orders, first, theta, plan, stream, scratch, sweeps, c0, c1):
+    """Draw candidates c0 to c1 of one run, each in its own order.
+
+    After the first of several sweeps every variable is drawn again, given all others.
+    """
     widths, hidden, owner, graph = plan.widths, plan.hidden_value, plan.owner, plan.graph
     x, h, raw, drops = scratch.x, scratch.h, scratch.row, scratch.words
     last, known, draws = len(widths) - 1, np.empty_like(hidden), np.empty_like(drops)
     for c in range(c0, c1):
         known[:] = hidden
-        words(draws, 0, first + c, stream.generation, VALUE, stream.key0, stream.key1)
-        for step in range(len(plan.cards)):
+        for turn in range(sweeps * len(plan.cards)):
+            sweep, step = divmod(turn, len(plan.cards))
+            if step == 0:
+                tag = VALUE + 256 * sweep
+                words(draws, 0, first + c, stream.generation, tag, stream.key0, stream.key1)
             i = orders[c, step]
             d, start, at = plan.cards[i], plan.value_start[i], plan.theta_start[i]
             if d == 1:
@@ -521,6 +539,9 @@ def sample(points, probs, orders, first, theta, plan, stream, scratch, c0, c1):
                 continue
             for f in range(len(known)):
                 x[0, 0, f] = known[f]
+            if sweep > 0:
+                for f in range(plan.feature_start[i], plan.feature_start[i + 1]):
+                    x[0, 0, f] = hidden[f]
             if len(graph) > 0:
                 hide_by_graph(x, 1, graph, owner, hidden, i)
             if stream.threshold > 0:
@@ -546,8 +567,8 @@ def sample(points, probs, orders, first, theta, plan, stream, scratch, c0, c1):
                 known[f] = plan.codes[plan.code_base[f] + value]
 
 
-@_jit()
-def conditionals(probs, features, keys, theta, plan, scratch, i0, i1):
+@jit()
+def conditionals(probs, features, keys, theta, plan, scratch, loss, i0, i1):
     """The distributions of variables i0 to i1 for every point; without keys all others are seen."""
     count, hidden, last = len(features), plan.hidden_value, len(plan.pads) - 1
     x, h, active, fans = scratch.x, scratch.h, scratch.active, scratch.fans
@@ -567,10 +588,13 @@ def conditionals(probs, features, keys, theta, plan, scratch, i0, i1):
             hide_by_graph(x, count, plan.graph, plan.owner, hidden, i)
         propagate(scratch.w, x, h, fans, plan.pads, plan.row_start, (count + 4) // 5 * 5)
         for c in range(count):
-            write_probabilities(probs, c, start, h, last, c, scratch.row, d, plan.floor[i])
+            if loss == SQUARES:
+                probs[c, start] = h[last, c, 0]
+            else:
+                write_probabilities(probs, c, start, h, last, c, scratch.row, d, plan.floor[i])
 
 
-@_jit()
+@jit()
 def train(parameters, data, plan, schedule, stream, scratch, i0, i1):
     """All epochs of variables i0 to i1 of one run."""
     # arrays are read from their tuples here, outside the loops: each read costs reference counts
@@ -581,7 +605,7 @@ def train(parameters, data, plan, schedule, stream, scratch, i0, i1):
     pads, row_start, rates, graph = plan.pads, plan.row_start, plan.rates, plan.graph
     hidden, owner, drops = plan.hidden_value, plan.owner, scratch.words
     last, beta, terms = len(pads) - 1, f32(schedule.beta), scratch.terms
-    beta1, beta2 = schedule.beta1, schedule.beta2
+    beta1, beta2, loss = schedule.beta1, schedule.beta2, schedule.kl
     kept = len(moment1) > 0
     for i in range(i0, i1):
         count = 0
@@ -600,7 +624,7 @@ def train(parameters, data, plan, schedule, stream, scratch, i0, i1):
             load(plan, i, moment2, v, fans, f32(1.0 / (1.0 - beta2)))
         else:
             m[:], v[:] = ZERO, ZERO
-        if d == 2:
+        if d == 2 and loss != SQUARES:
             binary_terms(terms, active, count, data, i, start, beta)
         delta[last, :batch] = ZERO  # stays zero after this variable's candidates and values
         power1, power2 = beta1**parameters.steps, beta2**parameters.steps
@@ -616,12 +640,12 @@ def train(parameters, data, plan, schedule, stream, scratch, i0, i1):
                     tag = DROP_T + 256 * epoch
                     hide_dropped(x, a, owner, hidden, i, drops, active[a], tag, stream)
             propagate(w, x, h, fans, pads, row_start, batch)
-            if d == 2:
+            if loss == SQUARES:
+                square_slopes(delta, h, last, active, count, data, i)
+            elif d == 2:
                 binary_slopes(delta, h, last, terms, count, floor)
             else:
-                categorical_slopes(
-                    delta, h, last, row, active, count, data, i, plan, beta, schedule.kl
-                )
+                categorical_slopes(delta, h, last, row, active, count, data, i, plan, beta, loss)
             power1 *= beta1
             power2 *= beta2
             stretch = (1.0 - power1) / (1.0 - beta1)

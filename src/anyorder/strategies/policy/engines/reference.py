@@ -15,14 +15,16 @@ import numpy.typing as npt
 from anyorder.strategies.policy.engines.base import Batch, Codes, Draw, Floats, Policy
 from anyorder.strategies.policy.engines.memory import runs_in_memory
 from anyorder.strategies.policy.model import Model
-from anyorder.strategies.policy.networks import SeparateNetworks
+from anyorder.strategies.policy.networks import SeparateNetworks, SharedNetwork
 from anyorder.strategies.policy.orders import Bools, before, dropped, order_keys
 from anyorder.strategies.policy.rng import DROP_G, DROP_T, ORDER_G, ORDER_T, VALUE, uniform, words
+
+Networks = SeparateNetworks | SharedNetwork
 
 # --- the inputs of one variable ---------------------------------------------------------------
 
 
-def inputs(model: Model[SeparateNetworks], features: Floats, visible: Bools, i: int) -> Floats:
+def inputs(model: Model[Networks], features: Floats, visible: Bools, i: int) -> Floats:
     """The inputs of network i: those of variables that are not visible are hidden."""
     if model.graph is not None:
         visible = visible & model.graph[i]
@@ -118,11 +120,27 @@ def gradient(
     if layers[-1][0].shape[0] == 1:
         slope = slope[:, 1:]  # the logit of the value 0 is constant
 
-    result = []
+    return backward(layers, activations, slope)
+
+
+def backward(
+    layers: Sequence[tuple[Floats, Floats]], activations: Sequence[Floats], slope: Floats
+) -> list[tuple[Floats, Floats]]:
+    """Gradients of every layer's weights and biases from the slopes of the logits."""
+    result: list[tuple[Floats, Floats]] = []
     for (weights, _), entered in zip(reversed(layers), reversed(activations[:-1]), strict=True):
         result.append((slope.T @ entered, slope.sum(axis=0)))
         slope = (slope @ weights) * (1.0 - entered**2)  # unused after the first layer
     return result[::-1]
+
+
+def critic_gradient(
+    layers: Sequence[tuple[Floats, Floats]], x: Floats, target: Floats, weight: Floats
+) -> list[tuple[Floats, Floats]]:
+    """The gradient of minus the mean of weight * (target - V)^2, V being the network's output."""
+    activations = forward(layers, x)
+    error = target - activations[-1][:, 0]
+    return backward(layers, activations, (2.0 * weight * error / len(target))[:, None])
 
 
 def adam_step(
@@ -151,7 +169,7 @@ class ReferenceEngine:
 
     name = "reference"
 
-    def __init__(self, model: Model[SeparateNetworks], dtype: npt.DTypeLike = np.float64) -> None:
+    def __init__(self, model: Model[Networks], dtype: npt.DTypeLike = np.float64) -> None:
         self.model = model
         self.dtype: np.dtype[Any] = np.dtype(dtype)
 
@@ -178,6 +196,7 @@ class ReferenceEngine:
     def sample(self, policy: Policy, draw: Draw) -> tuple[Codes, Floats]:
         """Step 1 of (A): candidates and the distributions they were sampled from."""
         model, coding, runs = self.model, self.model.coding, len(draw.seeds)
+        sweeps = model.config.gibbs_sweeps if model.config.generation_order == "gibbs" else 1
         points = np.zeros((runs, draw.count, coding.n), np.int32)
         probs = np.ones((runs, draw.count, coding.values), self.dtype)
         for r in range(runs):
@@ -185,19 +204,24 @@ class ReferenceEngine:
             for c in range(draw.count):
                 number = draw.first[r] + c
                 keys = order_keys(model, seed, ORDER_G, generation, number)
-                u = uniform(words(seed, VALUE, generation, number, coding.n))
-                x = points[r, c]
-                for i in map(int, np.argsort(keys, kind="stable")):
-                    if coding.outputs[i] == 0:
-                        continue
-                    visible = before(keys, i)
-                    if p > 0:
-                        visible &= ~dropped(model, seed, DROP_G, generation, number, i, p)
-                    pi = self._conditional(policy.theta[r], x[None], visible[None], i)[0]
-                    probs[r, c, coding.value_start[i] : coding.value_start[i + 1]] = pi
-                    below = np.cumsum(pi[:-1])  # inverse of the cumulative distribution
-                    # two values: x = 1 when u < pi(1), in every engine
-                    x[i] = u[i] < pi[1] if len(pi) == 2 else np.searchsorted(below, u[i], "right")
+                x, assigned = points[r, c], np.zeros(coding.n, bool)
+                for sweep in range(sweeps):
+                    u = uniform(words(seed, VALUE, generation, number, coding.n, epoch=sweep))
+                    for i in map(int, np.argsort(keys, kind="stable")):
+                        if coding.outputs[i] == 0:
+                            continue
+                        visible = assigned & (np.arange(coding.n) != i)
+                        if p > 0:
+                            visible &= ~dropped(model, seed, DROP_G, generation, number, i, p)
+                        pi = self._conditional(policy.theta[r], x[None], visible[None], i)[0]
+                        probs[r, c, coding.value_start[i] : coding.value_start[i + 1]] = pi
+                        below = np.cumsum(pi[:-1])  # inverse of the cumulative distribution
+                        # two values: x = 1 when u < pi(1), in every engine
+                        two = len(pi) == 2
+                        x[i] = u[i] < pi[1] if two else np.searchsorted(below, u[i], "right")
+                        assigned[i] = True
+        if model.config.generation_order == "gibbs":
+            probs = self.conditionals(policy, points)
         return points, probs
 
     def conditionals(
@@ -224,43 +248,93 @@ class ReferenceEngine:
                 m, v, steps = policy.m[r], policy.v[r], int(policy.steps[r])
             else:
                 m, v, steps = np.zeros_like(theta), np.zeros_like(theta), 0
-            # Only the terms of variable i change the parameters of g_i, so all its E epochs can be
-            # run before those of the next variable.
-            for i in map(int, np.flatnonzero(self.model.coding.outputs)):
-                if np.any(batch.weights[r, :, i] != 0):
-                    self._train_variable(i, theta, m, v, steps, batch, r)
+            if isinstance(self.model.network, SharedNetwork):
+                self._train_shared(self.model.network, theta, m, v, steps, batch, r)
+            else:
+                # Only the terms of variable i change the parameters of g_i, so all its E epochs can
+                # be run before those of the next variable.
+                for i in map(int, np.flatnonzero(self.model.coding.outputs)):
+                    if np.any(batch.weights[r, :, i] != 0):
+                        self._train_variable(self.model.network, i, theta, m, v, steps, batch, r)
             if kept:
                 policy.steps[r] += self.model.config.epochs
 
     def _train_variable(
-        self, i: int, theta: Floats, m: Floats, v: Floats, steps: int, batch: Batch, r: int
-    ) -> None:
-        model, config, network = self.model, self.model.config, self.model.network
+        self, network: SeparateNetworks, i: int, theta: Floats, m: Floats, v: Floats, steps: int,
+        batch: Batch, r: int,
+    ) -> None:  # fmt: skip
         layers, ms, vs = network.layers(theta, i), network.layers(m, i), network.layers(v, i)
+        for epoch in range(self.model.config.epochs):
+            gradients = self._gradient(layers, batch, r, i, epoch)
+            for k, part in np.argwhere(network.rates > 0):  # part: weights, biases
+                self._step(
+                    layers[k][part], ms[k][part], vs[k][part], gradients[k][part],
+                    steps + epoch + 1, float(network.rates[k, part]),
+                )  # fmt: skip
+
+    def _train_shared(
+        self, network: SharedNetwork, theta: Floats, m: Floats, v: Floats, steps: int,
+        batch: Batch, r: int,
+    ) -> None:  # fmt: skip
+        """The gradient of the shared layers is the sum of those of all variables' networks."""
+        active = np.any(batch.weights[r] != 0, axis=0) & (self.model.coding.outputs > 0)
+        heads = np.repeat(active, np.diff(network.head_start))  # others keep their parameters
+        layers, ms, vs = network.parts(theta), network.parts(m), network.parts(v)
+        for epoch in range(self.model.config.epochs):
+            total = np.zeros_like(theta)
+            for i in map(int, np.flatnonzero(active)):
+                found = self._gradient(network.layers(theta, i), batch, r, i, epoch)
+                for whole, part in zip(network.layers(total, i), found, strict=True):
+                    whole[0][...] += part[0]
+                    whole[1][...] += part[1]
+            gradients = network.parts(total)
+            for k, part in np.argwhere(network.rates > 0):  # part: weights, biases
+                rows = heads if k == len(layers) - 1 else slice(None)
+                weights, m_k, v_k, slope = (
+                    arrays[k][part][rows] for arrays in (layers, ms, vs, gradients)
+                )
+                rate = float(network.rates[k, part])
+                self._step(weights, m_k, v_k, slope, steps + epoch + 1, rate)
+                for arrays, changed in ((layers, weights), (ms, m_k), (vs, v_k)):
+                    arrays[k][part][rows] = changed
+
+    def _gradient(
+        self, layers: Sequence[tuple[Floats, Floats]], batch: Batch, r: int, i: int, epoch: int
+    ) -> list[tuple[Floats, Floats]]:
+        """The gradient of variable i's objective in one epoch."""
+        model, config = self.model, self.model.config
         # candidates without weight are left out; the mean is over all candidates nevertheless
         active = np.flatnonzero(batch.weights[r, :, i])
         weight = batch.weights[r, active, i] * (len(active) / batch.points.shape[1])
         features = model.coding.features_of(batch.points[r, active])
         old = batch.old[r, active, model.value_start[i] : model.value_start[i + 1]]
-        for epoch in range(config.epochs):
-            visible = np.stack([self._training_view(batch, r, int(c), i, epoch) for c in active])
-            gradients = gradient(
-                layers,
-                inputs(model, features, visible, i).astype(self.dtype),
-                batch.points[r, active, i],
-                old.astype(self.dtype),
-                batch.advantages[r, active, i].astype(self.dtype),
-                weight.astype(self.dtype),
-                float(model.coding.floor[i]),
-                config.beta,
-                config.kl,
-            )
-            for k, part in np.argwhere(network.rates > 0):  # part: weights, biases
-                adam_step(
-                    layers[k][part], ms[k][part], vs[k][part], gradients[k][part],
-                    steps + epoch + 1, float(network.rates[k, part]),
-                    config.adam_beta1, config.adam_beta2, network.adam_eps,
-                )  # fmt: skip
+        visible = np.stack([self._training_view(batch, r, int(c), i, epoch) for c in active])
+        x = inputs(model, features, visible, i).astype(self.dtype)
+        advantage, weight = (
+            array.astype(self.dtype) for array in (batch.advantages[r, active, i], weight)
+        )
+        if model.loss == "squares":
+            return critic_gradient(layers, x, advantage, weight)
+        return gradient(
+            layers,
+            x,
+            batch.points[r, active, i],
+            old.astype(self.dtype),
+            advantage,
+            weight,
+            float(model.coding.floor[i]),
+            config.beta,
+            config.kl,
+        )
+
+    def _step(
+        self, parameter: Floats, m: Floats, v: Floats, slope: Floats, step: int, rate: float
+    ) -> None:
+        config = self.model.config
+        adam_step(
+            parameter, m, v, slope, step, rate,
+            config.adam_beta1, config.adam_beta2, self.model.network.adam_eps,
+        )  # fmt: skip
 
     def _training_view(self, batch: Batch, r: int, c: int, i: int, epoch: int) -> Bools:
         model, kind = self.model, self.model.config.training_order
@@ -281,4 +355,6 @@ class ReferenceEngine:
         coding, network = self.model.coding, self.model.network
         x = inputs(self.model, coding.features_of(points), visible, i).astype(self.dtype)
         logits = forward(network.layers(theta, i), x)[-1]
+        if self.model.loss == "squares":
+            return logits
         return probabilities(logits, float(coding.floor[i]))

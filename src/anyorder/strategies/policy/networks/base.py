@@ -17,6 +17,10 @@ class Network(Protocol):
     kind: ClassVar[str]
 
     @property
+    def adam_eps(self) -> float:
+        """Adam's eps for gradients of a mean over candidates."""
+
+    @property
     def parameters(self) -> int:
         """Number of parameters."""
 

@@ -96,16 +96,25 @@ def make_separate(coding: Coding, config: Config) -> SeparateNetworks:
     widths = np.array([coding.features, *hidden], np.int64)
     hidden_size = widths[:-1] @ widths[1:] + widths[1:].sum()
     size = np.where(coding.outputs > 0, hidden_size + coding.outputs * (widths[-1] + 1), 0)
+    return SeparateNetworks(
+        outputs=coding.outputs,
+        widths=widths,
+        rates=layer_rates(coding, config, len(widths)),
+        theta_start=np.concatenate([[0], np.cumsum(size)]),
+        adam_eps=adam_eps(coding, config),
+    )
 
-    rates = np.full((len(widths), 2), config.learning_rate)
+
+def layer_rates(coding: Coding, config: Config, layers: int) -> npt.NDArray[np.float64]:
+    """`(layers, 2)`: learning rates of each layer's weights and biases."""
+    rates = np.full((layers, 2), config.learning_rate)
     if config.layer_rates is not None:
         rates *= np.array(config.layer_rates)[:, None]
     if config.input_rate is not None:
         rates[0, 0] *= min(1.0, config.input_rate / coding.n)
-    return SeparateNetworks(
-        outputs=coding.outputs,
-        widths=widths,
-        rates=rates,
-        theta_start=np.concatenate([[0], np.cumsum(size)]),
-        adam_eps=config.adam_eps * (1 if config.loss_runs is None else config.loss_runs * coding.n),
-    )
+    return rates
+
+
+def adam_eps(coding: Coding, config: Config) -> float:
+    """Adam's eps for gradients of a mean over candidates."""
+    return config.adam_eps * (1 if config.loss_runs is None else config.loss_runs * coding.n)

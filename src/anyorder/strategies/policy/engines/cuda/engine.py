@@ -5,15 +5,14 @@ The methods on tensors never wait for the device; `many/device.py` uses these.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
 from anyorder.strategies.policy.engines.base import Batch, Codes, Draw, Floats, Policy
+from anyorder.strategies.policy.engines.cuda.device import DeviceEngine, Tensor, host, not_empty
 from anyorder.strategies.policy.engines.cuda.kernels import (
     arguments,
     common,
@@ -33,15 +32,10 @@ from anyorder.strategies.policy.engines.cuda.shapes import (
 )
 from anyorder.strategies.policy.model import Model
 from anyorder.strategies.policy.networks import SeparateNetworks
-from anyorder.strategies.policy.rng import UIntArray, drop_threshold
-
-Tensor = Any
+from anyorder.strategies.policy.rng import UIntArray
 
 _PARAMETERS_AT_ONCE = 1024  # initial parameters that a program draws
 _KEYS_AT_ONCE = 32  # sort keys that a program compares with all others
-# The least eps of Adam: `common.reciprocals` multiplies two of them, and smaller gradients have no
-# squares in float32.
-_LEAST_EPS = 1e-18
 # Weights that a sampling program reads at once. A network up to the first size is read before it is
 # needed, one up to the second size when it is, which leaves room for more programs.
 _SAMPLE_TILE, _WHOLE = 4096, 32768
@@ -71,11 +65,8 @@ class Orders:
     epoch_stride: int
 
 
-class CudaEngine:
+class CudaEngine(DeviceEngine):
     """The engine `cuda`: float32, many runs in one launch."""
-
-    name = "cuda"
-    dtype: np.dtype[Any] = np.dtype(np.float32)
 
     def __init__(self, model: Model[SeparateNetworks]) -> None:
         config, coding, network = model.config, model.coding, model.network
@@ -84,22 +75,22 @@ class CudaEngine:
                 f"the space has {coding.n} variables with {coding.features} inputs, expected at "
                 f"most {_MAX_INPUTS} of each for engine='cuda'; engine='cpu' has no such limit"
             )
+        super().__init__(model)
         self.model = model
-        self.device = torch.device("cpu" if common.INTERPRETED.value else "cuda")
         self._depth = len(network.widths) - 1
         self._tables = arguments.Tables(
             # (a constant has no network, but one is read ahead for it nevertheless: any will do)
-            begins=self._put(np.where(coding.outputs > 0, network.theta_start[:-1], 0)),
-            value_start=self._put(coding.value_start[:-1].astype(np.int32)),
-            feature_start=self._put(coding.feature_start[:-1].astype(np.int32)),
-            outputs=self._put(coding.outputs.astype(np.int32)),
-            floors=self._put(coding.floor.astype(np.float32)),
-            owner=self._put(_not_empty(coding.owner).astype(np.int32)),
-            code_base=self._put(_not_empty(coding.code_base).astype(np.int32)),
-            codes=self._put(coding.codes),
-            hidden_value=self._put(_not_empty(coding.hidden_value)),
-            widths=self._put(network.widths.astype(np.int32)),
-            graph=self._put(
+            begins=self.put(np.where(coding.outputs > 0, network.theta_start[:-1], 0)),
+            value_start=self.put(coding.value_start[:-1].astype(np.int32)),
+            feature_start=self.put(coding.feature_start[:-1].astype(np.int32)),
+            outputs=self.put(coding.outputs.astype(np.int32)),
+            floors=self.put(coding.floor.astype(np.float32)),
+            owner=self.put(not_empty(coding.owner).astype(np.int32)),
+            code_base=self.put(not_empty(coding.code_base).astype(np.int32)),
+            codes=self.put(coding.codes),
+            hidden_value=self.put(not_empty(coding.hidden_value)),
+            widths=self.put(network.widths.astype(np.int32)),
+            graph=self.put(
                 np.zeros(1, np.int8) if model.graph is None else model.graph.astype(np.int8)
             ),
         )
@@ -107,47 +98,35 @@ class CudaEngine:
         many = coding.outputs > MAX_VALUES
         logits = np.where(many, power_of_two(coding.outputs), coding.outputs)
         self._groups = [
-            Group(int(size), self._put(np.flatnonzero(logits == size).astype(np.int32)))
+            Group(int(size), self.put(np.flatnonzero(logits == size).astype(np.int32)))
             for size in np.unique(logits[logits > 0])
         ]
         self._inputs = padded_inputs(model)
         self._one_each = coding.features == coding.n and bool((coding.cards == 2).all())
         self._unordered = config.training_order == "none" or coding.features == 0
-        self._coefficient_table: Tensor = None
 
     # --- the protocol, on NumPy arrays ----------------------------------------------------------
 
     def fresh(self, seeds: Sequence[int], restarts: Sequence[int]) -> Policy:
         """A policy with initial parameters for each run."""
         runs = self.rows(seeds)
-        runs[:, common.RESTARTS.value] = self._put(np.array(restarts, np.int64))
+        runs[:, common.RESTARTS.value] = self.put(np.array(restarts, np.int64))
         theta = torch.empty((len(seeds), self.model.parameters), device=self.device)
         kept = self.model.parameters if self.model.config.adam == "kept" else 0
         m = torch.zeros((len(seeds), kept), device=self.device)
         self.initialize(theta, runs)
         return Policy(theta, m, torch.zeros_like(m), np.zeros(len(seeds), np.int64))
 
-    def export(self, policy: Policy) -> dict[str, npt.NDArray[Any]]:
-        """The policy as arrays to store."""
-        theta, m, v = (_host(x) for x in (policy.theta, policy.m, policy.v))
-        return Policy(theta, m, v, policy.steps).export()
-
-    def load(self, arrays: Mapping[str, npt.NDArray[Any]]) -> Policy:
-        """The inverse of `export`."""
-        policy = Policy.load(arrays, self.dtype)
-        theta, m, v = (self._put(x) for x in (policy.theta, policy.m, policy.v))
-        return Policy(theta, m, v, policy.steps)
-
     def sample(self, policy: Policy, draw: Draw) -> tuple[Codes, Floats]:
         """Candidates and the distributions they were drawn from."""
         runs = self.rows(draw.seeds, draw.generations)
-        runs[:, common.FIRST.value] = self._put(np.array(draw.first, np.int64))
+        runs[:, common.FIRST.value] = self.put(np.array(draw.first, np.int64))
         runs[:, common.DROPS_G.value] = self._thresholds(draw.drop)
         shape = (len(draw.seeds), draw.count)
         points = torch.empty((*shape, self.model.n), dtype=torch.int32, device=self.device)
         probs = torch.empty((*shape, self.model.values), device=self.device)
         self.draw(policy.theta, runs, points, probs, any(p > 0 for p in draw.drop))
-        return _host(points), _host(probs)
+        return host(points), host(probs)
 
     def conditionals(self, policy: Policy, points: Codes, keys: UIntArray | None = None) -> Floats:
         """The distribution of every variable given those before it, or all others."""
@@ -161,7 +140,7 @@ class CudaEngine:
             np.put_along_axis(place, order, np.broadcast_to(np.arange(n), order.shape), -1)
             ranks[..., : model.coding.features] = place[..., model.coding.owner]
         seen = general.OTHERS if keys is None or not model.coding.features else general.EARLIER
-        stored, at = self._put(ranks.astype(np.int16)), self._put(np.ascontiguousarray(points))
+        stored, at = self.put(ranks.astype(np.int16)), self.put(np.ascontiguousarray(points))
         for group in self._groups:
             shape = general_shape(self.model, 16, group)
             blocks = -(-count // 16)
@@ -174,21 +153,21 @@ class CudaEngine:
                 group.variables, count, DEPTH=self._depth, SEEN=seen.value,
                 GRAPH=model.graph is not None, FP=self._inputs, OP=group.places, **shape,
             )  # fmt: skip
-        return _host(probs)
+        return host(probs)
 
     def train(self, policy: Policy, batch: Batch) -> None:
         """E epochs of Adam on eq. (8) for every variable."""
         runs = self.rows(batch.seeds, batch.generations)
         runs[:, common.DROPS_T.value] = self._thresholds(batch.drop)
-        runs[:, common.STEPS.value] = self._put(policy.steps.astype(np.int64))
+        runs[:, common.STEPS.value] = self.put(policy.steps.astype(np.int64))
         self.learn(
             policy,
             runs,
-            self._put(np.ascontiguousarray(batch.points, np.int32)),
-            self._put(np.ascontiguousarray(batch.old, np.float32)),
-            self._put(np.ascontiguousarray(batch.advantages, np.float32)),
-            self._put(np.ascontiguousarray(batch.weights, np.float32)),
-            self.orders(runs, batch.points.shape[1], self._put(batch.stamps.astype(np.int64))),
+            self.put(np.ascontiguousarray(batch.points, np.int32)),
+            self.put(np.ascontiguousarray(batch.old, np.float32)),
+            self.put(np.ascontiguousarray(batch.advantages, np.float32)),
+            self.put(np.ascontiguousarray(batch.weights, np.float32)),
+            self.orders(runs, batch.points.shape[1], self.put(batch.stamps.astype(np.int64))),
             any(p > 0 for p in batch.drop),
             most_steps=int(policy.steps.max(initial=0)),
         )
@@ -196,14 +175,6 @@ class CudaEngine:
             policy.steps += self.model.config.epochs
 
     # --- the same on tensors --------------------------------------------------------------------
-
-    def rows(self, seeds: Sequence[int], generations: Sequence[int] | None = None) -> Tensor:
-        """The array `runs` of the kernels: see `common.py`."""
-        rows = np.zeros((len(seeds), common.FIELDS.value), np.int64)
-        rows[:, common.SEED.value] = np.array(seeds, np.uint64).view(np.int64)
-        if generations is not None:
-            rows[:, common.GENERATION.value] = generations
-        return self._put(rows)
 
     def initialize(self, theta: Tensor, runs: Tensor, only_restarting: bool = False) -> None:
         """Initial parameters of all runs, or of those whose status is RESTARTING."""
@@ -322,15 +293,6 @@ class CudaEngine:
                 FP=self._inputs, OP=group.places, **kind, **shape,
             )  # fmt: skip
 
-    def _training(self, most_steps: int) -> arguments.Training:
-        """Constants of training, for moments that have taken so many steps at most."""
-        config = self.model.config
-        beta1, beta2 = config.adam_beta1, config.adam_beta2
-        return arguments.Training(
-            self._coefficients(most_steps), config.epochs, config.beta,
-            beta1, beta2, 1.0 - beta1, 1.0 - beta2,
-        )  # fmt: skip
-
     def memory_of(self, runs: int, budget: int) -> int:
         """About how many bytes that many runs take on the device."""
         model, config = self.model, self.model.config
@@ -347,60 +309,7 @@ class CudaEngine:
         words += orders * population * (self._inputs // 2 + int(power_of_two(model.n)))
         return int(runs * (4 * words + 9 * budget))
 
-    def runs_that_fit(self, runs: int, budget: int) -> int:
-        """How many runs go onto the device together, of so many; MemoryError if not even one."""
-        if self.device.type != "cuda":
-            return runs
-        free, total = torch.cuda.mem_get_info()
-        room = int(0.85 * (free + torch.cuda.memory_reserved() - torch.cuda.memory_allocated()))
-        one = self.memory_of(1, budget)
-        if one > room:
-            raise MemoryError(
-                f"one run of {self.model.n} variables and hidden layers "
-                f"{self.model.config.hidden} takes about {one / 2**30:.1f} GiB on the GPU, which "
-                f"has {room / 2**30:.1f} of {total / 2**30:.1f} free; no run fits. Smaller hidden "
-                "layers, a smaller population and fewer epochs need less, and engine='cpu' has the "
-                "machine's memory."
-            )
-        return min(runs, room // one, 65535)
-
     def path(self, count: int) -> tuple[str, ...]:
         """Which kernel trains each group of variables: "registers" or "memory"."""
         shapes = [register_shape(self.model, count, group) for group in self._groups]
         return tuple("memory" if shape is None else "registers" for shape in shapes)
-
-    # --- shapes and tables ----------------------------------------------------------------------
-
-    def _coefficients(self, most_steps: int) -> Tensor:
-        """What Adam multiplies and adds at every step: each layer's two rates, and eps.
-
-        With M = m / (1 - beta1), V = v / (1 - beta2) and k = sqrt((1 - beta2^t) / (1 - beta2)), a
-        step is rate * k (1 - beta1) / (1 - beta1^t) * M / (sqrt(V) + k eps).
-        """
-        config, network = self.model.config, self.model.network
-        need = most_steps + config.epochs
-        if self._coefficient_table is None or len(self._coefficient_table) < need:
-            beta1, beta2 = config.adam_beta1, config.adam_beta2
-            t = np.arange(1, 2 * need if most_steps else need + 1, dtype=np.float64)
-            k = np.sqrt(-np.expm1(t * np.log(beta2)) / (1 - beta2)) if beta2 else np.ones_like(t)
-            scale = k * (1 - beta1) / (-np.expm1(t * np.log(beta1)) if beta1 else 1.0)
-            eps = np.maximum(k * network.adam_eps, _LEAST_EPS)
-            table = [*(scale * rate for rate in network.rates.ravel()), eps]
-            self._coefficient_table = self._put(np.stack(table, axis=1).astype(np.float32))
-        return self._coefficient_table
-
-    def _thresholds(self, drop: Sequence[float]) -> Tensor:
-        return self._put(np.array([drop_threshold(p) for p in drop], np.int64))
-
-    def _put(self, array: npt.NDArray[Any]) -> Tensor:
-        return torch.from_numpy(np.ascontiguousarray(array)).to(self.device)
-
-
-def _host(tensor: Tensor) -> npt.NDArray[Any]:
-    array: npt.NDArray[Any] = tensor.detach().cpu().numpy()
-    return array
-
-
-def _not_empty(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """The array, or one zero: a kernel needs a valid pointer."""
-    return array if len(array) else np.zeros(1, array.dtype)

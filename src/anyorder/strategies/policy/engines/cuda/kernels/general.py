@@ -227,11 +227,11 @@ def train(parameters, runs, data, orders, training, tables, sizes, variables, sc
                             entered = acts + (layer - 1) * C * HP + c[:, None] * HP + f[None, :]
                             x = tl.load(entered, mask=(f < inputs)[None, :], other=0.0)
                         inside = (u < outputs)[:, None] & (f < inputs)[None, :]
-                        _step(
+                        step(
                             parameters, at + u[:, None] * inputs + f[None, :], inside,
                             _product(tl.trans(delta), x), epoch, rate_w, eps, training, KEPT,
                         )  # fmt: skip
-                    _step(
+                    step(
                         parameters, at + outputs * inputs + u, u < outputs, tl.sum(delta, 0),
                         epoch, rate_b, eps, training, KEPT,
                     )  # fmt: skip
@@ -246,7 +246,7 @@ def train(parameters, runs, data, orders, training, tables, sizes, variables, sc
 
 
 @triton.jit
-def _step(parameters, at, inside, g, epoch, rate, eps, training, KEPT: tl.constexpr):
+def step(parameters, at, inside, g, epoch, rate, eps, training, KEPT: tl.constexpr):
     """Adam on parameters in memory; without KEPT the moments are zero before epoch 0."""
     if rate > 0:  # else the layer is frozen
         m = tl.load(parameters.m + at, mask=inside, other=0.0) / training.rest1

@@ -1,0 +1,92 @@
+"""A critic: advantages from estimated values instead of ranks (the paper's appendix on critics).
+
+V(sigma(x)_{<i}) estimates f(x) from the variables that come before i in the order in which x was
+sampled. Its networks are twins of the policy's with one output each, which is not squashed. In each
+generation they are first trained for E epochs on the squared error of the generation's values; then
+the advantage of variable i of a candidate is alpha (f - V).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from anyorder.strategies.base import FEASIBLE_ABOVE
+from anyorder.strategies.policy.engines import Batch, Model, Policy, create
+from anyorder.strategies.policy.engines.base import Codes
+from anyorder.strategies.policy.model import make_critic_model
+from anyorder.strategies.policy.networks import Network
+from anyorder.strategies.policy.orders import order_keys
+from anyorder.strategies.policy.rng import ORDER_G
+
+Floats = npt.NDArray[np.float64]
+
+_TWIN = 2**31  # added to the restarts, so that a critic does not start as the policy does
+_LARGEST = 1e6  # of an advantage and of a value in the critic's units: see `config.py`
+
+
+class Critic:
+    """The critic of a policy's model, computed by the engine of that name."""
+
+    def __init__(self, model: Model[Network], engine: str) -> None:
+        alpha = model.config.critic
+        if alpha is None:
+            raise ValueError("critic is None, expected the weight of its advantages")
+        self.alpha = alpha
+        self.engine = create(engine, make_critic_model(model))
+
+    def fresh(self, seeds: Sequence[int], restarts: Sequence[int]) -> Policy:
+        """Initial parameters of each run's critic."""
+        return self.engine.fresh(seeds, [_TWIN + count for count in restarts])
+
+    def advantages(
+        self,
+        policy: Policy,
+        seeds: Sequence[int],
+        generations: Sequence[int],
+        points: Codes,
+        values: Floats,
+        stamps: npt.NDArray[np.int64],
+    ) -> Floats:
+        """Train the critic on a generation; then the advantages `(R, B, n)`.
+
+        Parameters
+        ----------
+        points, values, stamps
+            `(R, B, n)`, `(R, B)`, more is better, and `(R, B, 2)`: see `Batch`. A value that is not
+            finite, or is the score of a violated constraint, counts as the worst of its generation.
+        """
+        runs, count, n = points.shape
+        targets = np.broadcast_to(_finite(values)[:, :, None], points.shape)
+        batch = Batch(
+            seeds=seeds,
+            generations=generations,
+            points=points,
+            old=np.zeros((runs, count, n)),
+            advantages=targets,
+            weights=(points >= 0).astype(np.float64),
+            drop=[0.0] * runs,
+            stamps=stamps,
+        )
+        self.engine.train(policy, batch)
+        keys = [
+            [
+                order_keys(self.engine.model, seed, ORDER_G, int(generation), int(index))
+                for generation, index in own
+            ]
+            for seed, own in zip(seeds, stamps, strict=True)
+        ]
+        estimates = self.engine.conditionals(policy, points, np.array(keys, np.uint32))
+        gain = self.alpha * (targets - estimates.astype(np.float64))
+        return np.clip(gain, -_LARGEST, _LARGEST)
+
+
+def _finite(values: Floats) -> Floats:
+    """Values with a worst one in place of those of failed and refused candidates; 0 if all are."""
+    good = np.isfinite(values) & (values > FEASIBLE_ABOVE)
+    worst = np.where(good, values, np.inf).min(axis=1, keepdims=True)
+    worst[~np.isfinite(worst)] = 0.0
+    largest = 1e12  # its square and Adam's sum of them are within float32
+    return np.clip(np.where(good, values, worst), -largest, largest)

@@ -1,0 +1,119 @@
+"""What the engines on a GPU have in common: arrays on the device, the array `runs`, memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from anyorder.strategies.policy.engines.base import Policy
+from anyorder.strategies.policy.engines.cuda.kernels import arguments, common
+from anyorder.strategies.policy.model import Model
+from anyorder.strategies.policy.networks import SeparateNetworks, SharedNetwork
+from anyorder.strategies.policy.rng import drop_threshold
+
+Tensor = Any
+
+# The least eps of Adam: `common.reciprocals` multiplies two of them, and smaller gradients have no
+# squares in float32.
+_LEAST_EPS = 1e-18
+
+
+class DeviceEngine:
+    """The part of an engine that does not depend on the kind of network."""
+
+    name = "cuda"
+    dtype: np.dtype[Any] = np.dtype(np.float32)
+
+    def __init__(self, model: Model[SeparateNetworks] | Model[SharedNetwork]) -> None:
+        self.device = torch.device("cpu" if common.INTERPRETED.value else "cuda")
+        self._model = model
+        self._coefficient_table: Tensor = None
+
+    def memory_of(self, runs: int, budget: int) -> int:
+        """About how many bytes that many runs take on the device."""
+        raise NotImplementedError
+
+    def export(self, policy: Policy) -> dict[str, npt.NDArray[Any]]:
+        """The policy as arrays to store."""
+        theta, m, v = (host(x) for x in (policy.theta, policy.m, policy.v))
+        return Policy(theta, m, v, policy.steps).export()
+
+    def load(self, arrays: Mapping[str, npt.NDArray[Any]]) -> Policy:
+        """The inverse of `export`."""
+        policy = Policy.load(arrays, self.dtype)
+        theta, m, v = (self.put(x) for x in (policy.theta, policy.m, policy.v))
+        return Policy(theta, m, v, policy.steps)
+
+    def rows(self, seeds: Sequence[int], generations: Sequence[int] | None = None) -> Tensor:
+        """The array `runs` of the kernels: see `common.py`."""
+        rows = np.zeros((len(seeds), common.FIELDS.value), np.int64)
+        rows[:, common.SEED.value] = np.array(seeds, np.uint64).view(np.int64)
+        if generations is not None:
+            rows[:, common.GENERATION.value] = generations
+        return self.put(rows)
+
+    def runs_that_fit(self, runs: int, budget: int) -> int:
+        """How many runs go onto the device together, of so many; MemoryError if not even one."""
+        if self.device.type != "cuda":
+            return runs
+        free, total = torch.cuda.mem_get_info()
+        room = int(0.85 * (free + torch.cuda.memory_reserved() - torch.cuda.memory_allocated()))
+        one = self.memory_of(1, budget)
+        if one > room:
+            raise MemoryError(
+                f"one run of {self._model.n} variables and hidden layers "
+                f"{self._model.config.hidden} takes about {one / 2**30:.1f} GiB on the GPU, which "
+                f"has {room / 2**30:.1f} of {total / 2**30:.1f} free; no run fits. Smaller hidden "
+                "layers, a smaller population and fewer epochs need less, and engine='cpu' has the "
+                "machine's memory."
+            )
+        return min(runs, room // one, 65535)
+
+    def _training(self, most_steps: int) -> arguments.Training:
+        """Constants of training, for moments that have taken so many steps at most."""
+        config = self._model.config
+        beta1, beta2 = config.adam_beta1, config.adam_beta2
+        return arguments.Training(
+            self._coefficients(most_steps), config.epochs, config.beta,
+            beta1, beta2, 1.0 - beta1, 1.0 - beta2,
+        )  # fmt: skip
+
+    def _coefficients(self, most_steps: int) -> Tensor:
+        """What Adam multiplies and adds at every step: each layer's two rates, and eps.
+
+        With M = m / (1 - beta1), V = v / (1 - beta2) and k = sqrt((1 - beta2^t) / (1 - beta2)), a
+        step is rate * k (1 - beta1) / (1 - beta1^t) * M / (sqrt(V) + k eps).
+        """
+        config, network = self._model.config, self._model.network
+        need = most_steps + config.epochs
+        if self._coefficient_table is None or len(self._coefficient_table) < need:
+            beta1, beta2 = config.adam_beta1, config.adam_beta2
+            t = np.arange(1, 2 * need if most_steps else need + 1, dtype=np.float64)
+            k = np.sqrt(-np.expm1(t * np.log(beta2)) / (1 - beta2)) if beta2 else np.ones_like(t)
+            scale = k * (1 - beta1) / (-np.expm1(t * np.log(beta1)) if beta1 else 1.0)
+            eps = np.maximum(k * network.adam_eps, _LEAST_EPS)
+            table = [*(scale * rate for rate in network.rates.ravel()), eps]
+            self._coefficient_table = self.put(np.stack(table, axis=1).astype(np.float32))
+        return self._coefficient_table
+
+    def _thresholds(self, drop: Sequence[float]) -> Tensor:
+        return self.put(np.array([drop_threshold(p) for p in drop], np.int64))
+
+    def put(self, array: npt.NDArray[Any]) -> Tensor:
+        """An array as a tensor on the device."""
+        return torch.from_numpy(np.ascontiguousarray(array)).to(self.device)
+
+
+def host(tensor: Tensor) -> npt.NDArray[Any]:
+    """A tensor as an array."""
+    array: npt.NDArray[Any] = tensor.detach().cpu().numpy()
+    return array
+
+
+def not_empty(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """The array, or one zero: a kernel needs a valid pointer."""
+    return array if len(array) else np.zeros(1, array.dtype)

@@ -1,0 +1,67 @@
+"""Structured arguments of the compiled loops; see also `kernel_arguments.py`."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from anyorder.strategies.policy.engines.kernel_arguments import Float32, Int64
+
+
+class SharedPlan(NamedTuple):
+    """A model's coding and network, and the arrangement of padded rows of parameters."""
+
+    cards: Int64
+    outputs: Int64
+    value_start: Int64
+    feature_start: Int64
+    owner: Int64
+    codes: Float32
+    code_base: Int64
+    hidden_value: Float32
+    floor: Float32
+    graph: npt.NDArray[np.uint8]  # (n, n), or (0, 0): every variable may see all others
+    head_start: Int64
+    widths: Int64
+    rates: npt.NDArray[np.float64]
+    # (L + 1,): the first row of each layer's weights: of the first layer a row per input, of the
+    # others a row per output. The last entry is the first row of biases: one row a hidden layer,
+    # then those of the heads, as many in a row as it holds.
+    row_start: Int64
+
+
+class Shared(NamedTuple):
+    """Memory of one run that its threads share. Rows have P places, in whole vectors.
+
+    The padding of weights, units and slopes stays zero.
+    """
+
+    w: Float32  # (rows, P): parameters
+    m: Float32  # Adam's moments, likewise, as sums
+    v: Float32
+    turned: Float32  # (L - 2, P, P): weights between hidden layers, inputs x outputs
+    tops: Float32  # (B, n, P): units of the last hidden layer in each variable's context
+    sums: Float32  # (B, n, P): slopes of each variable's contribution to the first layer
+    slopes: Float32  # (B, logits): slopes of logits
+    middle: Float32  # (B, L - 2, P, P): gradients of the weights between hidden layers
+    biases: Float32  # (B, L - 1, P): and of the hidden layers' biases
+
+
+class Own(NamedTuple):
+    """Memory of one thread."""
+
+    h: Float32  # (L - 1, block, P): units of a block of variables
+    d: Float32  # (L - 1, block, P): slopes of their pre-activations
+    parts: Float32  # (n, P): what each variable's value adds to the first layer
+    pre: Float32  # (n, P): pre-activations of the first layer, in the order of a candidate
+    acc: Float32  # (2, P): running sums
+    mask: Float32  # (block, n): which variables are visible; (1, n) if no mask is needed
+    raw: Float32  # (most logits of a variable, or 2,)
+    row: Float32  # (1, P): a gradient
+    order: Int64  # (n,)
+    spare: Int64  # (n,)
+    place: Int64  # (n,): of each variable in the order
+    draws: npt.NDArray[np.uint32]  # (n,), in whole fours
+    drops: npt.NDArray[np.uint32]  # (n,), in whole fours

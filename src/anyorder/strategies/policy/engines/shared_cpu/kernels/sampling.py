@@ -1,0 +1,112 @@
+"""Sampling from the shared network, and its conditional distributions: compiled loops."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from anyorder.strategies.policy.engines.kernels import ONE, SQUARES, ZERO, jit, unit, words
+from anyorder.strategies.policy.engines.shared_cpu.kernels.common import (
+    EARLIER,
+    LISTED,
+    OTHERS,
+    add_row,
+    add_row_product,
+    clipped,
+    contribute,
+    copy_row,
+    empty_context,
+    inner,
+    sort_by_key,
+    squash,
+    squashed,
+    visible,
+)
+from anyorder.strategies.policy.rng import VALUE
+
+
+@jit()
+def walk(points, probs, keys, c, row, plan, stream, shared, own, kind, tag, sweeps, loss):
+    """The distributions of candidate c, variable by variable; draws their values if `sweeps` > 0.
+
+    `kind` is that of the contexts, and `tag` the purpose of dropout, or -1: none. With several
+    sweeps every variable is drawn again, given all others: Gibbs sampling.
+    """
+    w, turned, h, order, place = shared.w, shared.turned, own.h, own.order, own.place
+    parts, acc, raw, draws = own.parts, own.acc, own.raw, own.draws
+    n, width, last, heads = len(plan.cards), w.shape[1], len(plan.widths) - 1, plan.row_start[-2]
+    bias = plan.row_start[-1]
+    drawing = sweeps > 0
+    ordered = kind != OTHERS and len(keys) > 0
+    place[:] = -1
+    if ordered:
+        sort_by_key(order, own.spare, keys[c])
+        for t in range(n):
+            place[order[t]] = t
+    else:
+        order[:] = np.arange(n)
+    empty_context(acc, plan, w)
+    copy_row(acc, 1, acc, 0, width)  # acc[0]: empty; acc[1]: of all values that are known
+    parts[:] = ZERO
+    if not drawing:
+        for j in range(n):
+            contribute(parts, j, points[c, j], plan, w)
+            if kind == OTHERS:
+                add_row(acc, 1, parts, j, width, ONE)
+    for sweep in range(max(1, sweeps)):
+        if drawing:
+            words(draws, 0, row, stream.generation, VALUE + 256 * sweep, stream.key0, stream.key1)
+        for t in range(n):
+            i = order[t]
+            d, start = plan.cards[i], plan.value_start[i]
+            if plan.outputs[i] == 0:
+                if drawing:
+                    points[c, i] = 0
+                probs[c, start] = ONE
+                continue
+            if kind == LISTED:
+                visible(own.mask, 0, i, place, plan, own.drops, row, tag, stream)
+                copy_row(h[0], 0, acc, 0, width)
+                for j in range(n):
+                    if own.mask[0, j] > ZERO:
+                        add_row(h[0], 0, parts, j, width, ONE)
+            else:
+                copy_row(h[0], 0, acc, 1, width)
+                if kind == OTHERS:
+                    add_row(h[0], 0, parts, i, width, -ONE)
+            squash(h[0], 1, width)
+            for layer in range(1, last):
+                copy_row(h[layer], 0, w, bias + layer, width)
+                depth = (plan.widths[layer] + 3) // 4 * 4
+                add_row_product(h[layer], h[layer - 1], turned[layer - 1], depth, width)
+                squash(h[layer], 1, width)
+            for k in range(plan.outputs[i]):
+                o = plan.head_start[i] + k
+                raw[k] = inner(w, heads + o, h[last - 1], 0, width)
+                raw[k] += w[bias + last + o // width, o % width]
+            if loss == SQUARES:
+                probs[c, start] = raw[0]
+            else:
+                squashed(raw, d)
+                total = ZERO
+                for k in range(d):
+                    total += clipped(raw[k], plan.floor[i])
+                for k in range(d):
+                    probs[c, start + k] = clipped(raw[k], plan.floor[i]) / total
+            if drawing:
+                points[c, i] = drawn(probs, c, start, d, unit(draws[i]))
+                add_row(acc, 1, parts, i, width, -ONE)
+                contribute(parts, i, points[c, i], plan, w)
+            if drawing or kind == EARLIER:
+                add_row(acc, 1, parts, i, width, ONE)
+
+
+@jit()
+def drawn(probs, c, start, d, u):
+    """The value of a uniform number under a distribution."""
+    if d == 2:
+        return 1 if u < probs[c, start + 1] else 0
+    value, below = 0, probs[c, start]
+    while value < d - 1 and u >= below:
+        value += 1
+        below += probs[c, start + value]
+    return value
