@@ -102,9 +102,7 @@ def overview(
     kinds = KINDS[:-1] if kind == "all" else (kind,)
     trained = strategy() if "influence" in kinds else None
     if kind == "influence" and trained is None:
-        raise ValueError(
-            "there is no influence to draw: it was not learned, or not kept"
-        )
+        raise ValueError("there is no influence to draw: it was not learned, or not kept")
     figure, panels = _canvas(kind)
     for name, axes in zip(kinds, np.ravel(panels), strict=True):
         if name == "convergence":
