@@ -289,7 +289,7 @@ def figure(given: argparse.Namespace) -> None:
     for axis in axes.flat[len(panels) :]:
         axis.axis("off")
     for axis, name in zip(axes.flat, panels, strict=False):
-        lowest = []
+        shown: list[float] = []
         for algorithm, colour in COLOURS.items():
             curve = means[name].get(algorithm)
             if curve is None:
@@ -298,9 +298,10 @@ def figure(given: argparse.Namespace) -> None:
             values = [float(np.mean(curve[mark])) for mark in marks]
             wide = 2.2 if algorithm == "auto" else 1.2
             axis.plot(marks, values, color=colour, linewidth=wide, label=algorithm)
-            lowest.append(values[marks.index(100)])
-        top = axis.get_ylim()[1]
-        axis.set_ylim(min(lowest) - 0.02 * (top - min(lowest)), top)
+            shown += values[marks.index(100) :]
+        room = 0.04 * (max(shown) - min(shown))
+        axis.set_ylim(min(shown) - room, max(shown) + room)
+        axis.spines[["top", "right"]].set_visible(False)
         axis.set_xlim(left=100)
         axis.set_xscale("log")
         axis.set_title(name.strip().removeprefix("everyday:"), fontsize=10)
