@@ -45,7 +45,6 @@ ENGINE_CLASSES = {
     ("separate", "cuda"): ("cuda", "CudaEngine"),
     ("separate", "cpu"): ("cpu", "CpuEngine"),
     ("separate", "reference"): ("reference", "ReferenceEngine"),
-    ("shared", "cuda"): ("cuda", "SharedCudaEngine"),
     ("shared", "cpu"): ("shared_cpu", "SharedCpuEngine"),
     ("shared", "reference"): ("reference", "ReferenceEngine"),
 }
@@ -58,9 +57,6 @@ _CAPABILITY = (8, 0)  # the first GPUs that multiply bfloat16
 # kernels take seconds to start (`first_call_s` in results/cuda.csv); a thousand generations make up
 # for that at 1e8.
 _WORTH_A_GPU = 1e8
-
-# "auto" never takes kernels that only Triton's interpreter has run.
-_NOT_YET_ON_A_GPU = "the engine 'cuda' for shared networks has not been run on a GPU yet"
 
 _log = logging.getLogger("anyorder")
 
@@ -82,11 +78,8 @@ def why_not(name: str, network: str = "separate") -> str | None:
 def choose(model: Model[Network], runs: int = 1) -> tuple[str, str]:
     """The engine that "auto" takes for so many runs at once, and why."""
     config, kind = model.config, model.network.kind
-    if kind == "shared":
-        missing: str | None = _NOT_YET_ON_A_GPU
-    elif not _may_have_a_gpu():
-        missing = "there is no NVIDIA GPU"
-    else:
+    missing: str | None = "there is no NVIDIA GPU"
+    if _may_have_a_gpu():
         missing = why_not("cuda", kind) or _not_on_a_gpu(model)
     work = model.network.multiply_adds * config.population * config.epochs * runs
     if missing is None:
@@ -131,13 +124,6 @@ def _not_on_a_gpu(model: Model[Network]) -> str | None:
         return f"it does not compute a critic (critic={config.critic})"
     if config.generation_order == "gibbs":
         return "it does not sample by sweeps (generation_order='gibbs')"
-    if model.network.kind == "shared":
-        if len(config.hidden) > 2:
-            return f"it computes shared networks of one or two hidden layers, not {config.hidden}"
-        if model.graph is not None or config.drop_generation or config.drop_training:
-            return "it computes shared networks without dropout and without a known graph"
-        if config.training_order == "none":
-            return "it trains shared networks under orders (training_order='none')"
     return None
 
 
