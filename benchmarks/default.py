@@ -10,7 +10,7 @@
 `run` appends to results/default.csv.gz what is not there yet. Every proposal is evaluated and
 counted, also of points that are known. Suites: `rows`, the 42 distributions of the paper (`wins`
 compares with the campaigns in results/reproduction, too); `functions`, generated everyday functions
-(benchmarks/functions.py); `variants`, traps, MaxSAT, MaxCut, noise and monotone transforms;
+(benchmarks/functions.py); `variants`, MaxSAT, MaxCut, noise and monotone transforms;
 `everyday`, the functions of a file; `figure`, four of the rows. Under noise the value that is
 recorded is that without noise, at the point of the best reading. `auto@8` is `auto` asked for eight
 points at a time.
@@ -47,7 +47,7 @@ SUITES = {
     + [f"{family}:n={n},k={k}" for family in ("nk", "nkd") for n in SIZES for k in (1, 2, 4, 8)],
     "functions": [f"function:{name}" for name in FUNCTIONS],
     "variants": [
-        "trap:blocks=12,k=5", "maxsat:n=100,ratio=4.3", "maxcut:n=128,density=0.1",
+        "maxsat:n=100,ratio=4.3", "maxcut:n=128,density=0.1",
         "qubo:n=128,type=0|exp", "qubo:n=128,type=0|power", "nk:n=64,k=4|exp",
         "nk:n=64,k=4|power", "qubo:n=64,type=0|noise1", "qubo:n=64,type=0|noise10",
         "nk:n=64,k=4|noise1", "nk:n=64,k=4|noise10",

@@ -218,7 +218,7 @@ def test_what_is_absent_is_not_trained() -> None:
     "settings",
     [
         {},
-        {"network": "shared", "hidden": (8, 8)},
+        pytest.param({"network": "shared", "hidden": (8, 8)}, marks=pytest.mark.slow),
         {"critic": 1.0},
         {"generation_order": "gibbs", "training_order": "none", "gibbs_sweeps": 2},
     ],

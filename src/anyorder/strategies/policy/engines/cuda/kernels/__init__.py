@@ -9,6 +9,5 @@ registers.py      training with the parameters in registers: up to 24 units and 
 tiles.py          its first layer
 output_layers.py  its other layers
 general.py        training and conditionals of any network, with the parameters in memory
-shared.py         the shared network
 generation.py     ranks, incumbents, restarts and ends of many runs
 """
