@@ -31,7 +31,11 @@ kinds = ("cuda", "__main__", "_process")
 names = [module.name for module in pkgutil.walk_packages(anyorder.__path__, "anyorder.")]
 for name in names:
     if not name.endswith(kinds) and ".cuda." not in name and ".algorithms." not in name:
-        importlib.import_module(name)
+        try:
+            importlib.import_module(name)
+        except ModuleNotFoundError as error:
+            if error.name not in ("torch", "triton"):  # of an extra
+                raise
 print(len(names))
 """
 
