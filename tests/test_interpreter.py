@@ -52,16 +52,6 @@ def test_more_steps():
     interpreted(*(f"{TESTS}/test_engines.py::test_one_step[cuda-{step}]" for step in STEPS))
 
 
-def test_the_shared_network():
-    chosen = ("one_step[cuda-constants at the ends]", "conditionals[cuda-n = 1]")
-    interpreted(*(f"{TESTS}/test_shared.py::test_{one}" for one in chosen))
-
-
-@pytest.mark.slow
-def test_more_of_the_shared_network():
-    interpreted(f"{TESTS}/test_shared.py", "-k", "cuda and not ten_generations and not 23")
-
-
 def test_the_engine():
     interpreted(f"{TESTS}/test_cuda.py", "-k", CHOSEN)
 
