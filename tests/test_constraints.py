@@ -95,6 +95,15 @@ def test_a_constraint_that_refuses_everything_is_named(
             ao.Optimizer(SPACE, 0, FAST, constraint=constraint).ask()
 
 
+def test_it_is_named_where_the_strategy_knows_every_point(caplog: pytest.LogCaptureFixture) -> None:
+    def never(x: Any) -> bool:
+        return False
+
+    result = ao.maximize(value, ao.Space.binary(4), 10, seed=0, constraint=never, algorithm="auto")
+    assert result.stop_reason == "exhausted"
+    assert "never refused every one of" in caplog.text
+
+
 # --- quality --------------------------------------------------------------------------------------
 
 

@@ -412,3 +412,17 @@ def test_noise_does_not_stop_a_climb() -> None:
         reached.append(int(codes.sum()))
         strategy.learn([Answer(ticket, codes, codes.sum() + rng.normal())])
     assert max(reached) >= 35
+
+
+def test_spaces_too_large_for_the_tables(caplog: pytest.LogCaptureFixture) -> None:
+    """The default is then another algorithm, which is said; by name it is refused."""
+    space = ao.Space.binary(5_000)
+    assert ao.Optimizer(space, seed=0).strategy.name == "ils"
+    assert "5000 variables are too many for the algorithm 'auto': using 'ils'" in caplog.text
+    with pytest.raises(ValueError, match="tables over pairs of 5000 variables"):
+        ao.Optimizer(space, algorithm="auto")
+
+
+def test_it_has_no_settings() -> None:
+    with pytest.raises(ValueError, match="auto has no settings, got 'population'"):
+        ao.Optimizer(ao.Space.binary(3), algorithm="auto+population=3")

@@ -291,7 +291,7 @@ def test_default_layers_follow_the_network():
 @pytest.mark.parametrize(
     ("variant", "reason"),
     [
-        (shared(), "does not compute shared networks, only cpu, reference does"),
+        (shared(), "does not compute shared networks; engines that do: cpu, reference"),
         (case(critic=2.0), "critic=2.0"),
         (case(generation_order="gibbs", training_order="none"), "gibbs"),
     ],

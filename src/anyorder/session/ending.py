@@ -106,8 +106,8 @@ def _explain_exhaustion(session: Session) -> None:
     feasibility = session.optimizer.feasibility
     if _all_known(session):
         reason = "all points of the space are known"
-    elif session._finished:
-        reason = f"{session._strategy.name} has finished"
     elif feasibility is not None and not feasibility.allowed:
         reason = feasibility.explain()
+    elif session._finished:
+        reason = f"{session._strategy.name} has finished"
     logger.warning("stopped after %d evaluations: %s", session.evaluations, reason)

@@ -18,6 +18,7 @@ restarts while the model predicts well, since a model makes later climbs cheap.
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Mapping
 from typing import Any, ClassVar
@@ -27,12 +28,11 @@ import numpy.typing as npt
 
 from anyorder.errors import FAILED
 from anyorder.space import Space
-from anyorder.space.digits import Digits
 from anyorder.strategies.base import Answer, Codes, Seed
 from anyorder.strategies.delta import layout
 from anyorder.strategies.delta.climber import FREE_CLIMBS
 from anyorder.strategies.delta.search import MOST_STEPS, DeltaSearch
-from anyorder.strategies.p3 import MOST_VALUES, P3
+from anyorder.strategies.p3 import P3
 from anyorder.strategies.pool import Pool
 
 CLIMB, RESTART, MUTATE, MIX, EXPLORE = 0, 1, 2, 3, 4
@@ -84,7 +84,7 @@ class AutoSearch(DeltaSearch):
         self._tried: set[bytes] = set()  # mutations and mixtures of the best point
         self._pool = Pool(len(space))
         self._explorer: P3 | None = None
-        if int(Digits(space).cardinalities.sum(dtype=np.int64)) <= MOST_VALUES:
+        with contextlib.suppress(ValueError):  # the variables have too many values for it
             self._explorer = P3(space, self._rng.spawn(1)[0])
         self._exploring = -1  # the explorer's ticket of the present trial
         self._aside = False  # whether the present trial interrupts a climb

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ast
 import inspect
+import logging
 import re
-import warnings
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -22,6 +22,7 @@ from anyorder.strategies.registry import ALIASES, REGISTRY
 
 Algorithm = str | Strategy | Callable[..., Strategy]
 
+_log = logging.getLogger("anyorder")
 _SETTING = re.compile(r"\+(?=[A-Za-z_]\w*=)")  # so that 1e+3 is one word
 _MOST_VALUES = 2**31  # of a variable
 _NOT_SETTINGS = ("self", "space", "seed", "engine", "graph", "restart")
@@ -83,10 +84,7 @@ def default(
         return "policy"
     if layout.fits(space):
         return "auto"
-    warnings.warn(
-        f"{len(space)} variables are too many for the algorithm 'auto', so this is 'ils'",
-        stacklevel=2,
-    )
+    _log.warning("%d variables are too many for the algorithm 'auto': using 'ils'", len(space))
     return "ils"
 
 
@@ -144,6 +142,8 @@ def named(
     """The strategy of a name, other than the policy, with its settings checked."""
     maker: Callable[..., Strategy] = REGISTRY[ALIASES.get(name, name)]
     known = _parameters(maker)
+    if settings and not known:
+        raise ValueError(f"{name} has no settings, got {next(iter(settings))!r}")
     known_names(f"setting of {name}", settings, known)
     schedule = {"budget": budget} if budget is not None and "budget" in known else {}
     return maker(space, seed=seed, **{**schedule, **settings})

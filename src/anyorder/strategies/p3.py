@@ -25,7 +25,7 @@ from anyorder.strategies.mimic import pair_sums
 Floats = NDArray[np.float64]
 
 # The model counts all pairs of values of all variables.
-MOST_VALUES = 1 << 12
+_MOST_VALUES = 1 << 12
 # Distances are rounded to this many decimals, so that equal distances are equal numbers.
 _DECIMALS = 9
 
@@ -71,10 +71,10 @@ class P3(Search):
 
     def __init__(self, space: Space, seed: Seed = None) -> None:
         super().__init__(space, seed)
-        if self._cardinalities.sum() > MOST_VALUES:
+        if self._cardinalities.sum() > _MOST_VALUES:
             raise ValueError(
                 f"space has variables of {self._cardinalities.sum()} values in all, "
-                f"expected at most {MOST_VALUES}"
+                f"expected at most {_MOST_VALUES}"
             )
         self._changes = Changes(self._cardinalities)
         # In the levels of a conditional space one more value stands for absence.

@@ -141,13 +141,11 @@ class Climber(Search):
         self._must_measure = True
         return True
 
-    def _kick(self, changes: int = 0) -> bool:
-        """Whether the value after the kick is certain."""
+    def _kick(self) -> None:
+        """Change several variables of the best point."""
         self._kicks += 1
         self.model.go_to(self._best, self._best_value)
-        certain = self.model.kick(self._random(), changes)
-        self._must_measure = not certain
-        return certain
+        self._must_measure = not self.model.kick(self._random())
 
     def _restart(self) -> None:
         self.restarts += 1

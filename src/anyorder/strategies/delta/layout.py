@@ -157,7 +157,6 @@ SUM_SQUARES, GAINS = 5, 6  # of all gains observed, and how many
 CALIBRATION, CALIBRATED = 7, 8  # running mean of squared error over variance, and its weight
 DEPARTURE, DEPARTURES, DEPARTED = 9, 10, 11  # q: from additivity; how many, and their sum
 EQUAL, COMPARED, RINGED = 12, 13, 14  # equal differences by chance, of how many; seen by the ring
-SETTLED, LINKS = 15, 16  # pairs that were settled one by one, and those of them that are linked
 CERTAIN, WRONG = 17, 18  # predictions without doubt, and those that were wrong
 COINCIDENCES = 19  # gains that were the same in another context
 ERROR, ERROR_PROFILE, ERROR_NONE, WEIGHT = 20, 21, 22, 23  # squared: of the model, without M, of 0

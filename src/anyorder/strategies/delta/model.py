@@ -136,9 +136,9 @@ class Model:
         """Make another point the present one."""
         self._kernels.go_to(*self.buffers, point, value, float(measured))
 
-    def kick(self, seed: int, changes: int = 0) -> bool:
+    def kick(self, seed: int) -> bool:
         """Change some variables of the present point; whether its value is still certain."""
-        certain: bool = self._kernels.kick(*self.buffers, seed, changes)
+        certain: bool = self._kernels.kick(*self.buffers, seed)
         return certain
 
     def exchange(self, seed: int, point: Codes) -> bool:

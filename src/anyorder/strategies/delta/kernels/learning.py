@@ -31,13 +31,11 @@ from anyorder.strategies.delta.layout import (
     FEW,
     GAINS,
     LINKED,
-    LINKS,
     NOISE,
     NOT_LINKED,
     PRIOR_DEGREE,
     RING,
     RINGED,
-    SETTLED,
     SLACK,
     SUM_SQUARES,
     TOLERANCE,
@@ -182,8 +180,6 @@ def link(v, i, slot, j, t, mean):
     """Settle that i and j interact; the effects of their other changes are as large."""
     if v.link[i, j] == LINKED:
         return
-    v.scalars[SETTLED] += 1.0
-    v.scalars[LINKS] += 1.0
     connect(v, i, j)
     for s1 in range(INT(v.first_slot[i]), INT(v.first_slot[i + 1])):
         for t1 in range(INT(v.first_slot[j]), INT(v.first_slot[j + 1])):

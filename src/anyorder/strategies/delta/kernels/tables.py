@@ -20,7 +20,6 @@ from anyorder.strategies.delta.layout import (
     ORDERED,
     RING,
     SCALARS,
-    SETTLED,
     STALE,
     SUM_SQUARES,
 )
@@ -229,7 +228,6 @@ def set_pair(v, i, s, j, t, mean, variance):
 @njit(cache=True)
 def separate(v, i, j):
     """Settle that i and j do not interact."""
-    v.scalars[SETTLED] += 1.0
     for s in range(INT(v.first_slot[i]), INT(v.first_slot[i + 1])):
         for t in range(INT(v.first_slot[j]), INT(v.first_slot[j + 1])):
             set_pair(v, i, s, j, t, 0.0, 0.0)

@@ -101,17 +101,15 @@ def mutate(shape, integers, floats, seed, point, changes):
 
 
 @njit(cache=True)
-def kick(shape, integers, floats, seed, most_changes):
-    """Change several variables of x: `most_changes`, or if that is 0 a number with a heavy tail.
+def kick(shape, integers, floats, seed):
+    """Change several variables of x, as many as a distribution with a heavy tail says.
 
     The value of x becomes the predicted one. Returns whether it is certain.
     """
     v = views(shape, integers, floats)
     random = np.array([seed], dtype=np.uint64)
     n = len(v.x)
-    count = most_changes
-    if count == 0:
-        count = int(min(KICK / (1.0 - uniform(random)), n))
+    count = int(min(KICK / (1.0 - uniform(random)), n))
     count = max(min(count, n // 2), 1)
     changed = np.zeros(n, dtype=np.bool_)
     last, certain = INT(-1), True

@@ -67,7 +67,7 @@ def why_not(name: str, network: str = "separate") -> str | None:
         raise unknown("engine", name, ENGINES)
     if (network, name) not in ENGINE_CLASSES:
         able = [engine for kind, engine in ENGINE_CLASSES if kind == network]
-        return f"it does not compute {network} networks, only {', '.join(able) or 'none'} does"
+        return f"it does not compute {network} networks; engines that do: {', '.join(able)}"
     if name == "cpu" and importlib.util.find_spec("numba") is None:
         return "Numba is not installed (pip install numba)"
     if name == "cuda":

@@ -22,6 +22,7 @@ from anyorder.strategies.policy.engines.kernel_arguments import (
     Schedule,
     Scratch,
     Stream,
+    coding_fields,
 )
 from anyorder.strategies.policy.engines.memory import runs_in_memory
 from anyorder.strategies.policy.model import Model
@@ -58,19 +59,9 @@ class CpuEngine:
         self.model = model
         self.threads = default_threads() if threads is None else threads
         coding, network = model.coding, model.network
-        graph = np.zeros((0, 0), np.uint8) if model.graph is None else model.graph
         rows = np.append(network.widths[1:], coding.outputs.max())
         self._plan = Plan(
-            cards=coding.cards,
-            outputs=coding.outputs,
-            value_start=coding.value_start,
-            feature_start=coding.feature_start,
-            owner=coding.owner,
-            codes=coding.codes,
-            code_base=coding.code_base,
-            hidden_value=coding.hidden_value,
-            floor=coding.floor.astype(np.float32),
-            graph=np.ascontiguousarray(graph, np.uint8),
+            **coding_fields(model),
             widths=network.widths,
             rates=network.rates,
             theta_start=network.theta_start,

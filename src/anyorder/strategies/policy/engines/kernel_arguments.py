@@ -6,13 +6,29 @@ fields, so that a change here is noticed by the cache of compiled functions on d
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from anyorder.strategies.policy.model import Model
+from anyorder.strategies.policy.networks import Network
+
 Int64 = npt.NDArray[np.int64]
 Float32 = npt.NDArray[np.float32]
+
+
+def coding_fields(model: Model[Network]) -> dict[str, Any]:
+    """The fields of a plan that do not depend on the kind of network."""
+    coding = model.coding
+    graph = np.zeros((0, 0), np.uint8) if model.graph is None else model.graph
+    names = ("cards", "outputs", "value_start", "feature_start", "owner", "codes", "code_base",
+             "hidden_value")  # fmt: skip
+    return {
+        **{name: getattr(coding, name) for name in names},
+        "floor": coding.floor.astype(np.float32),
+        "graph": np.ascontiguousarray(graph, np.uint8),
+    }
 
 
 class Plan(NamedTuple):

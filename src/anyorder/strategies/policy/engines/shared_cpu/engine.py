@@ -21,7 +21,7 @@ from anyorder.strategies.policy.engines.cpu import (
     stream_of,
     training_keys,
 )
-from anyorder.strategies.policy.engines.kernel_arguments import Data, Stream
+from anyorder.strategies.policy.engines.kernel_arguments import Data, Stream, coding_fields
 from anyorder.strategies.policy.engines.memory import runs_in_memory
 from anyorder.strategies.policy.engines.shared_cpu.arguments import Own, Shared, SharedPlan
 from anyorder.strategies.policy.engines.shared_cpu.kernels import common, sampling, training
@@ -43,21 +43,11 @@ class SharedCpuEngine:
     def __init__(self, model: Model[SharedNetwork], threads: int | None = None) -> None:
         self.model = model
         self.threads = default_threads() if threads is None else threads
-        coding, network = model.coding, model.network
-        graph = np.zeros((0, 0), np.uint8) if model.graph is None else model.graph
+        network = model.network
         self._pad = int(round_up(network.widths[1:].max(), kernels.LANES))
         rows = [inputs if k == 0 else outputs for k, (inputs, outputs) in enumerate(network.shapes)]
         self._plan = SharedPlan(
-            cards=coding.cards,
-            outputs=coding.outputs,
-            value_start=coding.value_start,
-            feature_start=coding.feature_start,
-            owner=coding.owner,
-            codes=coding.codes,
-            code_base=coding.code_base,
-            hidden_value=coding.hidden_value,
-            floor=coding.floor.astype(np.float32),
-            graph=np.ascontiguousarray(graph, np.uint8),
+            **coding_fields(model),
             head_start=network.head_start,
             widths=network.widths,
             rates=network.rates,
