@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
+from anyorder.session.evaluators import Inline
 from anyorder.session.interrupts import Interrupts
+from anyorder.session.jobs import Jobs
 
 
 @pytest.fixture(autouse=True)
@@ -99,3 +101,23 @@ def test_nothing_is_installed_outside_the_main_thread(always: bool) -> None:
     thread.start()
     thread.join()
     assert seen == [signal.default_int_handler] * 2
+
+
+@pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="signals to threads")
+def test_one_that_another_thread_receives_is_noticed_while_waiting() -> None:
+    """It does not end the wait, no more than one that comes just before the wait begins."""
+    jobs = Jobs(lambda done: Inline(len, done))
+    late = threading.Event()
+
+    def elsewhere() -> None:
+        signal.pthread_kill(threading.get_ident(), signal.SIGINT)
+        late.wait(60)
+        jobs._done.put((-1, None))  # type: ignore[arg-type]  # it was not noticed: no hanging test
+
+    with Interrupts("finishing it") as interrupts:
+        thread = threading.Thread(target=elsewhere)
+        threading.Timer(0.1, thread.start).start()
+        while not interrupts.count:
+            jobs.wait()
+    late.set()
+    thread.join()

@@ -21,6 +21,10 @@ from anyorder.session.evaluators import (
 from anyorder.session.options import Evaluation
 from anyorder.session.processes import Processes
 
+# Seconds. A signal that arrives just before a wait begins, or in another thread, does not end the
+# wait, and Python handles it only afterwards: without a limit, Ctrl-C could be ignored for ever.
+_LONGEST_WAIT = 1.0
+
 
 class EvaluatorError(RuntimeError):
     """No evaluation is possible any more."""
@@ -79,11 +83,13 @@ class Jobs:
     def wait(self, until: float | None = None) -> list[tuple[int, Outcome]]:
         """Wait for an outcome, a time limit, or the time `until`; returns all outcomes there are.
 
-        May return none: something else has happened, such as a worker that is free again.
+        May return none: something else has happened, such as a worker that is free again, or the
+        time has come to look for signals.
         """
         limit = min((self._deadlines.values() if self._timeout is not None else ()), default=None)
         ends = [end for end in (until, limit) if end is not None]
-        pause = wait_time(min(ends) - time.monotonic() if ends else math.inf)
+        left = wait_time(min(ends) - time.monotonic() if ends else math.inf)
+        pause = min(left, _LONGEST_WAIT)
         found: list[tuple[int, Outcome]] = []
         try:
             # a queue that has something is not waited for, whatever the time
