@@ -72,7 +72,7 @@ def test_space_refuses_bad_names(name):
 
 @pytest.mark.parametrize("bad", [[0, 1], "binary", 2, None, Binary])
 def test_space_names_what_is_no_variable(bad):
-    with refused(TypeError, "'odd'", repr(bad), "Binary, Categorical, Integer or Float"):
+    with refused(TypeError, "'odd'", repr(bad), "Binary, Categorical, Integer, Float, Subset or Permutation"):
         Space({"fine": Binary(), "odd": bad})
     with refused(TypeError, "variable 1", repr(bad)):
         Space([Binary(), bad])
@@ -472,7 +472,7 @@ def test_from_json_refuses_other_formats(document):
         Space.from_json(json.dumps(document))
 
 
-@pytest.mark.parametrize("version", [3, 99, 0, "1", 1.0, True, None, [1]])
+@pytest.mark.parametrize("version", [4, 99, 0, "1", 1.0, True, None, [1]])
 def test_from_json_refuses_other_versions(version):
     document = {**Space.binary(1).to_dict(), "version": version}
     with refused(ValueError, "version is", repr(version), "newer"):

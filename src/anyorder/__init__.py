@@ -18,7 +18,7 @@ from anyorder.optimize import maximize, minimize, resume
 from anyorder.optimizer import Optimizer
 from anyorder.result import Result, Run, Runs
 from anyorder.session.reading import load
-from anyorder.space import Space
+from anyorder.space import Permutation, Space, Subset
 from anyorder.space.variables import Binary, Categorical, Float, Integer
 from anyorder.strategies.policy.config import PRESETS, Config
 
@@ -33,11 +33,13 @@ __all__ = [
     "Infeasible",
     "Integer",
     "Optimizer",
+    "Permutation",
     "Result",
     "Run",
     "Runs",
     "Space",
     "StudyError",
+    "Subset",
     "__version__",
     "baselines",
     "load",

@@ -19,7 +19,7 @@ def columns(space: Space) -> list[str]:
 
     A name that is one of `RECORD` gets underscores until it is like no other.
     """
-    names = space.names or tuple(f"x{k}" for k in range(len(space)))
+    names = space.labels or tuple(f"x{k}" for k in range(len(space)))
     taken = {*RECORD, *names}
     result = []
     for name in names:

@@ -189,7 +189,7 @@ def _of_table(table: Mapping[str, Sequence[Any]], space: Space, what: str) -> Da
             raise ValueError(f"{what} has no column {name!r}{did_you_mean(name, table)}")
     rows = [k for k in range(len(table["value"])) if _is_measured(table, k)]
     codes = np.empty((len(rows), len(space)), np.int32)
-    for j, (name, variable) in enumerate(zip(names, space.variables, strict=True)):
+    for j, (name, variable) in enumerate(zip(names, space.columns, strict=True)):
         texts = _texts(name, variable)
         for i, k in enumerate(rows):
             try:
@@ -202,6 +202,10 @@ def _of_table(table: Mapping[str, Sequence[Any]], space: Space, what: str) -> Da
             missing = f"row {rows[i] + 1}, column {names[j]!r}: there is no value"
             raise ValueError(f"{what}, {missing}, expected one of every variable that is present")
         codes = space.canonical(codes.clip(0))
+    for group in space.groups:
+        for i in np.flatnonzero(~group.valid(codes[:, group.columns])).tolist():
+            place = names[group.first].partition("[")[0]
+            raise ValueError(f"{what}, row {rows[i] + 1}: {place!r} is no value of its variable")
     values = np.array([_value(what, k, table["value"][k]) for k in rows], np.float64)
     statuses = np.where(np.isnan(values), FAILED, OK).astype(np.uint8)
     if "status" in table:

@@ -129,7 +129,7 @@ class Result:
         present = space.present(codes)
         table: dict[str, Any] = {}
         if space.named:
-            for k, (name, variable) in enumerate(zip(columns(space), space.variables, strict=True)):
+            for k, (name, variable) in enumerate(zip(columns(space), space.columns, strict=True)):
                 table[name] = [variable.values[code] for code in codes[:, k].tolist()]
                 if variable.when is not None:
                     table[name] = [

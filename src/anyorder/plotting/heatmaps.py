@@ -132,9 +132,9 @@ def _name(axis: Any, space: Space, inches: float) -> bool:
     """Label an axis by names if all of them fit, else by some numbers."""
     from matplotlib.ticker import MaxNLocator
 
-    if space.names is None or len(space) * _LINE > inches:
+    if space.labels is None or len(space) * _LINE > inches:
         axis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
         return False
-    short = [name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…" for name in space.names]
+    short = [name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…" for name in space.labels]
     axis.set_ticks(range(len(space)), short, fontsize=7.5, parse_math=False)
     return True

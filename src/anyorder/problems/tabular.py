@@ -77,7 +77,7 @@ class Tabular(Problem):
                 self._dense[np.isnan(self._dense)] = self.missing
         super().__init__(
             name,
-            Space([_coded(v) for v in space.variables]),
+            Space([_coded(v) for v in space.columns]),
             seed=seed,
             optimum=best,
             source=source,

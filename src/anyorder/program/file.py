@@ -16,6 +16,7 @@ from anyorder.program.command import RESERVED, Command, require_posix
 from anyorder.program.templates import fill, placeholders
 from anyorder.session.options import file_checks
 from anyorder.space import Space
+from anyorder.space.groups import List
 from anyorder.space.variables import Binary, Categorical, Float, Integer, Variable
 from anyorder.strategies.create import resolve_name
 from anyorder.strategies.policy.config import PRESET_NAMES, resolve
@@ -128,7 +129,7 @@ def _command(file: TomlFile, space: Space, flags: dict[str, str], timeout: float
                 raise ValueError(f"{{{name}}} is in no argument: the variable has no effect")
         for name in sorted(command.numeric()):
             variable = dict(zip(space.names or (), space.variables, strict=True))[name]
-            if isinstance(variable, Binary | Float) or any(
+            if isinstance(variable, Binary | Float | List) or any(
                 isinstance(v, str) for v in _values(variable)
             ):
                 raise ValueError(f"{{{name}}} is in $(( )), which accepts integers only")
@@ -137,7 +138,7 @@ def _command(file: TomlFile, space: Space, flags: dict[str, str], timeout: float
     return command
 
 
-def _values(variable: Variable) -> tuple[Any, ...]:
+def _values(variable: Variable | List) -> tuple[Any, ...]:
     return variable.values if isinstance(variable, Categorical) else ()
 
 

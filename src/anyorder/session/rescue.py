@@ -95,10 +95,13 @@ def _values(points: list[bytes], space: Space | None) -> list[Any]:
     """A row of values for each point."""
     if space is None:
         return [[point.hex()] for point in points]
-    decoded = space.decode(Packing(space).unpack(points))
+    codes = Packing(space).unpack(points)
     if space.names is None:
-        return list(decoded)
-    return [[point.get(name) for name in space.names] for point in decoded]
+        return list(space.decode(codes))
+    return [
+        [v.values[c] if here else None for v, c, here in zip(space.columns, row, own, strict=True)]
+        for row, own in zip(codes.tolist(), space.present(codes).tolist(), strict=True)
+    ]
 
 
 def _space(database: sqlite3.Connection) -> Space:

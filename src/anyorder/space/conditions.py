@@ -30,7 +30,9 @@ class Conditions:
     Parameters
     ----------
     names, variables
-        Those of the space.
+        Those of the columns of the space.
+    lists
+        The name, the variable and the first column of each list: what functions get instead.
 
     Attributes
     ----------
@@ -40,8 +42,14 @@ class Conditions:
         Which of them have a condition, in increasing order.
     """
 
-    def __init__(self, names: Sequence[str], variables: Sequence[Any]) -> None:
-        self.names, self.variables = tuple(names), list(variables)
+    def __init__(
+        self,
+        names: Sequence[str],
+        variables: Sequence[Any],
+        lists: Sequence[tuple[str, Any, int]] = (),
+    ) -> None:
+        self.names, self.variables, self._lists = tuple(names), list(variables), lists
+        self._listed = {k for _, part, first in lists for k in range(first, first + len(part))}
         self.columns = [j for j, variable in enumerate(variables) if variable.when is not None]
         # of a condition on values: the variables and the codes that they may have
         self._allowed: dict[int, list[tuple[int, Ints]]] = {}
@@ -62,7 +70,9 @@ class Conditions:
     ) -> tuple[int, Ints]:
         """The variable that a condition names, and the codes of the values it gives."""
         own = f"the condition of {self.names[j]!r} names {name!r}"
-        if name not in places:
+        if any(name == listed for listed, _, _ in self._lists):
+            raise ValueError(f"{own}, a list: expected a function, or another variable")
+        if name not in places or places[name] in self._listed:
             raise ValueError(f"{own}{did_you_mean(name, places)}, expected an earlier variable")
         i = places[name]
         if i >= j:
@@ -110,8 +120,13 @@ class Conditions:
     def _asked(self, j: int, codes: NDArray[Any], present: Bools) -> bool:
         """What a condition that is a function says about a point."""
         earlier = {
-            self.names[i]: self.variables[i].values[codes[i]] for i in range(j) if present[i]
+            self.names[i]: self.variables[i].values[codes[i]]
+            for i in range(j)
+            if present[i] and i not in self._listed
         }
+        for name, part, first in self._lists:
+            if first < j:
+                earlier[name] = part.value(codes[first : first + len(part)].tolist())
         what = f"the condition of {self.names[j]!r}"
         try:
             answer = self.variables[j].when(dict(earlier))

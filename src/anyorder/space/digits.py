@@ -183,7 +183,7 @@ def wide_scales(space: Space, above: int = WIDE) -> dict[int, Scale]:
     kinds: dict[Variable, Scale] = {}
     found = {}
     for j in np.flatnonzero(space.ordered & (space.cardinalities > 2)).tolist():
-        variable = space.variables[j]
+        variable = space.columns[j]
         if len(variable) > above or (isinstance(variable, Integer) and variable.log):
             found[j] = kinds.setdefault(variable, Scale(variable))
     return found

@@ -14,30 +14,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anyorder._checks import integer, short
+from anyorder.space import document
 from anyorder.space.conditions import Conditions, Draw
-from anyorder.space.variables import (
-    INTS,
-    Binary,
-    Categorical,
-    Float,
-    Integer,
-    Variable,
-    plain,
-    read_variable,
-)
-
-_FORMAT, _VERSION = "anyorder-space", 2
-_NEWER = {"step", "log", "when"}  # what version 1 does not have, nor the type "float"
+from anyorder.space.groups import Group, List, expanded
+from anyorder.space.variables import INTS, Binary, Categorical, Float, Integer, Variable, plain
 
 
-def _is_missing(point: Any, label: Any, variable: Variable) -> bool:
+def _is_missing(point: Any, label: Any, variable: Variable | List) -> bool:
     """Whether a point has no value of a variable; None may stand for none."""
+    if isinstance(variable, List):
+        return label not in point
     return label not in point or (point[label] is None and variable._find(None) is None)
 
 
 @dataclass(frozen=True, init=False, repr=False)
 class Space:
     """The variables of a problem.
+
+    Codes have a column for each variable, and for each item of a `Permutation` or `Subset`. The
+    length of a space is the number of columns.
 
     Parameters
     ----------
@@ -49,10 +44,15 @@ class Space:
     ----------
     variables, names : tuple
         In order; `names` is None in a nameless space.
+    columns, labels : tuple
+        The variable of each column, and what it is called: "tour[0]" is the first place of a
+        permutation "tour". The same as `variables` and `names` in a space without lists.
+    groups : tuple of Group
+        The columns of each list.
     cardinalities : int32 array
-        Number of values of each variable.
+        Number of values of each column.
     ordered : bool array
-        Whether each variable is ordered.
+        Whether each column is ordered.
     conditional : bool
         Whether some variables are present in some points only.
 
@@ -63,10 +63,14 @@ class Space:
     array([[1, 2]], dtype=int32)
     """
 
-    variables: tuple[Variable, ...]
+    variables: tuple[Variable | List, ...]
     names: tuple[str, ...] | None
+    columns: tuple[Variable, ...] = field(compare=False)
+    labels: tuple[str, ...] | None = field(compare=False)
+    groups: tuple[Group, ...] = field(compare=False)
     cardinalities: NDArray[np.int32] = field(compare=False)
     ordered: NDArray[np.bool_] = field(compare=False)
+    _firsts: tuple[int, ...] = field(compare=False)  # the first column of each variable
     _conditions: Conditions | None = field(compare=False)
     # Nameless: value = code * step + low, but for tables: columns, their values, what sorts them.
     _low: NDArray[np.int64] = field(compare=False)
@@ -74,10 +78,10 @@ class Space:
     _tables: list[tuple[list[int], NDArray[np.int64], NDArray[np.intp]]] = field(compare=False)
 
     @overload
-    def __init__(self, variables: Mapping[str, Variable]) -> None: ...
+    def __init__(self, variables: Mapping[str, Variable | List]) -> None: ...
     @overload
     def __init__(self, variables: Iterable[Variable]) -> None: ...
-    def __init__(self, variables: Mapping[str, Variable] | Iterable[Variable]) -> None:
+    def __init__(self, variables: Mapping[str, Variable | List] | Iterable[Variable]) -> None:
         if not isinstance(variables, Iterable):
             raise TypeError(f"variables is {short(variables)}, expected a dict or a list")
         names = tuple(variables) if isinstance(variables, Mapping) else None
@@ -87,26 +91,39 @@ class Space:
         for label, variable in zip(names or range(len(found)), found, strict=True):
             if names and not (isinstance(label, str) and label):
                 raise ValueError(f"name {short(label)} is not a non-empty str, as expected")
-            if not isinstance(variable, Variable):
-                expected = "expected a Binary, Categorical, Integer or Float"
+            if not isinstance(variable, Variable | List):
+                expected = "expected a Binary, Categorical, Integer, Float, Subset or Permutation"
                 raise TypeError(f"variable {label!r} is {short(variable)}, {expected}")
+            if isinstance(variable, List) and names is None:
+                raise ValueError(f"variable {label} is a list: give the variables names")
+        columns, labels, firsts = found, names, tuple(range(len(found)))
+        groups: tuple[Group, ...] = ()
+        if names is not None and any(isinstance(variable, List) for variable in found):
+            columns, labels, firsts, groups = expanded(names, found)
         conditions = None
-        if any(variable.when is not None for variable in found):
-            if names is None:
+        if any(variable.when is not None for variable in columns):
+            if labels is None:
                 raise ValueError("a condition requires names: give the variables names")
-            conditions = Conditions(names, found)
-            found = tuple(conditions.variables)
-        cardinalities = np.array([len(v) for v in found], dtype=np.int32)
-        ordered = np.array([v.ordered for v in found], dtype=np.bool_)
+            parts = zip(names or (), found, firsts, strict=True)
+            lists = [entry for entry in parts if isinstance(entry[1], List)]
+            conditions = Conditions(labels, columns, lists)
+            columns = tuple(conditions.variables)
+            found = tuple(
+                variable if isinstance(variable, List) else columns[first]
+                for variable, first in zip(found, firsts, strict=True)
+            )
+        cardinalities = np.array([len(v) for v in columns], dtype=np.int32)
+        ordered = np.array([v.ordered for v in columns], dtype=np.bool_)
         cardinalities.flags.writeable = ordered.flags.writeable = False
         self.__dict__.update(variables=found, names=names, _conditions=conditions)
+        self.__dict__.update(columns=columns, labels=labels, groups=groups, _firsts=firsts)
         self.__dict__.update(cardinalities=cardinalities, ordered=ordered)
         if names is None:
             self._tabulate()
 
     def _tabulate(self) -> None:
         groups: dict[Variable, list[int]] = {}
-        for j, variable in enumerate(self.variables):
+        for j, variable in enumerate(self.columns):
             groups.setdefault(variable, []).append(j)
         low, step, tables = np.empty(len(self), np.int64), np.ones(len(self), np.int64), []
         for variable, columns in groups.items():
@@ -127,19 +144,19 @@ class Space:
                 tables.append((columns, table, np.argsort(table)))
         self.__dict__.update(_low=low, _step=step, _tables=tables)
 
-    def _runs(self) -> list[tuple[str | None, Variable, int]]:
-        pairs = zip(self.names or [None] * len(self), self.variables, strict=True)
+    def _runs(self) -> list[tuple[str | None, Variable | List, int]]:
+        pairs = zip(self.names or [None] * len(self.variables), self.variables, strict=True)
         return [(*pair, len(list(run))) for pair, run in groupby(pairs)]
 
     def __len__(self) -> int:
-        return len(self.variables)
+        return len(self.columns)
 
     def __repr__(self) -> str:
         shown, runs = [], self._runs()
         for name, variable, count in runs[:8]:
             times = f" * {count}" if count > 1 else ""
             shown.append(f"{short(name)}: {variable}" if name else f"[{variable}]{times}")
-        shown += [f"... ({len(self)} variables)"] if len(runs) > 8 else []
+        shown += [f"... ({len(self.variables)} variables)"] if len(runs) > 8 else []
         return f"Space({{{', '.join(shown)}}})" if self.names else f"Space({' + '.join(shown)})"
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -166,15 +183,27 @@ class Space:
         """Whether some variables are present in some points only."""
         return self._conditions is not None
 
+    @property
+    def redundant(self) -> bool:
+        """Whether codes may need `canonical`, because of conditions or lists."""
+        return self._conditions is not None or bool(self.groups)
+
     @cached_property
     def size(self) -> int:
         """Exact number of combinations of values; with conditions there are fewer points."""
-        return math.prod(map(len, self.variables))
+        variables = self.variables
+        return math.prod(v.points() if isinstance(v, List) else len(v) for v in variables)
 
     @cached_property
     def points(self) -> int:
         """Exact number of points; `size` if conditions have too many cases to count."""
-        return self.size if self._conditions is None else self._conditions.points()
+        if self._conditions is None:
+            return self.size
+        if self.groups and any(callable(v.when) for v in self.columns):
+            return self.size  # a condition on a list can be anything
+        lists = [v for v in self.variables if isinstance(v, List)]
+        combinations = math.prod(len(v) for part in lists for v in part.columns())
+        return self._conditions.points() // combinations * math.prod(v.points() for v in lists)
 
     def present(self, codes: NDArray[Any]) -> NDArray[np.bool_]:
         """Which variables `(m, n)` the points of valid codes `(m, n)` have."""
@@ -183,10 +212,18 @@ class Space:
         return self._conditions.settle(np.array(codes))
 
     def canonical(self, codes: NDArray[np.int32]) -> NDArray[np.int32]:
-        """Valid codes `(m, n)` with those of absent variables set to 0."""
-        if self._conditions is None:
+        """The codes of points, of codes `(m, n)` within the numbers of values.
+
+        Those of absent variables are set to 0, and lists are completed: items that are repeated, or
+        too many, are replaced from the end.
+        """
+        if not self.redundant:
             return codes
-        self._conditions.settle(codes := codes.copy())
+        codes = codes.copy()
+        for group in self.groups:
+            codes[:, group.columns] = group.repaired(codes[:, group.columns])
+        if self._conditions is not None:
+            self._conditions.settle(codes)
         return codes
 
     def completed(
@@ -215,7 +252,7 @@ class Space:
                 return codes
             present = self._conditions.settle(known := codes.clip(0))
             for i, j in np.argwhere(present & (codes < 0)):
-                name, expected = (self.names or ())[j], "expected every variable that is present"
+                name, expected = (self.labels or ())[j], "expected every variable that is present"
                 raise ValueError(f"point {i} lacks {name!r}, {expected}")
             return known
         matrix = self._matrix(points, "points")
@@ -235,29 +272,43 @@ class Space:
         empty = np.shape(codes) == (0,)
         matrix = self._matrix(np.empty((0, len(self)), int) if empty else codes, "codes")
         for i, j in np.argwhere((matrix < 0) | (matrix >= self.cardinalities)):
-            label, code = self.names[j] if self.names else int(j), int(matrix[i, j])
+            label, code = self.labels[j] if self.labels else int(j), int(matrix[i, j])
             expected = f"expected 0 to {self.cardinalities[j] - 1}"
             raise ValueError(f"point {i}, variable {label!r}: code is {code}, {expected}")
         if self.names is None:
             return self._values(matrix)
-        tables = [variable.values for variable in self.variables]
-        rows = ([t[c] for t, c in zip(tables, row, strict=True)] for row in matrix.tolist())
-        points = [dict(zip(self.names, row, strict=True)) for row in rows]
+        for group in self.groups:
+            for i in np.flatnonzero(~group.valid(matrix[:, group.columns])).tolist():
+                name = self.names[self._firsts.index(group.first)]
+                found = short(matrix[i, group.columns].tolist())
+                raise ValueError(f"point {i}, variable {name!r}: codes {found} are no value of it")
+        points = [self._named(row) for row in matrix.tolist()]
         if self.conditional:
             for point, here in zip(points, self.present(matrix).tolist(), strict=True):
-                for name, is_here in zip(self.names, here, strict=True):
-                    if not is_here:
+                for name, first in zip(self.names, self._firsts, strict=True):
+                    if not here[first]:
                         del point[name]
         return points
+
+    def _named(self, row: list[int]) -> dict[str, Any]:
+        """The point of a row of codes, with a value of every variable."""
+        names = self.names or ()
+        if not self.groups:
+            return {n: v.values[c] for n, v, c in zip(names, self.columns, row, strict=True)}
+        point: dict[str, Any] = {}
+        for name, variable, first in zip(names, self.variables, self._firsts, strict=True):
+            if isinstance(variable, List):
+                point[name] = variable.value(row[first : first + len(variable)])
+            else:
+                point[name] = variable.values[row[first]]
+        return point
 
     def point(self, codes: NDArray[np.int32]) -> dict[str, Any] | NDArray[np.int64]:
         """`one` for codes that are known to be valid, without checking them again."""
         if self.conditional:
             return self.one(codes)
         if self.names is not None:
-            row = codes.tolist()
-            values = [v.values[c] for v, c in zip(self.variables, row, strict=True)]
-            return dict(zip(self.names, values, strict=True))
+            return self._named(codes.tolist())
         if not self._tables:
             return codes * self._step + self._low
         point: NDArray[np.int64] = self._values(codes[None])[0]
@@ -286,7 +337,7 @@ class Space:
                 raise TypeError(f"point {i} is {short(point)}, expected a dict")
             if not self.conditional and (missing := [n for n in labels if n not in point]):
                 raise ValueError(f"point {i} lacks {short(missing)}, expected every variable")
-            if len(point) > len(self) or (self.conditional and not point.keys() <= set(labels)):
+            if len(point) > len(labels) or (self.conditional and not point.keys() <= set(labels)):
                 unknown = [name for name in point if name not in labels]
                 known = f"expected only {short(labels)}"
                 raise ValueError(f"point {i} has unexpected {short(unknown)}, {known}")
@@ -297,13 +348,16 @@ class Space:
                 raise TypeError(f"point {i} is {short(point)}, {expected}")
             if len(point) != len(self):
                 raise ValueError(f"point {i} has length {len(point)}, {expected}")
-        codes = []
+        codes: list[int] = []
         for label, variable in zip(labels, self.variables, strict=True):
             if self.conditional and _is_missing(point, label, variable):
-                codes.append(-1)  # absent, which `encode` finds out
-                continue
+                codes += [-1] * (len(variable) if isinstance(variable, List) else 1)
+                continue  # absent, which `encode` finds out
             value = point[label]
             try:
+                if isinstance(variable, List):
+                    codes += variable.index(value)
+                    continue
                 if not self.names and not isinstance(value, INTS):
                     raise ValueError(f"{short(plain(value))} is not an integer")
                 codes.append(variable.index(value))
@@ -327,45 +381,12 @@ class Space:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-able description that `from_dict` reads."""
-        entries = []
-        for name, variable, count in self._runs():
-            entry: dict[str, Any] = {"name": name} if name else {}
-            entry |= variable.to_dict()
-            entries.append(entry | ({"repeat": count} if count > 1 else {}))
-        newer = any(entry["type"] == "float" or entry.keys() & _NEWER for entry in entries)
-        version = _VERSION if newer else 1  # so that others read what they can
-        return {"format": _FORMAT, "version": version, "variables": entries}
+        return document.write(self._runs())
 
     @classmethod
-    def from_dict(cls, document: Mapping[str, Any]) -> Space:
+    def from_dict(cls, description: Mapping[str, Any]) -> Space:
         """The space that `to_dict` described."""
-        if not isinstance(document, Mapping) or document.get("format") != _FORMAT:
-            raise ValueError(f"{short(document)} is not a space, expected format {_FORMAT!r}")
-        version, entries = document.get("version"), document.get("variables")
-        if type(version) is not int or not 1 <= version <= _VERSION:
-            expected = f"expected 1 to {_VERSION}: a newer anyorder may have written this"
-            raise ValueError(f"version is {short(version)}, {expected}")
-        if not isinstance(entries, list) or not entries:
-            raise ValueError(f"variables is {short(entries)}, expected a non-empty list")
-        names: list[str | None] = []
-        variables: list[Variable] = []
-        for j, entry in enumerate(entries):
-            try:
-                name, variable, count = read_variable(entry)
-            except (TypeError, ValueError, RecursionError) as error:
-                raise ValueError(f"entry {j} of variables, {short(entry)}: {error}") from None
-            names += [name] * count
-            variables += [variable] * count
-        labels = [name for name in names if name is not None]
-        if not labels:
-            return cls(variables)
-        if len(labels) < len(names):
-            raise ValueError(f"variable {names.index(None)} has no name, expected all or none to")
-        named = dict(zip(labels, variables, strict=True))
-        if len(named) < len(labels):
-            twice = next(name for name in labels if labels.count(name) > 1)
-            raise ValueError(f"name {short(twice)} is repeated, expected distinct names")
-        return cls(named)
+        return cls(document.read(description))
 
     def to_json(self) -> str:
         """JSON text that `from_json` reads; TypeError if a value cannot be written exactly."""
@@ -375,7 +396,7 @@ class Space:
     def from_json(cls, text: str) -> Space:
         """The space that `to_json` wrote."""
         try:
-            document = json.loads(text)
+            description = json.loads(text)
         except (ValueError, RecursionError) as error:
             raise ValueError(f"{short(text)} is not JSON: {error}") from None
-        return cls.from_dict(document)
+        return cls.from_dict(description)

@@ -84,7 +84,7 @@ class _Base:
         return code
 
     def to_dict(self) -> dict[str, Any]:
-        """What `read_variable` reads."""
+        """What `document.read` reads."""
         fields = {key: to_json(getattr(self, key)) for key in self._fields}
         chosen = {key: to_json(value) for key, value in self._chosen().items() if key != "when"}
         if callable(self.when):
@@ -344,27 +344,3 @@ def _around(values: Sequence[Any], code: int) -> list[Any]:
 
 
 Variable = Binary | Categorical | Integer | Float
-_KINDS: dict[str, Any] = {
-    "binary": Binary, "categorical": Categorical, "integer": Integer, "float": Float,
-}  # fmt: skip
-
-
-def read_variable(entry: Any) -> tuple[str | None, Variable, int]:
-    """Name, variable and number of repeats of an entry of a document."""
-    if not isinstance(entry, Mapping):
-        raise TypeError("expected an object")
-    fields = {key: from_json(value) for key, value in entry.items() if key != "when"}
-    if isinstance(when := entry.get("when"), Mapping):
-        fields["when"] = {
-            name: [*map(from_json, value)] if isinstance(value, list) else value
-            for name, value in when.items()
-        }
-    elif when is not None:
-        raise TypeError(f"when is {short(when)}, expected an object")
-    kind, name = fields.pop("type", None), fields.pop("name", None)
-    if name is not None and not isinstance(name, str):
-        raise TypeError(f"name is {short(name)}, expected a str")
-    if not isinstance(kind, str) or kind not in _KINDS:
-        raise ValueError(f"type is {short(kind)}, expected one of {', '.join(_KINDS)}")
-    count = integer("repeat", fields.pop("repeat", 1), 1)
-    return name, _KINDS[kind](**fields), count

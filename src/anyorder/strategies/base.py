@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
@@ -157,7 +158,8 @@ class Search(ABC):
         self.generation = 0
         self.restarts = 0
         self._next_ticket = 0
-        # By ticket: proposals of a strategy that gives absent variables values of its own.
+        # By ticket: proposals of a strategy that are not the codes of points, because it gives
+        # absent variables values of its own, or lists an item twice.
         self._as_proposed: dict[int, Codes] = {}
         self._rng = np.random.default_rng(seed)
         self._digits = Digits(space) if self.digits else None
@@ -165,7 +167,17 @@ class Search(ABC):
         self._scales = {} if self.digits else wide_scales(space)
         # int64: sums of a code and a step must not overflow.
         self._cardinalities = (self._digits or space).cardinalities.astype(np.int64)
-        self._free = np.flatnonzero(self._cardinalities > 1)  # the variables that can change
+        # The groups of lists, by their columns in the codes that the strategy works on.
+        self._groups = space.groups
+        if self._digits is not None and space.groups:
+            first = np.searchsorted(self._digits.owner, np.arange(len(space))).tolist()
+            self._groups = tuple(replace(g, first=first[g.first]) for g in space.groups)
+        self._group_of = np.full(len(self._cardinalities), -1)
+        can_change = self._cardinalities > 1
+        for k, group in enumerate(self._groups):
+            self._group_of[group.columns] = k
+            can_change[group.columns] &= not group.fixed
+        self._free = np.flatnonzero(can_change)  # the variables that can change
 
     def propose(self, count: int, given: Codes | None = None) -> Proposals:
         """Up to `count` points, those in `given` first."""
@@ -228,7 +240,7 @@ class Search(ABC):
             setattr(self, name, restored[name])
 
     def _kept_names(self) -> list[str]:
-        return self._state_names() + ["_as_proposed"] * self.space.conditional
+        return self._state_names() + ["_as_proposed"] * self.space.redundant
 
     @classmethod
     def _state_names(cls) -> list[str]:
@@ -245,7 +257,7 @@ class Search(ABC):
 
     def _canonical(self, codes: Codes, ticket: int) -> Codes:
         """Proposals with canonical codes; answers will have those that were proposed."""
-        if not self.space.conditional:
+        if not self.space.redundant:
             return codes
         canonical = self.space.canonical(codes)
         for k in np.flatnonzero((codes != canonical).any(axis=1)).tolist():
@@ -261,6 +273,8 @@ class Search(ABC):
         for j, scale in self._scales.items():
             if scale.log:
                 points[:, j] = scale.codes(self._rng.integers(scale.positions, size=count))
+        for group in self._groups:
+            points[:, group.columns] = group.uniform(count, self._rng)
         return self._completed(points, np.ones(shape, np.bool_))
 
     def _any_values(self, variable: int, count: int) -> Index:
@@ -278,8 +292,22 @@ class Search(ABC):
             return self.space.present(points)
         return self.space.present(self._digits.join(points))[:, self._digits.owner]
 
-    def _completed(self, points: Codes, own: npt.NDArray[np.bool_]) -> Codes:
-        """Points with any value for variables that are present and have none of their `own`."""
+    def _completed(
+        self,
+        points: Codes,
+        own: npt.NDArray[np.bool_],
+        kept: npt.NDArray[np.bool_] | None = None,
+    ) -> Codes:
+        """Points with any value for variables that are present and have none of their `own`.
+
+        Lists that are no values of their variables are repaired; the columns that are `kept` change
+        only if nothing else can.
+        """
+        if self._groups:
+            points = points.copy()
+        for group in self._groups:
+            fixed = None if kept is None else kept[group.columns]
+            points[:, group.columns] = group.repaired(points[:, group.columns], self._rng, fixed)
         if not self.space.conditional:
             return points
         if self._digits is None:
@@ -312,9 +340,16 @@ class Search(ABC):
         """Copies of points with points[rows, variables], which must be present, changed.
 
         All other values are equally likely. Of a wide variable all orders of magnitude of the step
-        are: near and far. Variables that are present after a change and were not get any value.
+        are: near and far. Variables that are present after a change and were not get any value. In
+        a list, a random move that involves this place is made.
         """
         before = self._present(points)
+        if self._groups:
+            listed = self._group_of[variables] >= 0
+            for row, column in zip(rows[listed].tolist(), variables[listed].tolist(), strict=True):
+                group = self._groups[self._group_of[column]]
+                group.move(points[row, group.columns], column - group.first, self._rng)
+            rows, variables = rows[~listed], variables[~listed]
         values = self._cardinalities[variables]
         old = points[rows, variables].astype(np.int64)
         steps = 1 + (self._rng.random(len(values)) * (values - 1)).astype(np.int64)

@@ -52,7 +52,7 @@ class HillClimber(Search):
 
     def __init__(self, space: Space, seed: Seed = None) -> None:
         super().__init__(space, seed)
-        self._changes = Changes(self._cardinalities, self._scales)
+        self._changes = Changes(self._cardinalities, self._scales, self._groups)
         self._point: Codes | None = None
         self._value = -np.inf
         self._order = np.empty(0, dtype=np.int64)

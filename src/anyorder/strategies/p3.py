@@ -76,7 +76,7 @@ class P3(Search):
                 f"space has variables of {self._cardinalities.sum()} values in all, "
                 f"expected at most {_MOST_VALUES}"
             )
-        self._changes = Changes(self._cardinalities)
+        self._changes = Changes(self._cardinalities, groups=self._groups)
         # In the levels of a conditional space one more value stands for absence.
         self._model_values = self._cardinalities + self.space.conditional
         self._levels: list[_Level] = []
@@ -155,7 +155,8 @@ class P3(Search):
         trial, own = point.copy(), self._present(point[None])
         trial[cluster] = np.where(given, values, point[cluster])
         own[0, cluster] |= given
-        found: Codes = self._completed(trial[None], own)[0]
+        kept = np.isin(np.arange(len(point)), cluster)
+        found: Codes = self._completed(trial[None], own, kept)[0]
         return found
 
     def _climb(self, point: Codes, value: float) -> None:

@@ -55,7 +55,7 @@ class TabuSearch(Search):
 
     def __init__(self, space: Space, seed: Seed = None, tenure: int | None = None) -> None:
         super().__init__(space, seed)
-        self._changes = Changes(self._cardinalities, self._scales)
+        self._changes = Changes(self._cardinalities, self._scales, self._groups)
         if tenure is None:
             tenure = min(20, max(1, len(self._free) // 4))
         self.tenure = integer("tenure", tenure, 1)

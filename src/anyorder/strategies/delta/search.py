@@ -65,6 +65,7 @@ class DeltaSearch(Climber):
         self._free_moves = 0  # in a row
         self._failed: set[bytes] = set()
         self._known: dict[bytes, float] = {}  # in small spaces, all values
+        self._combinations = math.prod(self._cardinalities.tolist())
 
     # --- proposing ------------------------------------------------------------------------------
 
@@ -77,14 +78,14 @@ class DeltaSearch(Climber):
     def _remembers(self) -> bool:
         """Whether the value of every point is kept: not where there are many, or values differ."""
         noisy = self.archive is not None and not self.archive.deterministic
-        return self.space.size <= SMALL and not noisy
+        return self._combinations <= SMALL and not noisy
 
     def _exhausted(self) -> bool:
         """Whether all points are known, failed or being evaluated."""
         if not self._remembers():
             return False
         seen = self._known.keys() | self._failed | {entry[1] for entry in self._waiting.values()}
-        return len(seen) >= self.space.size
+        return len(seen) >= self._combinations
 
     def _next(self, ticket: int) -> Codes:
         """The next proposal."""
@@ -167,9 +168,9 @@ class DeltaSearch(Climber):
                 point = self._varied(self._best, 1, changes)[0].astype(np.int32).tobytes()
             if not self._is_old(point, waiting):
                 break
-        if self._is_old(point, waiting) and self.space.size <= SMALL:
+        if self._is_old(point, waiting) and self._combinations <= SMALL:
             shape = tuple(self._cardinalities.tolist())
-            for k in self._rng.permutation(self.space.size).tolist():
+            for k in self._rng.permutation(self._combinations).tolist():
                 point = np.array(np.unravel_index(k, shape), np.int32).tobytes()
                 if not self._is_old(point, waiting):
                     break
