@@ -141,7 +141,8 @@ class Changes:
         if changeable is not None:
             changes = changes[np.isin(self.variables[changes], changeable)]
         for first, own in self._moves:
-            changes = changes[~own.idle(point, changes, first, self)]
+            if not own.group.sequence:
+                changes = self._possible(point, changes, first, own)
         if not self._scales:
             return changes
         single = changes < self._singles
@@ -183,6 +184,21 @@ class Changes:
         values, offset = int(self._cardinalities[i]), int(self._offsets[i])
         step = int(new[i] - old[i]) % values
         return offset + step - 1, offset + values - step - 1
+
+    def _possible(self, point: Codes, changes: Index, first: int, own: _Moves) -> Index:
+        """Changes without those of a set that change nothing, or make it too small or too large."""
+        group, kept = own.group, np.ones(len(changes), np.bool_)
+        here = np.flatnonzero((changes >= first) & (changes < first + len(own)))
+        moves = changes[here] - first
+        row = point[group.columns]
+        kept[here] = row[own.first[moves]] != row[own.second[moves]]
+        columns = self.variables[changes] - group.first
+        inside = (columns >= 0) & (columns < group.size)
+        flips = np.flatnonzero((changes < self._singles) & inside)
+        ones = np.count_nonzero(row)
+        chosen = row[columns[flips]] == 1
+        kept[flips] = np.where(chosen, ones > group.least[1], ones < group.most[1])
+        return changes[kept]
 
     def _of(self, variable: int) -> slice:
         first = int(self._offsets[variable])
@@ -229,27 +245,6 @@ class _Moves:
         taken = moved(kinds, self.first[moves], self.second[moves], size)
         found: Codes = row[taken]
         return found
-
-    def idle(
-        self, point: Codes, changes: Index, first: int, all_changes: Changes
-    ) -> NDArray[np.bool_]:
-        """Which changes are of this list and change nothing, or give no value of it."""
-        own = point[self.group.columns]
-        idle = np.zeros(len(changes), np.bool_)
-        if self.group.sequence:
-            return idle
-        here = np.flatnonzero((changes >= first) & (changes < first + len(self)))
-        moves = changes[here] - first
-        idle[here] = own[self.first[moves]] == own[self.second[moves]]
-        low, high = self.group.first, self.group.first + self.group.size
-        variables = all_changes.variables[changes]
-        flips = np.flatnonzero(
-            (changes < all_changes._singles) & (variables >= low) & (variables < high)
-        )
-        ones = np.count_nonzero(own)
-        chosen = point[variables[flips]] == 1
-        idle[flips] = np.where(chosen, ones <= self.group.least[1], ones >= self.group.most[1])
-        return idle
 
     def between(self, old: Codes, new: Codes) -> tuple[int, int] | None:
         """The move from old to new and the one back; None if there is none."""

@@ -65,7 +65,7 @@ class DeltaSearch(Climber):
         self._free_moves = 0  # in a row
         self._failed: set[bytes] = set()
         self._known: dict[bytes, float] = {}  # in small spaces, all values
-        self._combinations = math.prod(self._cardinalities.tolist())
+        self._combinations: int = math.prod(self._cardinalities.tolist())
 
     # --- proposing ------------------------------------------------------------------------------
 
