@@ -8,6 +8,7 @@ from anyorder.strategies.auto import AutoSearch
 from anyorder.strategies.base import Answer, Proposals, Search, Strategy, score
 from anyorder.strategies.boa import BOA
 from anyorder.strategies.delta.search import DeltaSearch
+from anyorder.strategies.guided.search import GuidedSearch
 from anyorder.strategies.local_search import HillClimber, IteratedLocalSearch
 from anyorder.strategies.mimic import MIMIC
 from anyorder.strategies.one_plus_one import RLS, FastOnePlusOneEA, OnePlusOneEA
@@ -30,6 +31,7 @@ __all__ = [
     "AutoSearch",
     "DeltaSearch",
     "FastOnePlusOneEA",
+    "GuidedSearch",
     "HillClimber",
     "IteratedLocalSearch",
     "OnePlusOneEA",

@@ -151,6 +151,14 @@ class Changes:
         kept: Index = np.sort(np.unique(pairs, axis=1, return_index=True)[1])
         return changes[kept]
 
+    def moves(self) -> tuple[Index, Index, Index]:
+        """What each change is, -1 or a move of a list, and the two columns that it is given."""
+        kinds, second = np.full(len(self), -1), self.variables.copy()
+        for first, own in self._moves:
+            here = slice(first, first + len(own))
+            kinds[here], second[here] = own.kinds, own.group.first + own.second
+        return kinds, self.variables, second
+
     def apply(self, point: Codes, changes: Index) -> Codes:
         """The neighbours of a point, one per row."""
         neighbours = np.tile(point, (len(changes), 1))

@@ -78,10 +78,13 @@ def default(
 ) -> str:
     """The algorithm if none is named: "auto", but the policy where settings of it are given.
 
+    In spaces with subsets or permutations, "guided" stands for "auto", also where that is named.
     Spaces of thousands of variables, for which the tables of "auto" do not fit, get "ils".
     """
     if config is not None or engine != "auto" or graph is not None or not restart:
         return "policy"
+    if space.groups:
+        return "guided"
     if layout.fits(space):
         return "auto"
     _log.warning("%d variables are too many for the algorithm 'auto': using 'ils'", len(space))
@@ -117,6 +120,8 @@ def create(
         algorithm = default(space, config, engine, graph, restart)
     if isinstance(algorithm, str):
         name, preset, settings = resolve_name(algorithm)
+        if name == "auto" and space.groups:
+            name = "guided"
         if name == "policy":
             return _policy(space, seed, preset, settings, config, engine, graph, restart)
         strategy = named(name, settings, space, seed, budget)

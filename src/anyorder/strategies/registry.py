@@ -8,6 +8,7 @@ from anyorder.strategies.annealing import SimulatedAnnealing
 from anyorder.strategies.auto import AutoSearch
 from anyorder.strategies.boa import BOA
 from anyorder.strategies.delta.search import DeltaSearch
+from anyorder.strategies.guided.search import GuidedSearch
 from anyorder.strategies.local_search import HillClimber, IteratedLocalSearch
 from anyorder.strategies.mimic import MIMIC
 from anyorder.strategies.one_plus_one import RLS, FastOnePlusOneEA, OnePlusOneEA
@@ -23,7 +24,7 @@ REGISTRY: dict[str, type[Any]] = {
     for kind in (
         AutoSearch, DeltaSearch, PolicySearch, RandomSearch, RLS, OnePlusOneEA, FastOnePlusOneEA,
         HillClimber, IteratedLocalSearch, SimulatedAnnealing, TabuSearch, UMDA, PBIL, CGA, MIMIC,
-        BOA, P3,
+        BOA, P3, GuidedSearch,
     )
 }  # fmt: skip
 # Other names, which are accepted but not listed.

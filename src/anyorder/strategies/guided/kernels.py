@@ -1,0 +1,243 @@
+"""The compiled loops of guided search: regression on sparse features, and climbs on the model.
+
+All of them are in this one file: Numba's cache on disk notices changes of the file that a function
+is in, but not of the functions it calls.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from anyorder.space.groups import EXCHANGE, INSERT
+
+SINGLE, SKIPPED = -1, -2  # kinds of changes that are not moves of a list
+# A list, as a row of numbers: its columns, where its table of pairs begins, how many items may be
+# chosen, and whether their order matters.
+FIRST, SIZE, PAIRS, LEAST, MOST, SEQUENCE = range(6)
+
+
+def jit(function):
+    """Compile without the GIL, and keep the result on disk where there is a place for it."""
+    try:
+        return njit(nogil=True, cache=True, error_model="numpy")(function)
+    except RuntimeError:  # no place for a cache: every process compiles
+        return njit(nogil=True, error_model="numpy")(function)
+
+
+# --- regression ---------------------------------------------------------------------------------
+
+
+@jit
+def predicted(rows, worth, out):
+    """The sum of what the features of each row are worth."""
+    for r in range(rows.shape[0]):
+        total = 0.0
+        for k in range(rows.shape[1]):
+            total += worth[rows[r, k]]
+        out[r] = total
+
+
+@jit
+def spread(rows, weights, out):
+    """The sum of the weights of the rows that have each feature; none for the padding."""
+    out[:] = 0.0
+    for r in range(rows.shape[0]):
+        for k in range(rows.shape[1]):
+            out[rows[r, k]] += weights[r]
+    out[-1] = 0.0
+
+
+@jit
+def regress(rows, values, worth, prior, penalty, iterations, tolerance):
+    """Conjugate gradients for |X w - values|^2 + penalty |w - prior|^2, from `worth`, in place."""
+    fitted, slope = np.empty(len(values)), np.empty(len(worth))
+    predicted(rows, worth, fitted)
+    spread(rows, values - fitted, slope)
+    slope -= penalty * (worth - prior)
+    slope[-1] = 0.0
+    way = slope.copy()
+    size = (slope * slope).sum()
+    first, image = size, np.empty(len(worth))
+    for _ in range(iterations):
+        if size <= tolerance * first:
+            break
+        predicted(rows, way, fitted)
+        spread(rows, fitted, image)
+        image += penalty * way
+        step = size / (way * image).sum()
+        worth += step * way
+        slope -= step * image
+        new = (slope * slope).sum()
+        way = slope + (new / size) * way
+        size = new
+
+
+# --- climbs on the model ------------------------------------------------------------------------
+
+
+@jit
+def _link(tables, group, row, a, b):
+    """What the link from place a to place b of a sequence is worth."""
+    return tables.pairs[group[PAIRS] + row[group[FIRST] + a] * group[SIZE] + row[group[FIRST] + b]]
+
+
+@jit
+def _placed(tables, group, place, item):
+    return tables.worth[tables.first[group[FIRST] + place] + item]
+
+
+@jit
+def _gain_of_move(tables, group, row, kind, a, b):
+    """The predicted gain of a move of a sequence."""
+    size, first = group[SIZE], group[FIRST]
+    low, high = min(a, b), max(a, b)
+    before, after = (low - 1) % size, (high + 1) % size
+    whole = low == 0 and high == size - 1
+    gain = 0.0
+    if kind == EXCHANGE:
+        x, y = row[first + a], row[first + b]
+        gain += _placed(tables, group, a, y) + _placed(tables, group, b, x)
+        gain -= _placed(tables, group, a, x) + _placed(tables, group, b, y)
+        for turn in range(2):
+            sign = 1.0 if turn else -1.0
+            gain += sign * _link(tables, group, row, low, low + 1)
+            if not whole:
+                gain += sign * _link(tables, group, row, before, low)
+                gain += sign * _link(tables, group, row, high, after)
+            elif size > 2:
+                gain += sign * _link(tables, group, row, high, low)
+            if high > low + 1:
+                gain += sign * _link(tables, group, row, high - 1, high)
+            row[first + a], row[first + b] = row[first + b], row[first + a]
+        return gain
+    if kind == INSERT:
+        step = 1 if a < b else -1
+        if tables.by_place:
+            item = row[first + a]
+            gain += _placed(tables, group, b, item) - _placed(tables, group, a, item)
+            for at in range(a, b, step):
+                other = row[first + at + step]
+                gain += _placed(tables, group, at, other) - _placed(tables, group, at + step, other)
+        if whole:
+            return gain
+        if a < b:
+            gain += _link(tables, group, row, before, a + 1) - _link(tables, group, row, before, a)
+            gain += _link(tables, group, row, b, a) - _link(tables, group, row, a, a + 1)
+            gain += _link(tables, group, row, a, after) - _link(tables, group, row, b, after)
+        else:
+            gain += _link(tables, group, row, a - 1, after) - _link(tables, group, row, a, after)
+            gain += _link(tables, group, row, a, b) - _link(tables, group, row, a - 1, a)
+            gain += _link(tables, group, row, before, a) - _link(tables, group, row, before, b)
+        return gain
+    if tables.by_place:
+        for at in range(low, high + 1):
+            item = row[first + low + high - at]
+            gain += _placed(tables, group, at, item) - _placed(tables, group, at, row[first + at])
+    if tables.directed:
+        for at in range(low, high):
+            gain += _link(tables, group, row, at + 1, at) - _link(tables, group, row, at, at + 1)
+        if whole:
+            gain += _link(tables, group, row, low, high) - _link(tables, group, row, high, low)
+            return gain
+    if not whole:
+        gain += _link(tables, group, row, before, high) - _link(tables, group, row, before, low)
+        gain += _link(tables, group, row, low, after) - _link(tables, group, row, high, after)
+    return gain
+
+
+@jit
+def _move(group, row, kind, a, b):
+    """Make a move of a sequence."""
+    first = group[FIRST]
+    if kind == EXCHANGE:
+        row[first + a], row[first + b] = row[first + b], row[first + a]
+    elif kind == INSERT:
+        item, step = row[first + a], 1 if a < b else -1
+        for at in range(a, b, step):
+            row[first + at] = row[first + at + step]
+        row[first + b] = item
+    else:
+        low, high = min(a, b), max(a, b)
+        while low < high:
+            row[first + low], row[first + high] = row[first + high], row[first + low]
+            low += 1
+            high -= 1
+
+
+@jit
+def _chosen(tables, group, row, item, without):
+    """What it is worth to have an item chosen, but for its pair with one."""
+    total = tables.worth[tables.first[group[FIRST] + item] + 1]
+    if tables.by_pair:
+        for other in range(group[SIZE]):
+            if row[group[FIRST] + other] == 1 and other != item and other != without:
+                low, high = min(item, other), max(item, other)
+                total += tables.pairs[group[PAIRS] + low * group[SIZE] + high]
+    return total
+
+
+@jit
+def gain_of(tables, groups, moves, row, change):
+    """The predicted gain of a change; it must be possible."""
+    kind, a = moves.kind[change], moves.first[change]
+    if kind == SINGLE:
+        if moves.group[change] >= 0:
+            group = groups[moves.group[change]]
+            sign = -1.0 if row[a] == 1 else 1.0
+            return sign * _chosen(tables, group, row, a - group[FIRST], -1)
+        new = (row[a] + moves.step[change]) % tables.cards[a]
+        return tables.worth[tables.first[a] + new] - tables.worth[tables.first[a] + row[a]]
+    group = groups[moves.group[change]]
+    a, b = a - group[FIRST], moves.second[change] - group[FIRST]
+    if group[SEQUENCE]:
+        return _gain_of_move(tables, group, row, kind, a, b)
+    out, put = (a, b) if row[group[FIRST] + a] == 1 else (b, a)
+    return _chosen(tables, group, row, put, out) - _chosen(tables, group, row, out, -1)
+
+
+@jit
+def possible(groups, moves, row, change):
+    """Whether a change of a set changes anything, and leaves it of a size that it may have."""
+    kind, number = moves.kind[change], moves.group[change]
+    if kind == SKIPPED:
+        return False
+    if number < 0 or groups[number, SEQUENCE]:
+        return True
+    group, a = groups[number], moves.first[change]
+    if kind != SINGLE:
+        return row[a] != row[moves.second[change]]
+    ones = 0
+    for at in range(group[FIRST], group[FIRST] + group[SIZE]):
+        ones += row[at]
+    return ones > group[LEAST] if row[a] == 1 else ones < group[MOST]
+
+
+@jit
+def gains(tables, groups, moves, row, changes, out):
+    """The predicted gains of changes that are possible; 0 of those that are left out of climbs."""
+    for k in range(len(changes)):
+        skipped = moves.kind[changes[k]] == SKIPPED
+        out[k] = 0.0 if skipped else gain_of(tables, groups, moves, row, changes[k])
+
+
+@jit
+def climb(tables, groups, moves, row, order, least):
+    """Make changes that gain at least so much, in cyclic order, until none does; in place."""
+    at, failed, limit = 0, 0, 100 * len(order)
+    while failed < len(order) and limit > 0:
+        change = order[at]
+        at = (at + 1) % len(order)
+        failed += 1
+        limit -= 1
+        if not possible(groups, moves, row, change):
+            continue
+        if gain_of(tables, groups, moves, row, change) <= least:
+            continue
+        failed = 0
+        kind, a = moves.kind[change], moves.first[change]
+        if kind == SINGLE:
+            row[a] = (row[a] + moves.step[change]) % tables.cards[a]
+        else:
+            group = groups[moves.group[change]]
+            _move(group, row, kind, a - group[FIRST], moves.second[change] - group[FIRST])
