@@ -8,13 +8,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import groupby, pairwise
-from typing import Any, overload
+from typing import Any, ClassVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from anyorder._checks import integer, short
 from anyorder.space.conditions import Conditions, Draw
+from anyorder.space.groups import Group
 from anyorder.space.variables import (
     INTS,
     Binary,
@@ -68,6 +69,7 @@ class Space:
     cardinalities: NDArray[np.int32] = field(compare=False)
     ordered: NDArray[np.bool_] = field(compare=False)
     _conditions: Conditions | None = field(compare=False)
+    groups: ClassVar[tuple[Group, ...]] = ()
     # Nameless: value = code * step + low, but for tables: columns, their values, what sorts them.
     _low: NDArray[np.int64] = field(compare=False)
     _step: NDArray[np.int64] = field(compare=False)

@@ -151,7 +151,7 @@ class CpuEngine:
         streams = [
             stream_of(batch.seeds[r], batch.generations[r], batch.drop[r]) for r in range(runs)
         ]
-        all_keys: dict[int, UIntArray] = {}
+        all_keys: dict[int, tuple[UIntArray, UIntArray]] = {}
         if (
             runs < self.threads
         ):  # threads share the keys of a run; else each draws those of its runs
@@ -161,7 +161,7 @@ class CpuEngine:
             keys = all_keys[r] if all_keys else self._keys(streams[r], batch, r)
             kernels.train(
                 Parameters(policy.theta[r], policy.m[r], policy.v[r], int(policy.steps[r])),
-                Data(points[r], features[r], old[r], advantages[r], weights[r], keys),
+                Data(points[r], features[r], old[r], advantages[r], weights[r], *keys),
                 self._plan, self._schedule, streams[r], self._scratch(count), i0, i1,
             )  # fmt: skip
 
@@ -169,8 +169,13 @@ class CpuEngine:
         if config.adam == "kept":
             policy.steps += config.epochs
 
-    def _keys(self, stream: Stream, batch: Batch, r: int) -> UIntArray:
-        return training_keys(self.model, stream, batch, r, self.model.coding.owner)
+    def _keys(self, stream: Stream, batch: Batch, r: int) -> tuple[UIntArray, UIntArray]:
+        """Sort keys of the inputs, with those for masks behind them; the latter alone."""
+        model = self.model
+        columns = np.flatnonzero(model.group_of >= 0)
+        owner = np.concatenate([model.coding.owner, columns])
+        keys = training_keys(model, stream, batch, r, owner)
+        return keys, mask_keys(model, stream, batch, r, keys)
 
     def _scratch(self, batch: int) -> Scratch:
         """The scratch memory of this thread, for batches up to this size; it is kept."""
@@ -246,6 +251,21 @@ def training_keys(
     keys = np.empty((config.epochs, count, len(owner)), np.uint32)
     kernels.order_keys(keys, owner, model.n, ORDER_T, rows, generations, stream.key0, stream.key1)
     return keys
+
+
+def mask_keys(
+    model: Model[Network], stream: Stream, batch: Batch, r: int, keys: UIntArray
+) -> UIntArray:
+    """Sort keys `(E or 1, B, columns of groups)` of the orders that masks follow in training.
+
+    `keys` are those of training, which have them at their end; without an order in training it is
+    the one that a candidate was drawn in.
+    """
+    columns = np.flatnonzero(model.group_of >= 0)
+    if len(columns) and not len(keys):
+        rows, generations = batch.stamps[r, :, 1].copy(), batch.stamps[r, :, 0].copy()
+        return generation_keys(model, stream, rows, generations, columns)
+    return np.ascontiguousarray(keys[:, :, keys.shape[2] - len(columns) :])
 
 
 def share(threads: int, task: _Task, runs: int, count: int, work: int) -> None:

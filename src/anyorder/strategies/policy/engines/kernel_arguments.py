@@ -22,12 +22,23 @@ def coding_fields(model: Model[Network]) -> dict[str, Any]:
     """The fields of a plan that do not depend on the kind of network."""
     coding = model.coding
     graph = np.zeros((0, 0), np.uint8) if model.graph is None else model.graph
+    groups = model.groups
+    sizes = np.array([group.size for group in groups], np.int64)
+    bounds = np.zeros((2, len(groups), max((len(group.most) for group in groups), default=0)))
+    for g, group in enumerate(groups):
+        bounds[:, g, : len(group.most)] = group.least, group.most
     names = ("cards", "outputs", "value_start", "feature_start", "owner", "codes", "code_base",
              "hidden_value")  # fmt: skip
     return {
         **{name: getattr(coding, name) for name in names},
         "floor": coding.floor.astype(np.float32),
         "graph": np.ascontiguousarray(graph, np.uint8),
+        "group_of": model.group_of,
+        "group_first": np.array([group.first for group in groups], np.int64),
+        "group_size": sizes,
+        "group_place": np.cumsum(sizes) - sizes,
+        "least": bounds[0].astype(np.int64),
+        "most": bounds[1].astype(np.int64),
     }
 
 
@@ -44,6 +55,12 @@ class Plan(NamedTuple):
     hidden_value: Float32
     floor: Float32
     graph: npt.NDArray[np.uint8]  # (n, n), or (0, 0): every variable may see all others
+    group_of: Int64  # (n,): the group that a variable is a column of; -1: none
+    group_first: Int64  # (G,): the first column of each group, and their number
+    group_size: Int64
+    group_place: Int64  # (G,): of a group's first column among the columns of all groups
+    least: Int64  # (G, D): how often each value occurs at least, and at most
+    most: Int64
     widths: Int64
     rates: npt.NDArray[np.float64]
     theta_start: Int64
@@ -68,7 +85,9 @@ class Data(NamedTuple):
     old: Float32  # (B, V)
     advantages: Float32  # (B, n)
     weights: Float32  # (B, n)
-    keys: npt.NDArray[np.uint32]  # (E or 1, B, F) sort keys; (0, B, F): all others are visible
+    # (E or 1, B, F + columns of groups) sort keys; (0, ...): all others are visible
+    keys: npt.NDArray[np.uint32]
+    turns: npt.NDArray[np.uint32]  # (E or 1, B, columns of groups): sort keys for masks
 
 
 class Schedule(NamedTuple):

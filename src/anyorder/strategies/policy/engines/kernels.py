@@ -26,6 +26,7 @@ import numpy as np
 from numba import njit
 from numba.core.compiler import Compiler
 
+from anyorder.strategies.policy import masks
 from anyorder.strategies.policy.rng import DROP_G, DROP_T, INIT, VALUE
 
 # Fast-math flags. Only SUM allows sums to be reordered, none makes assumptions about NaN, and only
@@ -37,6 +38,7 @@ STEP = {"contract", "nsz", "arcp", "afn", "ninf"}
 f32 = np.float32
 LANES = 16  # float32 numbers in the widest vectors; rows are padded to a multiple
 ZERO, ONE = f32(0.0), f32(1.0)
+LEAST = f32(masks.LEAST)
 # The compiler knows that `i & INDEX` is not negative, and generates no code for indices that count
 # from the end. (Of loop variables with step one it knows that anyway.)
 INDEX = 2**48 - 1
@@ -440,6 +442,18 @@ def write_probabilities(probs, c, start, h, last, a, raw, d, floor):
 
 
 @jit()
+def drawn(probs, c, start, d, u):
+    """The value of a uniform number under a distribution."""
+    if d == 2:
+        return 1 if u < probs[c, start + 1] else 0
+    value, below = 0, probs[c, start]
+    while value < d - 1 and u >= below:
+        value += 1
+        below += probs[c, start + value]
+    return value
+
+
+@jit()
 def binary_terms(terms, active, count, data, i, start, beta):
     """Factors of `binary_slopes` that are the same in all epochs."""
     points, old, advantages, weights = data.points, data.old, data.advantages, data.weights
@@ -512,6 +526,166 @@ def adam_step(schedule, rate, stretch, spread):
     return f32(schedule.beta1), f32(schedule.beta2), f32(slow), f32(eps)
 
 
+# --- masks of groups: see `masks.py` ------------------------------------------------------------
+
+
+@jit()
+def write_plain(probs, c, start, raw, d):
+    """Probabilities over all values, before masks and clip, from the logits in `raw`."""
+    if d == 2:
+        one = ONE / (ONE + math.exp(-raw[0]))
+        probs[c, start], probs[c, start + 1] = max(ONE - one, LEAST), max(one, LEAST)
+        return
+    top = raw[0]
+    for k in range(1, d):
+        top = max(top, raw[k])
+    total = ZERO
+    for k in range(d):
+        probs[c, start + k] = math.exp(raw[k] - top)
+        total += probs[c, start + k]
+    for k in range(d):
+        probs[c, start + k] = max(probs[c, start + k] / total, LEAST)
+
+
+@jit()
+def count_used(used, points, c, turns, e, plan, i):
+    """How often values occur in the columns of a group before column i; returns how many are left.
+
+    Columns are ordered by their sort keys `turns[e, c]`, and equal ones by their number.
+    """
+    g = plan.group_of[i]
+    first, size, place = plan.group_first[g], plan.group_size[g], plan.group_place[g]
+    own, left = turns[e, c, place + i - first], size
+    used[:] = 0
+    for k in range(size):
+        other = turns[e, c, place + k]
+        if other < own or (other == own and first + k < i):
+            used[points[c, first + k]] += 1
+            left -= 1
+    return left
+
+
+@jit()
+def find_allowed(allowed, used, left, plan, g):
+    """Values that the next column of group g may take, as `masks.allowed`."""
+    least, most, needed = plan.least, plan.most, 0
+    for v in range(len(used)):
+        needed += max(least[g, v] - used[v], 0)
+    for v in range(len(used)):
+        after = needed - 1 if used[v] < least[g, v] else needed
+        allowed[v] = used[v] < most[g, v] and after <= left - 1
+
+
+@jit()
+def masked_softmax(raw, allowed, d):
+    """Probabilities from logits, in place, over the values that are allowed; others are 0."""
+    if d == 2:
+        one = ONE / (ONE + math.exp(-raw[0]))
+        raw[1] = one if allowed[0] and allowed[1] else (ONE if allowed[1] else ZERO)
+        raw[0] = ONE - raw[1]
+        return
+    top = -f32(np.inf)
+    for k in range(d):
+        if allowed[k]:
+            top = max(top, raw[k])
+    total = ZERO
+    for k in range(d):
+        raw[k] = math.exp(raw[k] - top) if allowed[k] else ZERO
+        total += raw[k]
+    for k in range(d):
+        raw[k] /= total
+
+
+@jit()
+def masked_total(raw, allowed, d, floor):
+    """Sum of the clipped probabilities of the values that are allowed."""
+    total = ZERO
+    for k in range(d):
+        if allowed[k]:
+            total += min(max(raw[k], floor), ONE - floor)
+    return total
+
+
+@jit()
+def draw_masked(raw, allowed, d, floor, u):
+    """The value of a uniform number under the masked distribution of the logits in `raw`."""
+    masked_softmax(raw, allowed, d)
+    total = masked_total(raw, allowed, d, floor)
+    if d == 2:
+        return 1 if allowed[1] and u < min(max(raw[1], floor), ONE - floor) / total else 0
+    value, below = 0, ZERO
+    for k in range(d):
+        if allowed[k]:
+            value = k
+            below += min(max(raw[k], floor), ONE - floor) / total
+            if u < below:
+                break
+    return value
+
+
+@jit()
+def masked_slopes(slope, raw, allowed, data, c, i, plan, beta, kl):
+    """Slopes in the logits of a column of a group from these logits: see `reference.gradient`.
+
+    The old distribution is masked here, as the new one is.
+    """
+    d, start, floor = plan.cards[i], plan.value_start[i], plan.floor[i]
+    old, share = data.old, data.weights[c, i] / f32(len(data.points))
+    choices, kept = 0, ZERO
+    for k in range(d):
+        slope[k] = ZERO
+        if allowed[k]:
+            choices += 1
+            kept += old[c, start + k]
+    if choices < 2:
+        return
+    masked_softmax(raw, allowed, d)
+    total, old_total = masked_total(raw, allowed, d, floor), ZERO
+    for k in range(d):
+        if allowed[k]:
+            old_total += min(max(old[c, start + k] / kept, floor), ONE - floor)
+    mean = ZERO
+    for k in range(d):
+        if allowed[k]:
+            new = min(max(raw[k], floor), ONE - floor) / total
+            before = min(max(old[c, start + k] / kept, floor), ONE - floor) / old_total
+            if kl == BERNOULLI and d > 2:
+                rise = -beta * (new - before) / (new * (ONE - new))
+            else:
+                rise = beta * before / new
+            if k == data.points[c, i]:
+                rise += data.advantages[c, i] / before
+            slope[k] = rise * share
+            mean += slope[k] * new
+    inner = ZERO
+    for k in range(d):
+        inside = raw[k] > floor and raw[k] < ONE - floor
+        slope[k] = (slope[k] - mean) / total if inside else ZERO
+        inner += slope[k] * raw[k]
+    for k in range(d):
+        slope[k] = raw[k] * (slope[k] - inner)
+    if d == 2:
+        slope[0] = slope[1]  # the logit is that of the value 1
+
+
+@jit()
+def group_slopes(delta, h, last, raw, active, count, data, i, plan, beta, kl, epoch):
+    """The slopes of a column of a group for all candidates, into `delta[last]`."""
+    values, g, e = plan.most.shape[1], plan.group_of[i], epoch % len(data.turns)
+    slope, used, allowed = (
+        np.empty(values, np.float32), np.empty(values, np.int64), np.empty(values, np.bool_)
+    )  # fmt: skip
+    for a in range(count):
+        c = active[a]
+        left = count_used(used, data.points, c, data.turns, e, plan, i)
+        find_allowed(allowed, used, left, plan, g)
+        for k in range(plan.outputs[i]):
+            raw[k] = h[last, a, k]
+        masked_slopes(slope, raw, allowed, data, c, i, plan, beta, kl)
+        for k in range(plan.outputs[i]):
+            delta[last, a, k] = slope[k]
+
+
 # --- sampling, conditionals, training ---------------------------------------------------------
 
 
@@ -524,8 +698,11 @@ def sample(points, probs, orders, first, theta, plan, stream, scratch, sweeps, c
     widths, hidden, owner, graph = plan.widths, plan.hidden_value, plan.owner, plan.graph
     x, h, raw, drops = scratch.x, scratch.h, scratch.row, scratch.words
     last, known, draws = len(widths) - 1, np.empty_like(hidden), np.empty_like(drops)
+    used, left = np.empty(plan.most.shape, np.int64), np.empty_like(plan.group_size)
+    allowed = np.empty(plan.most.shape[1], np.bool_)
     for c in range(c0, c1):
         known[:] = hidden
+        used[:], left[:] = 0, plan.group_size
         for turn in range(sweeps * len(plan.cards)):
             sweep, step = divmod(turn, len(plan.cards))
             if step == 0:
@@ -552,16 +729,19 @@ def sample(points, probs, orders, first, theta, plan, stream, scratch, sweeps, c
                 activate(h, layer - 1, 1)
                 rows = _fan_out(plan, i, layer)
                 dense_one(theta, at, rows, h, layer - 1, widths[layer], h, layer)
-            write_probabilities(probs, c, start, h, last, 0, raw, d, plan.floor[i])
             u = unit(draws[i])
-            value = 0
-            if d == 2:
-                value = 1 if u < probs[c, start + 1] else 0
+            value, g = 0, plan.group_of[i]
+            if g >= 0:
+                for k in range(plan.outputs[i]):
+                    raw[k] = h[last, 0, k]
+                write_plain(probs, c, start, raw, d)
+                find_allowed(allowed, used[g], left[g], plan, g)
+                value = draw_masked(raw, allowed, d, plan.floor[i], u)
+                used[g, value] += 1
+                left[g] -= 1
             else:
-                below = probs[c, start]
-                while value < d - 1 and u >= below:
-                    value += 1
-                    below += probs[c, start + value]
+                write_probabilities(probs, c, start, h, last, 0, raw, d, plan.floor[i])
+                value = drawn(probs, c, start, d, u)
             points[c, i] = value
             for f in range(plan.feature_start[i], plan.feature_start[i + 1]):
                 known[f] = plan.codes[plan.code_base[f] + value]
@@ -590,6 +770,10 @@ def conditionals(probs, features, keys, theta, plan, scratch, loss, i0, i1):
         for c in range(count):
             if loss == SQUARES:
                 probs[c, start] = h[last, c, 0]
+            elif plan.group_of[i] >= 0:
+                for k in range(plan.outputs[i]):
+                    scratch.row[k] = h[last, c, k]
+                write_plain(probs, c, start, scratch.row, d)
             else:
                 write_probabilities(probs, c, start, h, last, c, scratch.row, d, plan.floor[i])
 
@@ -624,7 +808,8 @@ def train(parameters, data, plan, schedule, stream, scratch, i0, i1):
             load(plan, i, moment2, v, fans, f32(1.0 / (1.0 - beta2)))
         else:
             m[:], v[:] = ZERO, ZERO
-        if d == 2 and loss != SQUARES:
+        grouped = plan.group_of[i] >= 0
+        if d == 2 and loss != SQUARES and not grouped:
             binary_terms(terms, active, count, data, i, start, beta)
         delta[last, :batch] = ZERO  # stays zero after this variable's candidates and values
         power1, power2 = beta1**parameters.steps, beta2**parameters.steps
@@ -642,6 +827,10 @@ def train(parameters, data, plan, schedule, stream, scratch, i0, i1):
             propagate(w, x, h, fans, pads, row_start, batch)
             if loss == SQUARES:
                 square_slopes(delta, h, last, active, count, data, i)
+            elif grouped:
+                group_slopes(
+                    delta, h, last, row, active, count, data, i, plan, beta, loss, epoch
+                )
             elif d == 2:
                 binary_slopes(delta, h, last, terms, count, floor)
             else:

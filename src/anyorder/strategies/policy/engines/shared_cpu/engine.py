@@ -15,6 +15,7 @@ from anyorder.strategies.policy.engines.cpu import (
     WORTH_A_THREAD,
     default_threads,
     generation_keys,
+    mask_keys,
     round_up,
     schedule_of,
     share,
@@ -162,13 +163,16 @@ class SharedCpuEngine:
         stream = stream_of(batch.seeds[r], batch.generations[r], batch.drop[r])
         ordered = config.training_order != "none"
         kind = self._kind(common.EARLIER if ordered else common.OTHERS, stream)
+        columns = np.flatnonzero(self.model.group_of >= 0)
+        keys = training_keys(self.model, stream, batch, r, np.append(np.arange(n), columns))
         data = Data(
             points=np.ascontiguousarray(batch.points[r], np.int32),
             features=np.empty((count, 0), np.float32),
             old=np.ascontiguousarray(batch.old[r], np.float32),
             advantages=np.ascontiguousarray(batch.advantages[r], np.float32),
             weights=np.ascontiguousarray(batch.weights[r], np.float32),
-            keys=training_keys(self.model, stream, batch, r, np.arange(n)),
+            keys=np.ascontiguousarray(keys[:, :, :n]),
+            turns=mask_keys(self.model, stream, batch, r, keys),
         )
         shared, steps = self._memory(count), int(policy.steps[r])
         self._load(policy, r, shared)

@@ -4,7 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from anyorder.strategies.policy.engines.kernels import ONE, SQUARES, ZERO, jit, unit, words
+from anyorder.strategies.policy.engines.kernels import (
+    ONE,
+    SQUARES,
+    ZERO,
+    draw_masked,
+    drawn,
+    find_allowed,
+    jit,
+    unit,
+    words,
+    write_plain,
+)
 from anyorder.strategies.policy.engines.shared_cpu.kernels.common import (
     EARLIER,
     LISTED,
@@ -36,6 +47,8 @@ def walk(points, probs, keys, c, row, plan, stream, shared, own, kind, tag, swee
     n, width, last, heads = len(plan.cards), w.shape[1], len(plan.widths) - 1, plan.row_start[-2]
     bias = plan.row_start[-1]
     drawing = sweeps > 0
+    used, left = np.zeros(plan.most.shape, np.int64), plan.group_size.copy()
+    allowed = np.empty(plan.most.shape[1], np.bool_)
     ordered = kind != OTHERS and len(keys) > 0
     place[:] = -1
     if ordered:
@@ -57,7 +70,7 @@ def walk(points, probs, keys, c, row, plan, stream, shared, own, kind, tag, swee
             words(draws, 0, row, stream.generation, VALUE + 256 * sweep, stream.key0, stream.key1)
         for t in range(n):
             i = order[t]
-            d, start = plan.cards[i], plan.value_start[i]
+            d, start, g = plan.cards[i], plan.value_start[i], plan.group_of[i]
             if plan.outputs[i] == 0:
                 if drawing:
                     points[c, i] = 0
@@ -85,6 +98,8 @@ def walk(points, probs, keys, c, row, plan, stream, shared, own, kind, tag, swee
                 raw[k] += w[bias + last + o // width, o % width]
             if loss == SQUARES:
                 probs[c, start] = raw[0]
+            elif g >= 0:
+                write_plain(probs, c, start, raw, d)
             else:
                 squashed(raw, d)
                 total = ZERO
@@ -93,20 +108,14 @@ def walk(points, probs, keys, c, row, plan, stream, shared, own, kind, tag, swee
                 for k in range(d):
                     probs[c, start + k] = clipped(raw[k], plan.floor[i]) / total
             if drawing:
-                points[c, i] = drawn(probs, c, start, d, unit(draws[i]))
+                if g >= 0:
+                    find_allowed(allowed, used[g], left[g], plan, g)
+                    points[c, i] = draw_masked(raw, allowed, d, plan.floor[i], unit(draws[i]))
+                    used[g, points[c, i]] += 1
+                    left[g] -= 1
+                else:
+                    points[c, i] = drawn(probs, c, start, d, unit(draws[i]))
                 add_row(acc, 1, parts, i, width, -ONE)
                 contribute(parts, i, points[c, i], plan, w)
             if drawing or kind == EARLIER:
                 add_row(acc, 1, parts, i, width, ONE)
-
-
-@jit()
-def drawn(probs, c, start, d, u):
-    """The value of a uniform number under a distribution."""
-    if d == 2:
-        return 1 if u < probs[c, start + 1] else 0
-    value, below = 0, probs[c, start]
-    while value < d - 1 and u >= below:
-        value += 1
-        below += probs[c, start + value]
-    return value
