@@ -54,13 +54,15 @@ def restricted(probs: Floats, some: Bools, floor: float) -> Floats:
 
 
 def masked(
-    model: Model[Network], probs: Floats, points: npt.NDArray[np.integer], keys: UIntArray
+    model: Model[Network], probs: Floats, points: npt.NDArray[np.integer], keys: UIntArray | None
 ) -> Floats:
     """The distributions `(B, V)` that points `(B, n)` are drawn from under orders, by their keys.
 
     `probs` is what `Engine.sample` and `Engine.conditionals` give: it is masked in the columns of
     groups, and the same elsewhere.
     """
+    if keys is None:  # Gibbs sampling, which has no groups
+        return probs
     result, index = probs.copy(), np.arange(model.n)
     for group in model.groups:
         codes, own = points[:, group.columns], keys[:, group.columns]

@@ -828,9 +828,7 @@ def train(parameters, data, plan, schedule, stream, scratch, i0, i1):
             if loss == SQUARES:
                 square_slopes(delta, h, last, active, count, data, i)
             elif grouped:
-                group_slopes(
-                    delta, h, last, row, active, count, data, i, plan, beta, loss, epoch
-                )
+                group_slopes(delta, h, last, row, active, count, data, i, plan, beta, loss, epoch)
             elif d == 2:
                 binary_slopes(delta, h, last, terms, count, floor)
             else:
