@@ -17,12 +17,14 @@ from anyorder.strategies.policy.engines import kernels
 from anyorder.strategies.policy.engines.base import Batch, Codes, Draw, Floats, Policy
 from anyorder.strategies.policy.engines.kernel_arguments import (
     Data,
+    Groups,
     Parameters,
     Plan,
     Schedule,
     Scratch,
     Stream,
     coding_fields,
+    groups_of,
 )
 from anyorder.strategies.policy.engines.memory import runs_in_memory
 from anyorder.strategies.policy.model import Model
@@ -68,6 +70,7 @@ class CpuEngine:
             pads=round_up(network.widths, kernels.LANES),
             row_start=np.concatenate([[0], np.cumsum(round_up(rows, 2))]),
         )
+        self._groups = groups_of(model)
         self._schedule = schedule_of(model)
         # logits and their slopes need a place for each value of a variable, in whole fives
         self._units = int(round_up(round_up(rows.max(), 5), kernels.LANES))
@@ -115,7 +118,7 @@ class CpuEngine:
             orders = np.argsort(keys[0], axis=1, kind="stable")
             kernels.sample(
                 points[r], probs[r], orders, draw.first[r], policy.theta[r],
-                self._plan, stream, self._scratch(1), sweeps, c0, c1,
+                self._plan, self._groups, stream, self._scratch(1), sweeps, c0, c1,
             )  # fmt: skip
 
         share(self.threads, task, runs, count, policy.theta.size * count * sweeps)
@@ -133,7 +136,7 @@ class CpuEngine:
             seen = no_keys if keys is None else np.take(keys[r : r + 1], coding.owner, axis=-1)
             kernels.conditionals(
                 probs[r], features[r], seen.astype(np.uint32), policy.theta[r],
-                self._plan, self._scratch(count), self._schedule.kl, i0, i1,
+                self._plan, self._groups, self._scratch(count), self._schedule.kl, i0, i1,
             )  # fmt: skip
 
         share(self.threads, task, runs, coding.n, policy.theta.size * count)
@@ -151,7 +154,7 @@ class CpuEngine:
         streams = [
             stream_of(batch.seeds[r], batch.generations[r], batch.drop[r]) for r in range(runs)
         ]
-        all_keys: dict[int, tuple[UIntArray, UIntArray]] = {}
+        all_keys: dict[int, UIntArray] = {}
         if (
             runs < self.threads
         ):  # threads share the keys of a run; else each draws those of its runs
@@ -159,23 +162,19 @@ class CpuEngine:
 
         def task(r: int, i0: int, i1: int) -> None:
             keys = all_keys[r] if all_keys else self._keys(streams[r], batch, r)
+            groups = with_turns(self._groups, self.model, streams[r], batch, r)
             kernels.train(
                 Parameters(policy.theta[r], policy.m[r], policy.v[r], int(policy.steps[r])),
-                Data(points[r], features[r], old[r], advantages[r], weights[r], *keys),
-                self._plan, self._schedule, streams[r], self._scratch(count), i0, i1,
+                Data(points[r], features[r], old[r], advantages[r], weights[r], keys),
+                self._plan, groups, self._schedule, streams[r], self._scratch(count), i0, i1,
             )  # fmt: skip
 
         share(self.threads, task, runs, self.model.n, policy.theta.size * count * config.epochs)
         if config.adam == "kept":
             policy.steps += config.epochs
 
-    def _keys(self, stream: Stream, batch: Batch, r: int) -> tuple[UIntArray, UIntArray]:
-        """Sort keys of the inputs, with those for masks behind them; the latter alone."""
-        model = self.model
-        columns = np.flatnonzero(model.group_of >= 0)
-        owner = np.concatenate([model.coding.owner, columns])
-        keys = training_keys(model, stream, batch, r, owner)
-        return keys, mask_keys(model, stream, batch, r, keys)
+    def _keys(self, stream: Stream, batch: Batch, r: int) -> UIntArray:
+        return training_keys(self.model, stream, batch, r, self.model.coding.owner)
 
     def _scratch(self, batch: int) -> Scratch:
         """The scratch memory of this thread, for batches up to this size; it is kept."""
@@ -253,19 +252,21 @@ def training_keys(
     return keys
 
 
-def mask_keys(
-    model: Model[Network], stream: Stream, batch: Batch, r: int, keys: UIntArray
-) -> UIntArray:
-    """Sort keys `(E or 1, B, columns of groups)` of the orders that masks follow in training.
+def with_turns(
+    groups: Groups | None, model: Model[Network], stream: Stream, batch: Batch, r: int
+) -> Groups | None:
+    """Groups with the sort keys of the orders that masks follow in training.
 
-    `keys` are those of training, which have them at their end; without an order in training it is
-    the one that a candidate was drawn in.
+    Without an order in training it is the one that a candidate was drawn in.
     """
+    if groups is None:
+        return None
     columns = np.flatnonzero(model.group_of >= 0)
-    if len(columns) and not len(keys):
+    turns = training_keys(model, stream, batch, r, columns)
+    if not len(turns):
         rows, generations = batch.stamps[r, :, 1].copy(), batch.stamps[r, :, 0].copy()
-        return generation_keys(model, stream, rows, generations, columns)
-    return np.ascontiguousarray(keys[:, :, keys.shape[2] - len(columns) :])
+        turns = generation_keys(model, stream, rows, generations, columns)
+    return groups._replace(turns=turns)
 
 
 def share(threads: int, task: _Task, runs: int, count: int, work: int) -> None:

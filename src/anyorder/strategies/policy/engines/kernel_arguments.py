@@ -22,24 +22,48 @@ def coding_fields(model: Model[Network]) -> dict[str, Any]:
     """The fields of a plan that do not depend on the kind of network."""
     coding = model.coding
     graph = np.zeros((0, 0), np.uint8) if model.graph is None else model.graph
-    groups = model.groups
-    sizes = np.array([group.size for group in groups], np.int64)
-    bounds = np.zeros((2, len(groups), max((len(group.most) for group in groups), default=0)))
-    for g, group in enumerate(groups):
-        bounds[:, g, : len(group.most)] = group.least, group.most
     names = ("cards", "outputs", "value_start", "feature_start", "owner", "codes", "code_base",
              "hidden_value")  # fmt: skip
     return {
         **{name: getattr(coding, name) for name in names},
         "floor": coding.floor.astype(np.float32),
         "graph": np.ascontiguousarray(graph, np.uint8),
-        "group_of": model.group_of,
-        "group_first": np.array([group.first for group in groups], np.int64),
-        "group_size": sizes,
-        "group_place": np.cumsum(sizes) - sizes,
-        "least": bounds[0].astype(np.int64),
-        "most": bounds[1].astype(np.int64),
     }
+
+
+class Groups(NamedTuple):
+    """The groups of a model, of which some columns share values, G in all.
+
+    Models without groups have None instead: loops are compiled for them without any masks.
+    """
+
+    of: Int64  # (n,): the group that a variable is a column of; -1: none
+    first: Int64  # (G,): the first column of each group
+    size: Int64  # (G,): the number of its columns
+    place: Int64  # (G,): of its first column among the columns of all groups
+    least: Int64  # (G, D): how often each value occurs at least
+    most: Int64  # (G, D): and at most
+    turns: npt.NDArray[np.uint32]  # (E or 1, B, columns of groups): sort keys in training
+
+
+def groups_of(model: Model[Network]) -> Groups | None:
+    """The groups of a model, without the keys of training; None if it has none."""
+    groups = model.groups
+    if not groups:
+        return None
+    size = np.array([group.size for group in groups], np.int64)
+    bounds = np.zeros((2, len(groups), max(len(group.most) for group in groups)), np.int64)
+    for g, group in enumerate(groups):
+        bounds[:, g, : len(group.most)] = group.least, group.most
+    return Groups(
+        of=model.group_of,
+        first=np.array([group.first for group in groups], np.int64),
+        size=size,
+        place=np.cumsum(size) - size,
+        least=bounds[0].copy(),
+        most=bounds[1].copy(),
+        turns=np.empty((0, 0, 0), np.uint32),
+    )
 
 
 class Plan(NamedTuple):
@@ -55,12 +79,6 @@ class Plan(NamedTuple):
     hidden_value: Float32
     floor: Float32
     graph: npt.NDArray[np.uint8]  # (n, n), or (0, 0): every variable may see all others
-    group_of: Int64  # (n,): the group that a variable is a column of; -1: none
-    group_first: Int64  # (G,): the first column of each group, and their number
-    group_size: Int64
-    group_place: Int64  # (G,): of a group's first column among the columns of all groups
-    least: Int64  # (G, D): how often each value occurs at least, and at most
-    most: Int64
     widths: Int64
     rates: npt.NDArray[np.float64]
     theta_start: Int64
@@ -85,9 +103,7 @@ class Data(NamedTuple):
     old: Float32  # (B, V)
     advantages: Float32  # (B, n)
     weights: Float32  # (B, n)
-    # (E or 1, B, F + columns of groups) sort keys; (0, ...): all others are visible
-    keys: npt.NDArray[np.uint32]
-    turns: npt.NDArray[np.uint32]  # (E or 1, B, columns of groups): sort keys for masks
+    keys: npt.NDArray[np.uint32]  # (E or 1, B, F) sort keys; (0, B, F): all others are visible
 
 
 class Schedule(NamedTuple):

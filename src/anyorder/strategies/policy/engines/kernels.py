@@ -16,6 +16,8 @@ arguments are in `kernel_arguments.py`. What makes the loops fast:
   array: passing arrays on, slicing them and reading them from tuples costs atomic reference counts.
   They are inlined (forceinline), as passing a dozen arrays takes as long as a short loop. They
   declare that their arguments do not overlap, which saves a check before each loop.
+- `groups` is None for models without groups. Numba compiles a version for None, from which it drops
+  what is behind `if groups is not None`: masks cost nothing where there are none.
 """
 
 from __future__ import annotations
@@ -441,15 +443,17 @@ def write_probabilities(probs, c, start, h, last, a, raw, d, floor):
         probs[c, start + k] = min(max(raw[k], floor), ONE - floor) / total
 
 
-@jit()
+@jit(inline="always")
 def drawn(probs, c, start, d, u):
     """The value of a uniform number under a distribution."""
+    value = 0
     if d == 2:
-        return 1 if u < probs[c, start + 1] else 0
-    value, below = 0, probs[c, start]
-    while value < d - 1 and u >= below:
-        value += 1
-        below += probs[c, start + value]
+        value = 1 if u < probs[c, start + 1] else 0
+    else:
+        below = probs[c, start]
+        while value < d - 1 and u >= below:
+            value += 1
+            below += probs[c, start + value]
     return value
 
 
@@ -548,13 +552,13 @@ def write_plain(probs, c, start, raw, d):
 
 
 @jit()
-def count_used(used, points, c, turns, e, plan, i):
+def count_used(used, points, c, epoch, groups, i):
     """How often values occur in the columns of a group before column i; returns how many are left.
 
-    Columns are ordered by their sort keys `turns[e, c]`, and equal ones by their number.
+    Columns are ordered by their sort keys, and those with equal ones by their number.
     """
-    g = plan.group_of[i]
-    first, size, place = plan.group_first[g], plan.group_size[g], plan.group_place[g]
+    g, turns, e = groups.of[i], groups.turns, epoch % len(groups.turns)
+    first, size, place = groups.first[g], groups.size[g], groups.place[g]
     own, left = turns[e, c, place + i - first], size
     used[:] = 0
     for k in range(size):
@@ -566,9 +570,9 @@ def count_used(used, points, c, turns, e, plan, i):
 
 
 @jit()
-def find_allowed(allowed, used, left, plan, g):
+def find_allowed(allowed, used, left, groups, g):
     """Values that the next column of group g may take, as `masks.allowed`."""
-    least, most, needed = plan.least, plan.most, 0
+    least, most, needed = groups.least, groups.most, 0
     for v in range(len(used)):
         needed += max(least[g, v] - used[v], 0)
     for v in range(len(used)):
@@ -607,40 +611,47 @@ def masked_total(raw, allowed, d, floor):
 
 
 @jit()
-def draw_masked(raw, allowed, d, floor, u):
-    """The value of a uniform number under the masked distribution of the logits in `raw`."""
+def draw_masked(raw, used, plan, groups, i, u):
+    """The value of a uniform number for column i of a group, from its logits in `raw`.
+
+    `used[g]` counts the values of group g that have been drawn, and this one then, too.
+    """
+    d, floor, g = plan.cards[i], plan.floor[i], groups.of[i]
+    allowed = np.empty(used.shape[1], np.bool_)
+    find_allowed(allowed, used[g], groups.size[g] - used[g].sum(), groups, g)
     masked_softmax(raw, allowed, d)
     total = masked_total(raw, allowed, d, floor)
-    if d == 2:
-        return 1 if allowed[1] and u < min(max(raw[1], floor), ONE - floor) / total else 0
     value, below = 0, ZERO
-    for k in range(d):
-        if allowed[k]:
-            value = k
-            below += min(max(raw[k], floor), ONE - floor) / total
-            if u < below:
-                break
+    if d == 2:
+        value = 1 if allowed[1] and u < min(max(raw[1], floor), ONE - floor) / total else 0
+    else:
+        for k in range(d):
+            if allowed[k]:
+                value = k
+                below += min(max(raw[k], floor), ONE - floor) / total
+                if u < below:
+                    break
+    used[g, value] += 1
     return value
 
 
 @jit()
-def masked_slopes(slope, raw, allowed, data, c, i, plan, beta, kl):
-    """Slopes in the logits of a column of a group from these logits: see `reference.gradient`.
+def masked_slopes(out, at, raw, data, c, i, plan, groups, beta, kl, epoch):
+    """Slopes in the logits of column i of a group, from `out[at]` on: see `reference.gradient`.
 
-    The old distribution is masked here, as the new one is.
+    The logits are in `raw`, which is changed. The old distribution is masked here, as the new one.
     """
     d, start, floor = plan.cards[i], plan.value_start[i], plan.floor[i]
     old, share = data.old, data.weights[c, i] / f32(len(data.points))
-    choices, kept = 0, ZERO
-    for k in range(d):
-        slope[k] = ZERO
-        if allowed[k]:
-            choices += 1
-            kept += old[c, start + k]
-    if choices < 2:
-        return
+    slope, allowed = np.zeros(d, np.float32), np.empty(groups.most.shape[1], np.bool_)
+    used = np.empty(len(allowed), np.int64)
+    left = count_used(used, data.points, c, epoch, groups, i)
+    find_allowed(allowed, used, left, groups, groups.of[i])
     masked_softmax(raw, allowed, d)
-    total, old_total = masked_total(raw, allowed, d, floor), ZERO
+    total, kept, old_total = masked_total(raw, allowed, d, floor), ZERO, ZERO
+    for k in range(d):
+        if allowed[k]:
+            kept += old[c, start + k]
     for k in range(d):
         if allowed[k]:
             old_total += min(max(old[c, start + k] / kept, floor), ONE - floor)
@@ -649,48 +660,40 @@ def masked_slopes(slope, raw, allowed, data, c, i, plan, beta, kl):
         if allowed[k]:
             new = min(max(raw[k], floor), ONE - floor) / total
             before = min(max(old[c, start + k] / kept, floor), ONE - floor) / old_total
-            if kl == BERNOULLI and d > 2:
-                rise = -beta * (new - before) / (new * (ONE - new))
+            if new == ONE:  # nothing else is left
+                slope[k] = ZERO
+            elif kl == BERNOULLI and d > 2:
+                slope[k] = -beta * (new - before) / (new * (ONE - new))
             else:
-                rise = beta * before / new
+                slope[k] = beta * before / new
             if k == data.points[c, i]:
-                rise += data.advantages[c, i] / before
-            slope[k] = rise * share
+                slope[k] += data.advantages[c, i] / before
+            slope[k] *= share
             mean += slope[k] * new
     inner = ZERO
     for k in range(d):
         inside = raw[k] > floor and raw[k] < ONE - floor
         slope[k] = (slope[k] - mean) / total if inside else ZERO
         inner += slope[k] * raw[k]
-    for k in range(d):
-        slope[k] = raw[k] * (slope[k] - inner)
-    if d == 2:
-        slope[0] = slope[1]  # the logit is that of the value 1
+    first = d - plan.outputs[i]  # the logit of two values is that of the value 1
+    for k in range(first, d):
+        out[at + k - first] = raw[k] * (slope[k] - inner)
 
 
 @jit()
-def group_slopes(delta, h, last, raw, active, count, data, i, plan, beta, kl, epoch):
-    """The slopes of a column of a group for all candidates, into `delta[last]`."""
-    values, g, e = plan.most.shape[1], plan.group_of[i], epoch % len(data.turns)
-    slope, used, allowed = (
-        np.empty(values, np.float32), np.empty(values, np.int64), np.empty(values, np.bool_)
-    )  # fmt: skip
+def group_slopes(delta, h, last, raw, active, count, data, i, plan, groups, beta, kl, epoch):
+    """The slopes of column i of a group for all candidates, into `delta[last]`."""
     for a in range(count):
-        c = active[a]
-        left = count_used(used, data.points, c, data.turns, e, plan, i)
-        find_allowed(allowed, used, left, plan, g)
         for k in range(plan.outputs[i]):
             raw[k] = h[last, a, k]
-        masked_slopes(slope, raw, allowed, data, c, i, plan, beta, kl)
-        for k in range(plan.outputs[i]):
-            delta[last, a, k] = slope[k]
+        masked_slopes(delta[last, a], 0, raw, data, active[a], i, plan, groups, beta, kl, epoch)
 
 
 # --- sampling, conditionals, training ---------------------------------------------------------
 
 
 @jit()
-def sample(points, probs, orders, first, theta, plan, stream, scratch, sweeps, c0, c1):
+def sample(points, probs, orders, first, theta, plan, groups, stream, scratch, sweeps, c0, c1):
     """Draw candidates c0 to c1 of one run, each in its own order.
 
     After the first of several sweeps every variable is drawn again, given all others.
@@ -698,11 +701,10 @@ def sample(points, probs, orders, first, theta, plan, stream, scratch, sweeps, c
     widths, hidden, owner, graph = plan.widths, plan.hidden_value, plan.owner, plan.graph
     x, h, raw, drops = scratch.x, scratch.h, scratch.row, scratch.words
     last, known, draws = len(widths) - 1, np.empty_like(hidden), np.empty_like(drops)
-    used, left = np.empty(plan.most.shape, np.int64), np.empty_like(plan.group_size)
-    allowed = np.empty(plan.most.shape[1], np.bool_)
     for c in range(c0, c1):
         known[:] = hidden
-        used[:], left[:] = 0, plan.group_size
+        if groups is not None:  # the compiler drops this where there are no groups
+            used = np.zeros(groups.most.shape, np.int64)
         for turn in range(sweeps * len(plan.cards)):
             sweep, step = divmod(turn, len(plan.cards))
             if step == 0:
@@ -730,16 +732,13 @@ def sample(points, probs, orders, first, theta, plan, stream, scratch, sweeps, c
                 rows = _fan_out(plan, i, layer)
                 dense_one(theta, at, rows, h, layer - 1, widths[layer], h, layer)
             u = unit(draws[i])
-            value, g = 0, plan.group_of[i]
-            if g >= 0:
+            value = -1
+            if groups is not None and groups.of[i] >= 0:
                 for k in range(plan.outputs[i]):
                     raw[k] = h[last, 0, k]
                 write_plain(probs, c, start, raw, d)
-                find_allowed(allowed, used[g], left[g], plan, g)
-                value = draw_masked(raw, allowed, d, plan.floor[i], u)
-                used[g, value] += 1
-                left[g] -= 1
-            else:
+                value = draw_masked(raw, used, plan, groups, i, u)
+            if value < 0:
                 write_probabilities(probs, c, start, h, last, 0, raw, d, plan.floor[i])
                 value = drawn(probs, c, start, d, u)
             points[c, i] = value
@@ -748,7 +747,7 @@ def sample(points, probs, orders, first, theta, plan, stream, scratch, sweeps, c
 
 
 @jit()
-def conditionals(probs, features, keys, theta, plan, scratch, loss, i0, i1):
+def conditionals(probs, features, keys, theta, plan, groups, scratch, loss, i0, i1):
     """The distributions of variables i0 to i1 for every point; without keys all others are seen."""
     count, hidden, last = len(features), plan.hidden_value, len(plan.pads) - 1
     x, h, active, fans = scratch.x, scratch.h, scratch.active, scratch.fans
@@ -770,16 +769,16 @@ def conditionals(probs, features, keys, theta, plan, scratch, loss, i0, i1):
         for c in range(count):
             if loss == SQUARES:
                 probs[c, start] = h[last, c, 0]
-            elif plan.group_of[i] >= 0:
+            else:
+                write_probabilities(probs, c, start, h, last, c, scratch.row, d, plan.floor[i])
+            if groups is not None and groups.of[i] >= 0:
                 for k in range(plan.outputs[i]):
                     scratch.row[k] = h[last, c, k]
                 write_plain(probs, c, start, scratch.row, d)
-            else:
-                write_probabilities(probs, c, start, h, last, c, scratch.row, d, plan.floor[i])
 
 
 @jit()
-def train(parameters, data, plan, schedule, stream, scratch, i0, i1):
+def train(parameters, data, plan, groups, schedule, stream, scratch, i0, i1):
     """All epochs of variables i0 to i1 of one run."""
     # arrays are read from their tuples here, outside the loops: each read costs reference counts
     theta, moment1, moment2 = parameters.theta, parameters.m, parameters.v
@@ -808,7 +807,9 @@ def train(parameters, data, plan, schedule, stream, scratch, i0, i1):
             load(plan, i, moment2, v, fans, f32(1.0 / (1.0 - beta2)))
         else:
             m[:], v[:] = ZERO, ZERO
-        grouped = plan.group_of[i] >= 0
+        grouped = False
+        if groups is not None:  # the compiler drops this where there are no groups
+            grouped = groups.of[i] >= 0
         if d == 2 and loss != SQUARES and not grouped:
             binary_terms(terms, active, count, data, i, start, beta)
         delta[last, :batch] = ZERO  # stays zero after this variable's candidates and values
@@ -825,10 +826,12 @@ def train(parameters, data, plan, schedule, stream, scratch, i0, i1):
                     tag = DROP_T + 256 * epoch
                     hide_dropped(x, a, owner, hidden, i, drops, active[a], tag, stream)
             propagate(w, x, h, fans, pads, row_start, batch)
-            if loss == SQUARES:
+            if groups is not None and grouped:
+                group_slopes(
+                    delta, h, last, row, active, count, data, i, plan, groups, beta, loss, epoch
+                )
+            elif loss == SQUARES:
                 square_slopes(delta, h, last, active, count, data, i)
-            elif grouped:
-                group_slopes(delta, h, last, row, active, count, data, i, plan, beta, loss, epoch)
             elif d == 2:
                 binary_slopes(delta, h, last, terms, count, floor)
             else:

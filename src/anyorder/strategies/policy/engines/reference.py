@@ -236,7 +236,8 @@ class ReferenceEngine:
                         logits = self._logits(policy.theta[r], x[None], visible[None], i)
                         place = slice(coding.value_start[i], coding.value_start[i + 1])
                         probs[r, c, place] = self._exchanged(logits, i)[0]
-                        some = self._allowed(x[None], assigned[None], i)
+                        grouped = model.group_of[i] >= 0
+                        some = self._allowed(x[None], assigned[None], i) if grouped else None
                         pi = probabilities(logits, float(coding.floor[i]), some)[0]
                         values = np.arange(len(pi)) if some is None else np.flatnonzero(some)
                         below = np.cumsum(pi[values[:-1]])  # inverse of the cumulative distribution
@@ -334,16 +335,12 @@ class ReferenceEngine:
         features = model.coding.features_of(batch.points[r, active])
         old = batch.old[r, active, model.value_start[i] : model.value_start[i + 1]]
         old = old.astype(self.dtype)
-        earlier = np.stack([self._earlier(batch, r, int(c), i, epoch) for c in active])
-        some = self._allowed(batch.points[r, active], earlier, i)
-        if some is not None:
+        some = None
+        if model.group_of[i] >= 0:
+            earlier = np.stack([self._earlier(batch, r, int(c), i, epoch) for c in active])
+            some = self._allowed(batch.points[r, active], earlier, i)
             old = restricted(old, some, float(model.coding.floor[i]))
-        visible = np.ones_like(earlier) if config.training_order == "none" else earlier.copy()
-        visible[:, i] = False
-        if batch.drop[r] > 0:
-            run = batch.seeds[r], DROP_T, batch.generations[r]
-            for row, c in zip(visible, active, strict=True):
-                row &= ~dropped(model, *run, int(c), i, batch.drop[r], epoch)
+        visible = np.stack([self._training_view(batch, r, int(c), i, epoch) for c in active])
         x = inputs(model, features, visible, i).astype(self.dtype)
         advantage, weight = (
             array.astype(self.dtype) for array in (batch.advantages[r, active, i], weight)
@@ -381,12 +378,19 @@ class ReferenceEngine:
         generation = batch.generations[r]
         return before(order_keys(self.model, seed, ORDER_T, generation, c, epoch), i)
 
-    def _allowed(self, points: Codes, earlier: Bools, i: int) -> Bools | None:
-        """The values that variable i may take after these variables; None: all."""
-        g = int(self.model.group_of[i])
-        if g < 0:
-            return None
-        group = self.model.groups[g]
+    def _training_view(self, batch: Batch, r: int, c: int, i: int, epoch: int) -> Bools:
+        if self.model.config.training_order == "none":
+            visible: Bools = np.arange(self.model.n) != i
+        else:
+            visible = self._earlier(batch, r, c, i, epoch)
+        seed, generation, p = batch.seeds[r], batch.generations[r], batch.drop[r]
+        if p > 0:
+            visible &= ~dropped(self.model, seed, DROP_T, generation, c, i, p, epoch)
+        return visible
+
+    def _allowed(self, points: Codes, earlier: Bools, i: int) -> Bools:
+        """The values that variable i of a group may take after these variables."""
+        group = self.model.groups[self.model.group_of[i]]
         return allowed(group, points[:, group.columns], earlier[:, group.columns])
 
     def _logits(self, theta: Floats, points: Codes, visible: Bools, i: int) -> Floats:

@@ -23,12 +23,6 @@ class SharedPlan(NamedTuple):
     hidden_value: Float32
     floor: Float32
     graph: npt.NDArray[np.uint8]  # (n, n), or (0, 0): every variable may see all others
-    group_of: Int64  # of groups: see `Plan`
-    group_first: Int64
-    group_size: Int64
-    group_place: Int64
-    least: Int64
-    most: Int64
     head_start: Int64
     widths: Int64
     rates: npt.NDArray[np.float64]

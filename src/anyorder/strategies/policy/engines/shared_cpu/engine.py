@@ -15,14 +15,19 @@ from anyorder.strategies.policy.engines.cpu import (
     WORTH_A_THREAD,
     default_threads,
     generation_keys,
-    mask_keys,
     round_up,
     schedule_of,
     share,
     stream_of,
     training_keys,
+    with_turns,
 )
-from anyorder.strategies.policy.engines.kernel_arguments import Data, Stream, coding_fields
+from anyorder.strategies.policy.engines.kernel_arguments import (
+    Data,
+    Stream,
+    coding_fields,
+    groups_of,
+)
 from anyorder.strategies.policy.engines.memory import runs_in_memory
 from anyorder.strategies.policy.engines.shared_cpu.arguments import Own, Shared, SharedPlan
 from anyorder.strategies.policy.engines.shared_cpu.kernels import common, sampling, training
@@ -58,6 +63,7 @@ class SharedCpuEngine:
         self._rows = int(self._plan.row_start[-1]) + len(network.widths) - 1
         self._rows += -(-logits // self._pad)
         self._logits = logits
+        self._groups = groups_of(model)
         self._schedule = schedule_of(model)
         self._local = threading.local()
 
@@ -104,8 +110,8 @@ class SharedCpuEngine:
 
         def walk(r: int, c: int, keys: UIntArray, shared: Shared) -> None:
             sampling.walk(
-                points[r], probs[r], keys, c, draw.first[r] + c, self._plan, streams[r], shared,
-                self._own(), kinds[r], DROP_G, sweeps, self._schedule.kl,
+                points[r], probs[r], keys, c, draw.first[r] + c, self._plan, self._groups,
+                streams[r], shared, self._own(), kinds[r], DROP_G, sweeps, self._schedule.kl,
             )  # fmt: skip
 
         self._walk_all(policy, runs, count, keys_of, walk)
@@ -126,8 +132,8 @@ class SharedCpuEngine:
 
         def walk(r: int, c: int, keys: UIntArray, shared: Shared) -> None:
             sampling.walk(
-                codes[r], probs[r], keys, c, c, self._plan, stream, shared, self._own(), kind, -1,
-                0, self._schedule.kl,
+                codes[r], probs[r], keys, c, c, self._plan, self._groups, stream, shared,
+                self._own(), kind, -1, 0, self._schedule.kl,
             )  # fmt: skip
 
         self._walk_all(policy, runs, count, keys_of, walk)
@@ -163,16 +169,14 @@ class SharedCpuEngine:
         stream = stream_of(batch.seeds[r], batch.generations[r], batch.drop[r])
         ordered = config.training_order != "none"
         kind = self._kind(common.EARLIER if ordered else common.OTHERS, stream)
-        columns = np.flatnonzero(self.model.group_of >= 0)
-        keys = training_keys(self.model, stream, batch, r, np.append(np.arange(n), columns))
+        groups = with_turns(self._groups, self.model, stream, batch, r)
         data = Data(
             points=np.ascontiguousarray(batch.points[r], np.int32),
             features=np.empty((count, 0), np.float32),
             old=np.ascontiguousarray(batch.old[r], np.float32),
             advantages=np.ascontiguousarray(batch.advantages[r], np.float32),
             weights=np.ascontiguousarray(batch.weights[r], np.float32),
-            keys=np.ascontiguousarray(keys[:, :, :n]),
-            turns=mask_keys(self.model, stream, batch, r, keys),
+            keys=training_keys(self.model, stream, batch, r, np.arange(n)),
         )
         shared, steps = self._memory(count), int(policy.steps[r])
         self._load(policy, r, shared)
@@ -180,7 +184,9 @@ class SharedCpuEngine:
         def run_epoch(epoch: int) -> None:
             def slopes(_: int, c0: int, c1: int) -> None:
                 own = self._own()
-                training.slopes(data, epoch, plan, schedule, stream, shared, own, kind, c0, c1)
+                training.slopes(
+                    data, epoch, plan, groups, schedule, stream, shared, own, kind, c0, c1
+                )
 
             def update(_: int, i0: int, i1: int) -> None:
                 row, step = self._own().row, steps + epoch + 1
@@ -192,7 +198,7 @@ class SharedCpuEngine:
         work = 3 * network.multiply_adds * count
         if work < WORTH_A_THREAD:  # then calls take longer than what they compute
             own = self._own()
-            training.all_epochs(data, steps, plan, schedule, stream, shared, own, kind)
+            training.all_epochs(data, steps, plan, groups, schedule, stream, shared, own, kind)
         else:
             for epoch in range(config.epochs):
                 run_epoch(epoch)

@@ -10,7 +10,6 @@ from anyorder.strategies.policy.engines.kernels import (
     ZERO,
     draw_masked,
     drawn,
-    find_allowed,
     jit,
     unit,
     words,
@@ -36,7 +35,7 @@ from anyorder.strategies.policy.rng import VALUE
 
 
 @jit()
-def walk(points, probs, keys, c, row, plan, stream, shared, own, kind, tag, sweeps, loss):
+def walk(points, probs, keys, c, row, plan, groups, stream, shared, own, kind, tag, sweeps, loss):
     """The distributions of candidate c, variable by variable; draws their values if `sweeps` > 0.
 
     `kind` is that of the contexts, and `tag` the purpose of dropout, or -1: none. With several
@@ -47,8 +46,8 @@ def walk(points, probs, keys, c, row, plan, stream, shared, own, kind, tag, swee
     n, width, last, heads = len(plan.cards), w.shape[1], len(plan.widths) - 1, plan.row_start[-2]
     bias = plan.row_start[-1]
     drawing = sweeps > 0
-    used, left = np.zeros(plan.most.shape, np.int64), plan.group_size.copy()
-    allowed = np.empty(plan.most.shape[1], np.bool_)
+    if groups is not None:  # the compiler drops this where there are no groups
+        used = np.zeros(groups.most.shape, np.int64)
     ordered = kind != OTHERS and len(keys) > 0
     place[:] = -1
     if ordered:
@@ -70,7 +69,7 @@ def walk(points, probs, keys, c, row, plan, stream, shared, own, kind, tag, swee
             words(draws, 0, row, stream.generation, VALUE + 256 * sweep, stream.key0, stream.key1)
         for t in range(n):
             i = order[t]
-            d, start, g = plan.cards[i], plan.value_start[i], plan.group_of[i]
+            d, start, value = plan.cards[i], plan.value_start[i], -1
             if plan.outputs[i] == 0:
                 if drawing:
                     points[c, i] = 0
@@ -96,11 +95,16 @@ def walk(points, probs, keys, c, row, plan, stream, shared, own, kind, tag, swee
                 o = plan.head_start[i] + k
                 raw[k] = inner(w, heads + o, h[last - 1], 0, width)
                 raw[k] += w[bias + last + o // width, o % width]
+            masked = False
+            if groups is not None:
+                masked = groups.of[i] >= 0
+                if masked:
+                    write_plain(probs, c, start, raw, d)
+                if masked and drawing:
+                    value = draw_masked(raw, used, plan, groups, i, unit(draws[i]))
             if loss == SQUARES:
                 probs[c, start] = raw[0]
-            elif g >= 0:
-                write_plain(probs, c, start, raw, d)
-            else:
+            elif not masked:
                 squashed(raw, d)
                 total = ZERO
                 for k in range(d):
@@ -108,13 +112,9 @@ def walk(points, probs, keys, c, row, plan, stream, shared, own, kind, tag, swee
                 for k in range(d):
                     probs[c, start + k] = clipped(raw[k], plan.floor[i]) / total
             if drawing:
-                if g >= 0:
-                    find_allowed(allowed, used[g], left[g], plan, g)
-                    points[c, i] = draw_masked(raw, allowed, d, plan.floor[i], unit(draws[i]))
-                    used[g, points[c, i]] += 1
-                    left[g] -= 1
-                else:
-                    points[c, i] = drawn(probs, c, start, d, unit(draws[i]))
+                if value < 0:
+                    value = drawn(probs, c, start, d, unit(draws[i]))
+                points[c, i] = value
                 add_row(acc, 1, parts, i, width, -ONE)
                 contribute(parts, i, points[c, i], plan, w)
             if drawing or kind == EARLIER:
