@@ -258,6 +258,30 @@ def test_the_first_ratio_is_one():
     np.testing.assert_allclose(np.concatenate(seen), 1.0, rtol=1e-4)
 
 
+@pytest.mark.parametrize("order", ["fixed", "generation", "none"])
+def test_training_masks_follow_the_order_of_training(order, monkeypatch):
+    """Or, where there is none, that of sampling; inputs that are dropped do not matter."""
+    size = 5
+    variant = case(
+        n=size, cards=(size,), groups=(permutation(0, size),), runs=1, epochs=1,
+        training_order=order, drop_training=1.0,
+    )  # fmt: skip
+    engine = variant.engine("reference")
+    policy = variant.policy(engine)
+    points, old = engine.sample(policy, variant.draw())
+    masks, gradient = [], reference.gradient
+    monkeypatch.setattr(
+        reference, "gradient", lambda *args: masks.append(args[9]) or gradient(*args)
+    )
+    engine.train(policy, variant.answers(points, old))
+    keys = sampling_keys(variant.model, variant.seeds[0], [(0, c) for c in range(variant.batch)])
+    if order == "fixed":
+        keys = np.broadcast_to(np.arange(size), keys.shape)
+    for i, some in enumerate(masks):
+        for c, row in enumerate(some):
+            assert set(np.flatnonzero(~row)) == set(points[0, c, keys[c] < keys[c, i]])
+
+
 # Models and engines
 
 
@@ -348,3 +372,12 @@ def test_a_state_with_an_invalid_candidate_is_refused():
     state["codes"][1, 0] = state["codes"][1, 1]
     with refused(ValueError, "'codes' has impossible values"):
         search.restore(state)
+
+
+def test_influence_is_what_was_learned():
+    """Not what masks do: without inputs no column moves another one."""
+    for network, least, most in (("separate", 1e-6, 1.0), ("univariate", 0.0, 0.0)):
+        config = PRESETS["default"].replace(network=network)
+        moves = PolicySearch(places(4), 0, config, "cpu").influence()
+        assert least <= moves.max() <= most
+        assert not moves.diagonal().any()
