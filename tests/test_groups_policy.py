@@ -48,7 +48,8 @@ GROUPS = (
 
 
 def grouped(**settings) -> Case:
-    return case(**{"n": len(CARDS), "cards": CARDS, "groups": GROUPS, **settings})
+    shape = {"n": len(CARDS), "cards": CARDS, "groups": GROUPS, "batch": 7, "epochs": 3}
+    return case(**{**shape, **settings})
 
 
 VARIANTS = {
@@ -59,12 +60,11 @@ VARIANTS = {
     "(s,p)": grouped(training_order="none", drop_training=0.5),
     "an order a population": grouped(order_per="population"),
     "dropout": grouped(drop_generation=0.5, drop_training=0.25),
-    "all dropped": grouped(drop_generation=1.0, drop_training=1.0),
     "known graph": grouped(graph=True),
     "univariate": grouped(network="univariate"),
     "univariate, no order in training": grouped(network="univariate", training_order="none"),
     "Bernoulli KL": grouped(kl="bernoulli"),
-    "beyond the clip": grouped(sharp=4.0, clip=0.05, runs=8),
+    "beyond the clip": grouped(sharp=4.0, clip=0.05, runs=4),
     "half the weights": grouped(weights=0.5),
     "shared": grouped(network="shared", hidden=(6, 5)),
     "shared, (d,d)": grouped(
