@@ -18,6 +18,7 @@ import pytest
 from hypothesis import settings
 
 import anyorder
+from anyorder.space.groups import Group
 from anyorder.strategies.policy import engines
 from anyorder.strategies.policy.config import PRESETS, Config
 from anyorder.strategies.policy.engines import create, reference, why_not
@@ -86,7 +87,8 @@ class Case:
 
     `cards` is repeated up to `n`. `sharp` multiplies the initial parameters, so that probabilities
     get far from uniform and beyond the clip; `weights` is the share of (candidate, variable) pairs
-    that count; `graph` lets every variable see about half of the others.
+    that count; `graph` lets every variable see about half of the others. The columns of `groups`,
+    which share values, must have as many values in `cards`.
     """
 
     config: Config
@@ -98,13 +100,17 @@ class Case:
     sharp: float = 1.0
     weights: float = 1.0
     graph: bool = False
+    groups: tuple[Group, ...] = ()
     model: Model = field(init=False)
 
     def __post_init__(self) -> None:
         cards = np.resize(self.cards, self.n)
         ordered = np.resize(ORDERED, self.n).astype(bool)
         graph = np.random.default_rng(SEED).random((self.n, self.n)) < 0.5 if self.graph else None
-        object.__setattr__(self, "model", make_model(cards, ordered, self.config, graph))
+        for group in self.groups:
+            ordered[group.columns] = False
+        model = make_model(cards, ordered, self.config, graph, self.groups)
+        object.__setattr__(self, "model", model)
 
     def replace(self, **settings: Any) -> Case:
         """The same case under a changed configuration."""

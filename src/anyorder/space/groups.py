@@ -62,11 +62,12 @@ class Group:
     def valid(self, codes: NDArray[Any]) -> NDArray[np.bool_]:
         """Which rows of codes `(m, size)` keep the bounds."""
         if self.sequence:
-            found = (np.sort(codes, axis=1) == np.arange(self.size)).all(axis=1)
-        else:
-            ones = np.count_nonzero(codes, axis=1)
-            found = (ones >= self.least[1]) & (ones <= self.most[1])
-        return np.asarray(found, np.bool_)
+            return np.asarray((np.sort(codes, axis=1) == np.arange(self.size)).all(axis=1))
+        found = np.ones(len(codes), np.bool_)
+        for value, (least, most) in enumerate(zip(self.least, self.most, strict=True)):
+            count = np.count_nonzero(codes == value, axis=1)
+            found &= (count >= least) & (count <= most)
+        return found
 
     def uniform(self, count: int, rng: Generator) -> Codes:
         """Random rows `(count, size)`, all equally likely."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Generic, TypeVar
 
 import numpy as np
@@ -10,6 +12,7 @@ import numpy.typing as npt
 
 from anyorder.space import Space
 from anyorder.space.digits import Digits
+from anyorder.space.groups import Group
 from anyorder.strategies.policy.coding import Coding, IntArray, make_coding
 from anyorder.strategies.policy.config import Config
 from anyorder.strategies.policy.networks import Network, make_network
@@ -28,6 +31,8 @@ class Model(Generic[N]):
     loss
         What is trained: "policy", eq. (8), or "squares", the squared error of one number per
         variable, which is what `conditionals` then returns: a critic.
+    groups
+        Columns in which values are used up, and masked then: see `masks.py`.
     """
 
     config: Config
@@ -35,6 +40,7 @@ class Model(Generic[N]):
     network: N
     graph: npt.NDArray[np.bool_] | None = None
     loss: str = "policy"
+    groups: tuple[Group, ...] = ()
 
     @property
     def n(self) -> int:
@@ -61,16 +67,31 @@ class Model(Generic[N]):
         """Number of parameters."""
         return self.network.parameters
 
+    @cached_property
+    def group_of(self) -> IntArray:
+        """The group that each variable is a column of; -1: none."""
+        found = np.full(self.n, -1)
+        for g, group in enumerate(self.groups):
+            found[group.columns] = g
+        return found
+
 
 def make_model(
     cards: npt.ArrayLike,
     ordered: npt.ArrayLike,
     config: Config,
     graph: npt.NDArray[np.bool_] | None = None,
+    groups: Sequence[Group] = (),
 ) -> Model[Network]:
     """The model of a space whose variable i has `cards[i]` values."""
+    if groups and config.generation_order == "gibbs":
+        raise ValueError(
+            "generation_order is 'gibbs', expected 'random' or 'fixed' with Permutation and "
+            "Subset: given all others, a column of theirs can keep its value only"
+        )
     coding = make_coding(cards, ordered, config)
-    return Model(config, coding, make_network(coding, config), graph)
+    network = make_network(coding, config)
+    return Model(config, coding, network, graph, groups=tuple(groups))
 
 
 def model_of(
@@ -84,13 +105,16 @@ def model_of(
     if graph is not None and digits.split_any:
         owner = digits.owner
         graph = graph[np.ix_(owner, owner)] | (owner[:, None] == owner)
-    return make_model(digits.cardinalities, digits.ordered, config, graph), digits
+    first = np.searchsorted(digits.owner, np.arange(len(space)))
+    groups = [replace(group, first=int(first[group.first])) for group in space.groups]
+    return make_model(digits.cardinalities, digits.ordered, config, graph, groups), digits
 
 
 def make_critic_model(model: Model[Network]) -> Model[Network]:
     """The twin of a policy's model that estimates values: one output per variable, no squashing.
 
-    It sees what the policy saw when it sampled a candidate, without dropout.
+    It sees what the policy saw when it sampled a candidate, without dropout. It has no groups:
+    there is nothing to mask in a value.
     """
     config = model.config.replace(training_order="generation", drop_generation=0, drop_training=0)
     coding = replace(

@@ -31,6 +31,7 @@ from anyorder.strategies.policy.critic import Critic
 from anyorder.strategies.policy.data import groups
 from anyorder.strategies.policy.engines import Batch, Draw, create, model_of
 from anyorder.strategies.policy.influence import influence
+from anyorder.strategies.policy.masks import masked
 from anyorder.strategies.policy.orders import sampling_keys
 from anyorder.strategies.policy.stored import KINDS, PARAMETERS, check
 from anyorder.strategies.state import State
@@ -138,6 +139,7 @@ class PolicySearch:
         """Mean entropy of the distributions that the last candidates were drawn from.
 
         It is normalised: 1 where all values are equally likely, 0 where one point is certain.
+        Distributions of columns of groups count before masks.
         """
         most = float(np.log(self._model.cards).sum())
         if not len(self._last_probs) or most == 0:
@@ -287,11 +289,14 @@ class PolicySearch:
         importance-weighted term.
         """
         codes = np.stack([candidate.codes for candidate in late])
-        today = self._distributions(codes, [(c.generation, c.index) for c in late])
+        stamps = [(c.generation, c.index) for c in late]
+        today = self._distributions(codes, stamps)
         birth = np.stack([candidate.probs for candidate in late])
         places = self._model.value_start[:-1] + np.maximum(codes, 0)
         rows = np.arange(len(late))[:, None]
-        ratio = today[rows, places].astype(np.float64) / birth[rows, places]
+        keys = sampling_keys(self._model, self.seed, stamps)
+        above, below = (masked(self._model, probs, codes, keys) for probs in (today, birth))
+        ratio = above[rows, places].astype(np.float64) / below[rows, places]
         return today, ratio
 
     def _distributions(

@@ -48,7 +48,8 @@ def check(arrays: Arrays, parameters: Arrays, model: Model[Network], lowest: int
         "stamps": (arrays["stamps"] >= 0).all(),
         "last_probs": ((arrays["last_probs"] > 0) & (arrays["last_probs"] <= 1)).all(),
         "diversity": 0 <= arrays["diversity"] <= 1,
-        "codes": ((codes >= lowest) & (codes < model.cards)).all(),
+        "codes": ((codes >= lowest) & (codes < model.cards)).all()
+        and all(group.valid(codes[:, group.columns]).all() for group in model.groups),
     }
     for name in parameters:
         below = 0.0 if name.endswith(("_v", "_steps")) else -np.inf

@@ -57,6 +57,7 @@ _CAPABILITY = (8, 0)  # the first GPUs that multiply bfloat16
 # kernels take seconds to start (`first_call_s` in results/cuda.csv); a thousand generations make up
 # for that at 1e8.
 _WORTH_A_GPU = 1e8
+_NO_MASKS = "has no masks for Permutation and Subset"
 
 _log = logging.getLogger("anyorder")
 
@@ -98,6 +99,8 @@ def create(name: str, model: Model[Network], runs: int = 1) -> Engine:
         _log.info("engine %s: %s", name, reason)
     if not isinstance(name, str) or name not in ENGINES:
         raise unknown("engine", name, ["auto", *ENGINES])
+    if name == "cuda" and model.groups:
+        raise RuntimeError(f"the engine {name!r} {_NO_MASKS}, expected 'cpu' or 'auto'")
     missing = why_not(name, model.network.kind)
     if missing is None and name == "cuda":
         missing = _not_on_a_gpu(model)
@@ -120,6 +123,8 @@ def create(name: str, model: Model[Network], runs: int = 1) -> Engine:
 def _not_on_a_gpu(model: Model[Network]) -> str | None:
     """Why the engine "cuda" does not compute a model; None if it does."""
     config = model.config
+    if model.groups:
+        return f"it {_NO_MASKS}"
     if config.critic is not None or model.loss != "policy":
         return f"it does not compute a critic (critic={config.critic})"
     if config.generation_order == "gibbs":

@@ -108,9 +108,11 @@ class Batch:
         `(R,)`, see `rng.py`.
     points
         `(R, B, n)` codes. A code of -1 is a variable that the candidate does not have: its inputs
-        are hidden from all networks; give it a weight of 0.
+        are hidden from all networks; give it a weight of 0. Columns of groups hold what the bounds
+        of their group allow.
     old
-        `(R, B, V)`: the distributions that each candidate was sampled from.
+        `(R, B, V)`: the distributions that each candidate was sampled from, those of columns of
+        groups before masks.
     advantages, weights
         `(R, B, n)`.
     drop
@@ -159,7 +161,11 @@ class Engine(Protocol):
         """The inverse of `export`."""
 
     def sample(self, policy: Policy, draw: Draw) -> tuple[Codes, Floats]:
-        """Candidates `(R, B, n)` and the distributions they were sampled from `(R, B, V)`."""
+        """Candidates `(R, B, n)` and the distributions they were sampled from `(R, B, V)`.
+
+        Those of columns of groups are the softmax over all values, neither masked nor clipped:
+        `masks.masked` gives the ones that were drawn from.
+        """
 
     def conditionals(
         self, policy: Policy, points: Codes, keys: npt.NDArray[np.uint32] | None = None
@@ -168,8 +174,8 @@ class Engine(Protocol):
 
         With sort keys `(R, B, n)` variable i sees the variables before it: those with a smaller
         key, or with the same key and a smaller index (ranks of a permutation are keys, too).
-        Without keys it sees all others. The interaction graph applies in both cases; dropout does
-        not.
+        Without keys it sees all others. The interaction graph applies in both cases; dropout and
+        masks of groups do not.
         """
 
     def train(self, policy: Policy, batch: Batch) -> None:

@@ -17,12 +17,14 @@ from anyorder.strategies.policy.engines import kernels
 from anyorder.strategies.policy.engines.base import Batch, Codes, Draw, Floats, Policy
 from anyorder.strategies.policy.engines.kernel_arguments import (
     Data,
+    Groups,
     Parameters,
     Plan,
     Schedule,
     Scratch,
     Stream,
     coding_fields,
+    groups_of,
 )
 from anyorder.strategies.policy.engines.memory import runs_in_memory
 from anyorder.strategies.policy.model import Model
@@ -68,6 +70,7 @@ class CpuEngine:
             pads=round_up(network.widths, kernels.LANES),
             row_start=np.concatenate([[0], np.cumsum(round_up(rows, 2))]),
         )
+        self._groups = groups_of(model)
         self._schedule = schedule_of(model)
         # logits and their slopes need a place for each value of a variable, in whole fives
         self._units = int(round_up(round_up(rows.max(), 5), kernels.LANES))
@@ -115,7 +118,7 @@ class CpuEngine:
             orders = np.argsort(keys[0], axis=1, kind="stable")
             kernels.sample(
                 points[r], probs[r], orders, draw.first[r], policy.theta[r],
-                self._plan, stream, self._scratch(1), sweeps, c0, c1,
+                self._plan, self._groups, stream, self._scratch(1), sweeps, c0, c1,
             )  # fmt: skip
 
         share(self.threads, task, runs, count, policy.theta.size * count * sweeps)
@@ -133,7 +136,7 @@ class CpuEngine:
             seen = no_keys if keys is None else np.take(keys[r : r + 1], coding.owner, axis=-1)
             kernels.conditionals(
                 probs[r], features[r], seen.astype(np.uint32), policy.theta[r],
-                self._plan, self._scratch(count), self._schedule.kl, i0, i1,
+                self._plan, self._groups, self._scratch(count), self._schedule.kl, i0, i1,
             )  # fmt: skip
 
         share(self.threads, task, runs, coding.n, policy.theta.size * count)
@@ -159,10 +162,11 @@ class CpuEngine:
 
         def task(r: int, i0: int, i1: int) -> None:
             keys = all_keys[r] if all_keys else self._keys(streams[r], batch, r)
+            groups = with_turns(self._groups, self.model, streams[r], batch, r)
             kernels.train(
                 Parameters(policy.theta[r], policy.m[r], policy.v[r], int(policy.steps[r])),
                 Data(points[r], features[r], old[r], advantages[r], weights[r], keys),
-                self._plan, self._schedule, streams[r], self._scratch(count), i0, i1,
+                self._plan, groups, self._schedule, streams[r], self._scratch(count), i0, i1,
             )  # fmt: skip
 
         share(self.threads, task, runs, self.model.n, policy.theta.size * count * config.epochs)
@@ -246,6 +250,23 @@ def training_keys(
     keys = np.empty((config.epochs, count, len(owner)), np.uint32)
     kernels.order_keys(keys, owner, model.n, ORDER_T, rows, generations, stream.key0, stream.key1)
     return keys
+
+
+def with_turns(
+    groups: Groups | None, model: Model[Network], stream: Stream, batch: Batch, r: int
+) -> Groups | None:
+    """Groups with the sort keys of the orders that masks follow in training.
+
+    Without an order in training it is the one that a candidate was drawn in.
+    """
+    if groups is None:
+        return None
+    columns = np.flatnonzero(model.group_of >= 0)
+    turns = training_keys(model, stream, batch, r, columns)
+    if not len(turns):
+        rows, generations = batch.stamps[r, :, 1].copy(), batch.stamps[r, :, 0].copy()
+        turns = generation_keys(model, stream, rows, generations, columns)
+    return groups._replace(turns=turns)
 
 
 def share(threads: int, task: _Task, runs: int, count: int, work: int) -> None:

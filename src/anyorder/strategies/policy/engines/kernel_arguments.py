@@ -31,6 +31,41 @@ def coding_fields(model: Model[Network]) -> dict[str, Any]:
     }
 
 
+class Groups(NamedTuple):
+    """The groups of a model, of which some columns share values, G in all.
+
+    Models without groups have None instead: loops are compiled for them without any masks.
+    """
+
+    of: Int64  # (n,): the group that a variable is a column of; -1: none
+    first: Int64  # (G,): the first column of each group
+    size: Int64  # (G,): the number of its columns
+    place: Int64  # (G,): of its first column among the columns of all groups
+    least: Int64  # (G, D): how often each value occurs at least
+    most: Int64  # (G, D): and at most
+    turns: npt.NDArray[np.uint32]  # (E or 1, B, columns of groups): sort keys in training
+
+
+def groups_of(model: Model[Network]) -> Groups | None:
+    """The groups of a model, without the keys of training; None if it has none."""
+    groups = model.groups
+    if not groups:
+        return None
+    size = np.array([group.size for group in groups], np.int64)
+    bounds = np.zeros((2, len(groups), max(len(group.most) for group in groups)), np.int64)
+    for g, group in enumerate(groups):
+        bounds[:, g, : len(group.most)] = group.least, group.most
+    return Groups(
+        of=model.group_of,
+        first=np.array([group.first for group in groups], np.int64),
+        size=size,
+        place=np.cumsum(size) - size,
+        least=bounds[0].copy(),
+        most=bounds[1].copy(),
+        turns=np.empty((0, 0, 0), np.uint32),
+    )
+
+
 class Plan(NamedTuple):
     """A model's coding and networks, and the arrangement of the padded scratch memory."""
 

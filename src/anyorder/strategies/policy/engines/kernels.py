@@ -16,6 +16,8 @@ arguments are in `kernel_arguments.py`. What makes the loops fast:
   array: passing arrays on, slicing them and reading them from tuples costs atomic reference counts.
   They are inlined (forceinline), as passing a dozen arrays takes as long as a short loop. They
   declare that their arguments do not overlap, which saves a check before each loop.
+- `groups` is None for models without groups. Numba compiles a version for None, from which it drops
+  what is behind `if groups is not None`: masks cost nothing where there are none.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ import numpy as np
 from numba import njit
 from numba.core.compiler import Compiler
 
+from anyorder.strategies.policy import masks
 from anyorder.strategies.policy.rng import DROP_G, DROP_T, INIT, VALUE
 
 # Fast-math flags. Only SUM allows sums to be reordered, none makes assumptions about NaN, and only
@@ -37,6 +40,7 @@ STEP = {"contract", "nsz", "arcp", "afn", "ninf"}
 f32 = np.float32
 LANES = 16  # float32 numbers in the widest vectors; rows are padded to a multiple
 ZERO, ONE = f32(0.0), f32(1.0)
+LEAST = f32(masks.LEAST)
 # The compiler knows that `i & INDEX` is not negative, and generates no code for indices that count
 # from the end. (Of loop variables with step one it knows that anyway.)
 INDEX = 2**48 - 1
@@ -439,6 +443,20 @@ def write_probabilities(probs, c, start, h, last, a, raw, d, floor):
         probs[c, start + k] = min(max(raw[k], floor), ONE - floor) / total
 
 
+@jit(inline="always")
+def drawn(probs, c, start, d, u):
+    """The value of a uniform number under a distribution."""
+    value = 0
+    if d == 2:
+        value = 1 if u < probs[c, start + 1] else 0
+    else:
+        below = probs[c, start]
+        while value < d - 1 and u >= below:
+            value += 1
+            below += probs[c, start + value]
+    return value
+
+
 @jit()
 def binary_terms(terms, active, count, data, i, start, beta):
     """Factors of `binary_slopes` that are the same in all epochs."""
@@ -512,11 +530,170 @@ def adam_step(schedule, rate, stretch, spread):
     return f32(schedule.beta1), f32(schedule.beta2), f32(slow), f32(eps)
 
 
+# --- masks of groups: see `masks.py` ------------------------------------------------------------
+
+
+@jit()
+def write_plain(probs, c, start, raw, d):
+    """Probabilities over all values, before masks and clip, from the logits in `raw`."""
+    if d == 2:
+        one = ONE / (ONE + math.exp(-raw[0]))
+        probs[c, start], probs[c, start + 1] = max(ONE - one, LEAST), max(one, LEAST)
+        return
+    top = raw[0]
+    for k in range(1, d):
+        top = max(top, raw[k])
+    total = ZERO
+    for k in range(d):
+        probs[c, start + k] = math.exp(raw[k] - top)
+        total += probs[c, start + k]
+    for k in range(d):
+        probs[c, start + k] = max(probs[c, start + k] / total, LEAST)
+
+
+@jit()
+def count_used(used, points, c, epoch, groups, i):
+    """How often values occur in the columns of a group before column i; returns how many are left.
+
+    Columns are ordered by their sort keys, and those with equal ones by their number.
+    """
+    g, turns, e = groups.of[i], groups.turns, epoch % len(groups.turns)
+    first, size, place = groups.first[g], groups.size[g], groups.place[g]
+    own, left = turns[e, c, place + i - first], size
+    used[:] = 0
+    for k in range(size):
+        other = turns[e, c, place + k]
+        if other < own or (other == own and first + k < i):
+            used[points[c, first + k]] += 1
+            left -= 1
+    return left
+
+
+@jit()
+def find_allowed(allowed, used, left, groups, g):
+    """Values that the next column of group g may take, as `masks.allowed`."""
+    least, most, needed = groups.least, groups.most, 0
+    for v in range(len(used)):
+        needed += max(least[g, v] - used[v], 0)
+    for v in range(len(used)):
+        after = needed - 1 if used[v] < least[g, v] else needed
+        allowed[v] = used[v] < most[g, v] and after <= left - 1
+
+
+@jit()
+def masked_softmax(raw, allowed, d):
+    """Probabilities from logits, in place, over the values that are allowed; others are 0."""
+    if d == 2:
+        one = ONE / (ONE + math.exp(-raw[0]))
+        raw[1] = one if allowed[0] and allowed[1] else (ONE if allowed[1] else ZERO)
+        raw[0] = ONE - raw[1]
+        return
+    top = -f32(np.inf)
+    for k in range(d):
+        if allowed[k]:
+            top = max(top, raw[k])
+    total = ZERO
+    for k in range(d):
+        raw[k] = math.exp(raw[k] - top) if allowed[k] else ZERO
+        total += raw[k]
+    for k in range(d):
+        raw[k] /= total
+
+
+@jit()
+def masked_total(raw, allowed, d, floor):
+    """Sum of the clipped probabilities of the values that are allowed."""
+    total = ZERO
+    for k in range(d):
+        if allowed[k]:
+            total += min(max(raw[k], floor), ONE - floor)
+    return total
+
+
+@jit()
+def draw_masked(raw, used, plan, groups, i, u):
+    """The value of a uniform number for column i of a group, from its logits in `raw`.
+
+    `used[g]` counts the values of group g that have been drawn, and this one then, too.
+    """
+    d, floor, g = plan.cards[i], plan.floor[i], groups.of[i]
+    allowed = np.empty(used.shape[1], np.bool_)
+    find_allowed(allowed, used[g], groups.size[g] - used[g].sum(), groups, g)
+    masked_softmax(raw, allowed, d)
+    total = masked_total(raw, allowed, d, floor)
+    value, below = 0, ZERO
+    if d == 2:
+        value = 1 if allowed[1] and u < min(max(raw[1], floor), ONE - floor) / total else 0
+    else:
+        for k in range(d):
+            if allowed[k]:
+                value = k
+                below += min(max(raw[k], floor), ONE - floor) / total
+                if u < below:
+                    break
+    used[g, value] += 1
+    return value
+
+
+@jit()
+def masked_slopes(out, at, raw, data, c, i, plan, groups, beta, kl, epoch):
+    """Slopes in the logits of column i of a group, from `out[at]` on: see `reference.gradient`.
+
+    The logits are in `raw`, which is changed. The old distribution is masked here, as the new one.
+    """
+    d, start, floor = plan.cards[i], plan.value_start[i], plan.floor[i]
+    old, share = data.old, data.weights[c, i] / f32(len(data.points))
+    slope, allowed = np.zeros(d, np.float32), np.empty(groups.most.shape[1], np.bool_)
+    used = np.empty(len(allowed), np.int64)
+    left = count_used(used, data.points, c, epoch, groups, i)
+    find_allowed(allowed, used, left, groups, groups.of[i])
+    masked_softmax(raw, allowed, d)
+    total, kept, old_total = masked_total(raw, allowed, d, floor), ZERO, ZERO
+    for k in range(d):
+        if allowed[k]:
+            kept += old[c, start + k]
+    for k in range(d):
+        if allowed[k]:
+            old_total += min(max(old[c, start + k] / kept, floor), ONE - floor)
+    mean = ZERO
+    for k in range(d):
+        if allowed[k]:
+            new = min(max(raw[k], floor), ONE - floor) / total
+            before = min(max(old[c, start + k] / kept, floor), ONE - floor) / old_total
+            if new == ONE:  # nothing else is left
+                slope[k] = ZERO
+            elif kl == BERNOULLI and d > 2:
+                slope[k] = -beta * (new - before) / (new * (ONE - new))
+            else:
+                slope[k] = beta * before / new
+            if k == data.points[c, i]:
+                slope[k] += data.advantages[c, i] / before
+            slope[k] *= share
+            mean += slope[k] * new
+    inner = ZERO
+    for k in range(d):
+        inside = raw[k] > floor and raw[k] < ONE - floor
+        slope[k] = (slope[k] - mean) / total if inside else ZERO
+        inner += slope[k] * raw[k]
+    first = d - plan.outputs[i]  # the logit of two values is that of the value 1
+    for k in range(first, d):
+        out[at + k - first] = raw[k] * (slope[k] - inner)
+
+
+@jit()
+def group_slopes(delta, h, last, raw, active, count, data, i, plan, groups, beta, kl, epoch):
+    """The slopes of column i of a group for all candidates, into `delta[last]`."""
+    for a in range(count):
+        for k in range(plan.outputs[i]):
+            raw[k] = h[last, a, k]
+        masked_slopes(delta[last, a], 0, raw, data, active[a], i, plan, groups, beta, kl, epoch)
+
+
 # --- sampling, conditionals, training ---------------------------------------------------------
 
 
 @jit()
-def sample(points, probs, orders, first, theta, plan, stream, scratch, sweeps, c0, c1):
+def sample(points, probs, orders, first, theta, plan, groups, stream, scratch, sweeps, c0, c1):
     """Draw candidates c0 to c1 of one run, each in its own order.
 
     After the first of several sweeps every variable is drawn again, given all others.
@@ -526,6 +703,8 @@ def sample(points, probs, orders, first, theta, plan, stream, scratch, sweeps, c
     last, known, draws = len(widths) - 1, np.empty_like(hidden), np.empty_like(drops)
     for c in range(c0, c1):
         known[:] = hidden
+        if groups is not None:  # the compiler drops this where there are no groups
+            used = np.zeros(groups.most.shape, np.int64)
         for turn in range(sweeps * len(plan.cards)):
             sweep, step = divmod(turn, len(plan.cards))
             if step == 0:
@@ -552,23 +731,23 @@ def sample(points, probs, orders, first, theta, plan, stream, scratch, sweeps, c
                 activate(h, layer - 1, 1)
                 rows = _fan_out(plan, i, layer)
                 dense_one(theta, at, rows, h, layer - 1, widths[layer], h, layer)
-            write_probabilities(probs, c, start, h, last, 0, raw, d, plan.floor[i])
             u = unit(draws[i])
-            value = 0
-            if d == 2:
-                value = 1 if u < probs[c, start + 1] else 0
-            else:
-                below = probs[c, start]
-                while value < d - 1 and u >= below:
-                    value += 1
-                    below += probs[c, start + value]
+            value = -1
+            if groups is not None and groups.of[i] >= 0:
+                for k in range(plan.outputs[i]):
+                    raw[k] = h[last, 0, k]
+                write_plain(probs, c, start, raw, d)
+                value = draw_masked(raw, used, plan, groups, i, u)
+            if value < 0:
+                write_probabilities(probs, c, start, h, last, 0, raw, d, plan.floor[i])
+                value = drawn(probs, c, start, d, u)
             points[c, i] = value
             for f in range(plan.feature_start[i], plan.feature_start[i + 1]):
                 known[f] = plan.codes[plan.code_base[f] + value]
 
 
 @jit()
-def conditionals(probs, features, keys, theta, plan, scratch, loss, i0, i1):
+def conditionals(probs, features, keys, theta, plan, groups, scratch, loss, i0, i1):
     """The distributions of variables i0 to i1 for every point; without keys all others are seen."""
     count, hidden, last = len(features), plan.hidden_value, len(plan.pads) - 1
     x, h, active, fans = scratch.x, scratch.h, scratch.active, scratch.fans
@@ -592,10 +771,14 @@ def conditionals(probs, features, keys, theta, plan, scratch, loss, i0, i1):
                 probs[c, start] = h[last, c, 0]
             else:
                 write_probabilities(probs, c, start, h, last, c, scratch.row, d, plan.floor[i])
+            if groups is not None and groups.of[i] >= 0:
+                for k in range(plan.outputs[i]):
+                    scratch.row[k] = h[last, c, k]
+                write_plain(probs, c, start, scratch.row, d)
 
 
 @jit()
-def train(parameters, data, plan, schedule, stream, scratch, i0, i1):
+def train(parameters, data, plan, groups, schedule, stream, scratch, i0, i1):
     """All epochs of variables i0 to i1 of one run."""
     # arrays are read from their tuples here, outside the loops: each read costs reference counts
     theta, moment1, moment2 = parameters.theta, parameters.m, parameters.v
@@ -624,7 +807,10 @@ def train(parameters, data, plan, schedule, stream, scratch, i0, i1):
             load(plan, i, moment2, v, fans, f32(1.0 / (1.0 - beta2)))
         else:
             m[:], v[:] = ZERO, ZERO
-        if d == 2 and loss != SQUARES:
+        grouped = False
+        if groups is not None:  # the compiler drops this where there are no groups
+            grouped = groups.of[i] >= 0
+        if d == 2 and loss != SQUARES and not grouped:
             binary_terms(terms, active, count, data, i, start, beta)
         delta[last, :batch] = ZERO  # stays zero after this variable's candidates and values
         power1, power2 = beta1**parameters.steps, beta2**parameters.steps
@@ -640,7 +826,11 @@ def train(parameters, data, plan, schedule, stream, scratch, i0, i1):
                     tag = DROP_T + 256 * epoch
                     hide_dropped(x, a, owner, hidden, i, drops, active[a], tag, stream)
             propagate(w, x, h, fans, pads, row_start, batch)
-            if loss == SQUARES:
+            if groups is not None and grouped:
+                group_slopes(
+                    delta, h, last, row, active, count, data, i, plan, groups, beta, loss, epoch
+                )
+            elif loss == SQUARES:
                 square_slopes(delta, h, last, active, count, data, i)
             elif d == 2:
                 binary_slopes(delta, h, last, terms, count, floor)

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from anyorder.strategies.policy.engines.base import Batch, Codes, Draw, Floats, Policy
 from anyorder.strategies.policy.engines.memory import runs_in_memory
+from anyorder.strategies.policy.masks import LEAST, allowed, restricted
 from anyorder.strategies.policy.model import Model
 from anyorder.strategies.policy.networks import SeparateNetworks, SharedNetwork
 from anyorder.strategies.policy.orders import Bools, before, dropped, order_keys
@@ -43,18 +44,27 @@ def forward(layers: Sequence[tuple[Floats, Floats]], x: Floats) -> list[Floats]:
     return activations
 
 
-def raw_probabilities(logits: Floats) -> Floats:
-    """Sigmoid of one logit, or softmax of d logits: (B, d)."""
-    if logits.shape[1] == 1:
+def raw_probabilities(logits: Floats, some: Bools | None = None) -> Floats:
+    """Sigmoid of one logit, or softmax of d logits: (B, d). With `some` (B, d): over these only."""
+    if some is not None:
+        logits = np.pad(logits, ((0, 0), (1, 0))) if logits.shape[1] == 1 else logits
+        logits = np.where(some, logits, -np.inf)
+    elif logits.shape[1] == 1:
         one = 1.0 / (1.0 + np.exp(-logits))
         return np.concatenate([1.0 - one, one], axis=1)
     power = np.exp(logits - logits.max(axis=1, keepdims=True))
     return np.asarray(power / power.sum(axis=1, keepdims=True))
 
 
-def probabilities(logits: Floats, floor: float) -> Floats:
+def clip(raw: Floats, floor: float, some: Bools | None = None) -> Floats:
+    """Probabilities within [epsilon, 1 - epsilon]; those of values that are masked stay 0."""
+    clipped = np.clip(raw, floor, 1.0 - floor)
+    return clipped if some is None else clipped * some
+
+
+def probabilities(logits: Floats, floor: float, some: Bools | None = None) -> Floats:
     """pi(. | context): clipped to [epsilon, 1 - epsilon], then renormalised."""
-    clipped = np.clip(raw_probabilities(logits), floor, 1.0 - floor)
+    clipped = clip(raw_probabilities(logits, some), floor, some)
     return np.asarray(clipped / clipped.sum(axis=1, keepdims=True))
 
 
@@ -63,10 +73,15 @@ def probabilities(logits: Floats, floor: float) -> Floats:
 
 def kl_divergence(old: Floats, new: Floats, kind: str) -> Floats:
     """D_KL(old || new) of each row: categorical, or a sum of Bernoulli divergences."""
-    kl = old * np.log(old / new)
+    kl = old * np.log(quotient(old, new, 1.0))
     if kind == "bernoulli" and old.shape[1] > 2:
-        kl = kl + (1.0 - old) * np.log((1.0 - old) / (1.0 - new))
+        kl = kl + (1.0 - old) * np.log(quotient(1.0 - old, 1.0 - new, 1.0))
     return np.asarray(kl.sum(axis=1))
+
+
+def quotient(a: Floats, b: Floats, otherwise: float) -> Floats:
+    """The quotient a / b, or another number where b is 0: in distributions with masked values."""
+    return np.divide(a, b, where=b != 0.0, out=np.full_like(a, otherwise))
 
 
 def objective(
@@ -79,9 +94,13 @@ def objective(
     floor: float,
     beta: float,
     kind: str,
+    some: Bools | None = None,
 ) -> float:
-    """Variable k's term of eq. (8): the mean over candidates of ratio * A - beta * KL."""
-    new = probabilities(forward(layers, x)[-1], floor)
+    """Variable k's term of eq. (8): the mean over candidates of ratio * A - beta * KL.
+
+    With `some` (B, d), these values are allowed, and `old` is 0 elsewhere.
+    """
+    new = probabilities(forward(layers, x)[-1], floor, some)
     row = np.arange(len(value))
     ratio = new[row, value] / old[row, value]
     term = weight * (ratio * advantage - beta * kl_divergence(old, new, kind))
@@ -98,19 +117,20 @@ def gradient(
     floor: float,
     beta: float,
     kind: str,
+    some: Bools | None = None,
 ) -> list[tuple[Floats, Floats]]:
     """The gradient of `objective` with respect to every layer's weights and biases."""
     activations = forward(layers, x)
-    raw = raw_probabilities(activations[-1])
-    clipped = np.clip(raw, floor, 1.0 - floor)
+    raw = raw_probabilities(activations[-1], some)
+    clipped = clip(raw, floor, some)
     total = clipped.sum(axis=1, keepdims=True)
     new = clipped / total
     row = np.arange(len(value))
     # d objective / d pi, value by value
     if kind == "bernoulli" and old.shape[1] > 2:
-        slope = -beta * (new - old) / (new * (1.0 - new))
+        slope = quotient(-beta * (new - old), new * (1.0 - new), 0.0)
     else:
-        slope = beta * old / new
+        slope = quotient(beta * old, new, 0.0)
     slope[row, value] += advantage / old[row, value]
     slope *= weight[:, None] / len(value)
     # back through the renormalisation, the clip (flat outside its bounds) and the softmax
@@ -213,12 +233,17 @@ class ReferenceEngine:
                         visible = assigned & (np.arange(coding.n) != i)
                         if p > 0:
                             visible &= ~dropped(model, seed, DROP_G, generation, number, i, p)
-                        pi = self._conditional(policy.theta[r], x[None], visible[None], i)[0]
-                        probs[r, c, coding.value_start[i] : coding.value_start[i + 1]] = pi
-                        below = np.cumsum(pi[:-1])  # inverse of the cumulative distribution
+                        logits = self._logits(policy.theta[r], x[None], visible[None], i)
+                        place = slice(coding.value_start[i], coding.value_start[i + 1])
+                        probs[r, c, place] = self._exchanged(logits, i)[0]
+                        grouped = model.group_of[i] >= 0
+                        some = self._allowed(x[None], assigned[None], i) if grouped else None
+                        pi = probabilities(logits, float(coding.floor[i]), some)[0]
+                        values = np.arange(len(pi)) if some is None else np.flatnonzero(some)
+                        below = np.cumsum(pi[values[:-1]])  # inverse of the cumulative distribution
                         # two values: x = 1 when u < pi(1), in every engine
-                        two = len(pi) == 2
-                        x[i] = u[i] < pi[1] if two else np.searchsorted(below, u[i], "right")
+                        two, k = len(pi) == 2, np.searchsorted(below, u[i], "right")
+                        x[i] = u[i] < pi[1] if two else values[k]
                         assigned[i] = True
         if model.config.generation_order == "gibbs":
             probs = self.conditionals(policy, points)
@@ -236,8 +261,9 @@ class ReferenceEngine:
                     visible = np.broadcast_to(np.arange(coding.n) != i, points[r].shape)
                 else:
                     visible = np.stack([before(row, i) for row in keys[r]])
-                pi = self._conditional(policy.theta[r], points[r], visible, i)
-                probs[r, :, coding.value_start[i] : coding.value_start[i + 1]] = pi
+                logits = self._logits(policy.theta[r], points[r], visible, i)
+                place = slice(coding.value_start[i], coding.value_start[i + 1])
+                probs[r, :, place] = self._exchanged(logits, i)
         return probs
 
     def train(self, policy: Policy, batch: Batch) -> None:
@@ -308,6 +334,12 @@ class ReferenceEngine:
         weight = batch.weights[r, active, i] * (len(active) / batch.points.shape[1])
         features = model.coding.features_of(batch.points[r, active])
         old = batch.old[r, active, model.value_start[i] : model.value_start[i + 1]]
+        old = old.astype(self.dtype)
+        some = None
+        if model.group_of[i] >= 0:
+            earlier = np.stack([self._earlier(batch, r, int(c), i, epoch) for c in active])
+            some = self._allowed(batch.points[r, active], earlier, i)
+            old = restricted(old, some, float(model.coding.floor[i]))
         visible = np.stack([self._training_view(batch, r, int(c), i, epoch) for c in active])
         x = inputs(model, features, visible, i).astype(self.dtype)
         advantage, weight = (
@@ -319,12 +351,13 @@ class ReferenceEngine:
             layers,
             x,
             batch.points[r, active, i],
-            old.astype(self.dtype),
+            old,
             advantage,
             weight,
             float(model.coding.floor[i]),
             config.beta,
             config.kl,
+            some,
         )
 
     def _step(
@@ -336,25 +369,39 @@ class ReferenceEngine:
             config.adam_beta1, config.adam_beta2, self.model.network.adam_eps,
         )  # fmt: skip
 
-    def _training_view(self, batch: Batch, r: int, c: int, i: int, epoch: int) -> Bools:
-        model, kind = self.model, self.model.config.training_order
-        seed, generation, p = batch.seeds[r], batch.generations[r], batch.drop[r]
-        if kind == "none":
-            visible: Bools = np.arange(model.n) != i
-        elif kind == "generation":
+    def _earlier(self, batch: Batch, r: int, c: int, i: int, epoch: int) -> Bools:
+        """The variables before i in the order that candidate c is trained in, or was drawn in."""
+        seed = batch.seeds[r]
+        if self.model.config.training_order in ("generation", "none"):
             stamp = batch.stamps[r, c]
-            keys = order_keys(model, seed, ORDER_G, int(stamp[0]), int(stamp[1]))
-            visible = before(keys, i)
+            return before(order_keys(self.model, seed, ORDER_G, int(stamp[0]), int(stamp[1])), i)
+        generation = batch.generations[r]
+        return before(order_keys(self.model, seed, ORDER_T, generation, c, epoch), i)
+
+    def _training_view(self, batch: Batch, r: int, c: int, i: int, epoch: int) -> Bools:
+        if self.model.config.training_order == "none":
+            visible: Bools = np.arange(self.model.n) != i
         else:
-            visible = before(order_keys(model, seed, ORDER_T, generation, c, epoch), i)
+            visible = self._earlier(batch, r, c, i, epoch)
+        seed, generation, p = batch.seeds[r], batch.generations[r], batch.drop[r]
         if p > 0:
-            visible &= ~dropped(model, seed, DROP_T, generation, c, i, p, epoch)
+            visible &= ~dropped(self.model, seed, DROP_T, generation, c, i, p, epoch)
         return visible
 
-    def _conditional(self, theta: Floats, points: Codes, visible: Bools, i: int) -> Floats:
+    def _allowed(self, points: Codes, earlier: Bools, i: int) -> Bools:
+        """The values that variable i of a group may take after these variables."""
+        group = self.model.groups[self.model.group_of[i]]
+        return allowed(group, points[:, group.columns], earlier[:, group.columns])
+
+    def _logits(self, theta: Floats, points: Codes, visible: Bools, i: int) -> Floats:
         coding, network = self.model.coding, self.model.network
         x = inputs(self.model, coding.features_of(points), visible, i).astype(self.dtype)
-        logits = forward(network.layers(theta, i), x)[-1]
+        return forward(network.layers(theta, i), x)[-1]
+
+    def _exchanged(self, logits: Floats, i: int) -> Floats:
+        """What `sample` and `conditionals` give: distributions, or a critic's estimates."""
         if self.model.loss == "squares":
             return logits
-        return probabilities(logits, float(coding.floor[i]))
+        if self.model.group_of[i] >= 0:  # before masks: see `masks.py`
+            return np.maximum(raw_probabilities(logits), LEAST)
+        return probabilities(logits, float(self.model.coding.floor[i]))

@@ -20,8 +20,14 @@ from anyorder.strategies.policy.engines.cpu import (
     share,
     stream_of,
     training_keys,
+    with_turns,
 )
-from anyorder.strategies.policy.engines.kernel_arguments import Data, Stream, coding_fields
+from anyorder.strategies.policy.engines.kernel_arguments import (
+    Data,
+    Stream,
+    coding_fields,
+    groups_of,
+)
 from anyorder.strategies.policy.engines.memory import runs_in_memory
 from anyorder.strategies.policy.engines.shared_cpu.arguments import Own, Shared, SharedPlan
 from anyorder.strategies.policy.engines.shared_cpu.kernels import common, sampling, training
@@ -57,6 +63,7 @@ class SharedCpuEngine:
         self._rows = int(self._plan.row_start[-1]) + len(network.widths) - 1
         self._rows += -(-logits // self._pad)
         self._logits = logits
+        self._groups = groups_of(model)
         self._schedule = schedule_of(model)
         self._local = threading.local()
 
@@ -103,8 +110,8 @@ class SharedCpuEngine:
 
         def walk(r: int, c: int, keys: UIntArray, shared: Shared) -> None:
             sampling.walk(
-                points[r], probs[r], keys, c, draw.first[r] + c, self._plan, streams[r], shared,
-                self._own(), kinds[r], DROP_G, sweeps, self._schedule.kl,
+                points[r], probs[r], keys, c, draw.first[r] + c, self._plan, self._groups,
+                streams[r], shared, self._own(), kinds[r], DROP_G, sweeps, self._schedule.kl,
             )  # fmt: skip
 
         self._walk_all(policy, runs, count, keys_of, walk)
@@ -125,8 +132,8 @@ class SharedCpuEngine:
 
         def walk(r: int, c: int, keys: UIntArray, shared: Shared) -> None:
             sampling.walk(
-                codes[r], probs[r], keys, c, c, self._plan, stream, shared, self._own(), kind, -1,
-                0, self._schedule.kl,
+                codes[r], probs[r], keys, c, c, self._plan, self._groups, stream, shared,
+                self._own(), kind, -1, 0, self._schedule.kl,
             )  # fmt: skip
 
         self._walk_all(policy, runs, count, keys_of, walk)
@@ -162,6 +169,7 @@ class SharedCpuEngine:
         stream = stream_of(batch.seeds[r], batch.generations[r], batch.drop[r])
         ordered = config.training_order != "none"
         kind = self._kind(common.EARLIER if ordered else common.OTHERS, stream)
+        groups = with_turns(self._groups, self.model, stream, batch, r)
         data = Data(
             points=np.ascontiguousarray(batch.points[r], np.int32),
             features=np.empty((count, 0), np.float32),
@@ -176,7 +184,9 @@ class SharedCpuEngine:
         def run_epoch(epoch: int) -> None:
             def slopes(_: int, c0: int, c1: int) -> None:
                 own = self._own()
-                training.slopes(data, epoch, plan, schedule, stream, shared, own, kind, c0, c1)
+                training.slopes(
+                    data, epoch, plan, groups, schedule, stream, shared, own, kind, c0, c1
+                )
 
             def update(_: int, i0: int, i1: int) -> None:
                 row, step = self._own().row, steps + epoch + 1
@@ -188,7 +198,7 @@ class SharedCpuEngine:
         work = 3 * network.multiply_adds * count
         if work < WORTH_A_THREAD:  # then calls take longer than what they compute
             own = self._own()
-            training.all_epochs(data, steps, plan, schedule, stream, shared, own, kind)
+            training.all_epochs(data, steps, plan, groups, schedule, stream, shared, own, kind)
         else:
             for epoch in range(config.epochs):
                 run_epoch(epoch)

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from anyorder.strategies.policy.engines.kernels import ONE, SQUARES, ZERO, jit, unit, words
+from anyorder.strategies.policy.engines.kernels import (
+    ONE,
+    SQUARES,
+    ZERO,
+    draw_masked,
+    drawn,
+    jit,
+    unit,
+    words,
+    write_plain,
+)
 from anyorder.strategies.policy.engines.shared_cpu.kernels.common import (
     EARLIER,
     LISTED,
@@ -25,7 +35,7 @@ from anyorder.strategies.policy.rng import VALUE
 
 
 @jit()
-def walk(points, probs, keys, c, row, plan, stream, shared, own, kind, tag, sweeps, loss):
+def walk(points, probs, keys, c, row, plan, groups, stream, shared, own, kind, tag, sweeps, loss):
     """The distributions of candidate c, variable by variable; draws their values if `sweeps` > 0.
 
     `kind` is that of the contexts, and `tag` the purpose of dropout, or -1: none. With several
@@ -36,6 +46,8 @@ def walk(points, probs, keys, c, row, plan, stream, shared, own, kind, tag, swee
     n, width, last, heads = len(plan.cards), w.shape[1], len(plan.widths) - 1, plan.row_start[-2]
     bias = plan.row_start[-1]
     drawing = sweeps > 0
+    if groups is not None:  # the compiler drops this where there are no groups
+        used = np.zeros(groups.most.shape, np.int64)
     ordered = kind != OTHERS and len(keys) > 0
     place[:] = -1
     if ordered:
@@ -57,7 +69,7 @@ def walk(points, probs, keys, c, row, plan, stream, shared, own, kind, tag, swee
             words(draws, 0, row, stream.generation, VALUE + 256 * sweep, stream.key0, stream.key1)
         for t in range(n):
             i = order[t]
-            d, start = plan.cards[i], plan.value_start[i]
+            d, start, value = plan.cards[i], plan.value_start[i], -1
             if plan.outputs[i] == 0:
                 if drawing:
                     points[c, i] = 0
@@ -83,9 +95,16 @@ def walk(points, probs, keys, c, row, plan, stream, shared, own, kind, tag, swee
                 o = plan.head_start[i] + k
                 raw[k] = inner(w, heads + o, h[last - 1], 0, width)
                 raw[k] += w[bias + last + o // width, o % width]
+            masked = False
+            if groups is not None:
+                masked = groups.of[i] >= 0
+                if masked:
+                    write_plain(probs, c, start, raw, d)
+                if masked and drawing:
+                    value = draw_masked(raw, used, plan, groups, i, unit(draws[i]))
             if loss == SQUARES:
                 probs[c, start] = raw[0]
-            else:
+            elif not masked:
                 squashed(raw, d)
                 total = ZERO
                 for k in range(d):
@@ -93,20 +112,10 @@ def walk(points, probs, keys, c, row, plan, stream, shared, own, kind, tag, swee
                 for k in range(d):
                     probs[c, start + k] = clipped(raw[k], plan.floor[i]) / total
             if drawing:
-                points[c, i] = drawn(probs, c, start, d, unit(draws[i]))
+                if value < 0:
+                    value = drawn(probs, c, start, d, unit(draws[i]))
+                points[c, i] = value
                 add_row(acc, 1, parts, i, width, -ONE)
                 contribute(parts, i, points[c, i], plan, w)
             if drawing or kind == EARLIER:
                 add_row(acc, 1, parts, i, width, ONE)
-
-
-@jit()
-def drawn(probs, c, start, d, u):
-    """The value of a uniform number under a distribution."""
-    if d == 2:
-        return 1 if u < probs[c, start + 1] else 0
-    value, below = 0, probs[c, start]
-    while value < d - 1 and u >= below:
-        value += 1
-        below += probs[c, start + value]
-    return value

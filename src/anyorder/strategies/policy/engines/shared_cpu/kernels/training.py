@@ -24,6 +24,7 @@ from anyorder.strategies.policy.engines.kernels import (
     adam_step,
     f32,
     jit,
+    masked_slopes,
 )
 from anyorder.strategies.policy.engines.shared_cpu.kernels.common import (
     EARLIER,
@@ -48,7 +49,7 @@ BLOCK = 64  # variables that go through the layers together: their units fit in 
 
 
 @jit()
-def slopes(data, epoch, plan, schedule, stream, shared, own, kind, c0, c1):
+def slopes(data, epoch, plan, groups, schedule, stream, shared, own, kind, c0, c1):
     """Forward and backward for candidates c0 to c1, and what `update` needs of them."""
     w, parts, pre, acc, order, place = (
         shared.w, own.parts, own.pre, own.acc, own.order, own.place
@@ -97,7 +98,7 @@ def slopes(data, epoch, plan, schedule, stream, shared, own, kind, c0, c1):
             if kind == LISTED:
                 own.mask[rows:whole] = ZERO
                 add_product(h0, own.mask, parts, whole, fours, width)
-            through_block(c, t0, rows, data, plan, beta, schedule.kl, shared, own)
+            through_block(c, t0, rows, data, epoch, plan, groups, beta, schedule.kl, shared, own)
             d0 = own.d[0]
             if kind == LISTED:
                 add_turned_product(sums, own.mask, d0, fours, whole, width)
@@ -116,7 +117,7 @@ def slopes(data, epoch, plan, schedule, stream, shared, own, kind, c0, c1):
 
 
 @jit()
-def through_block(c, t0, rows, data, plan, beta, loss, shared, own):
+def through_block(c, t0, rows, data, epoch, plan, groups, beta, loss, shared, own):
     """From the first layer's pre-activations of a block of variables to their slopes, and back."""
     w, tops, slope, raw = shared.w, shared.tops[c], shared.slopes[c], own.raw
     h, d, biases, middle = own.h, own.d, shared.biases[c], shared.middle[c]
@@ -140,7 +141,13 @@ def through_block(c, t0, rows, data, plan, beta, loss, shared, own):
         for k in range(outputs):
             o = first + k
             raw[k] = inner(w, heads + o, top, s, width) + w[bias + last + o // width, o % width]
-        output_slopes(slope, raw, c, i, data, plan, beta, loss)
+        masked = False
+        if groups is not None:  # the compiler drops this where there are no groups
+            masked = groups.of[i] >= 0
+            if masked:
+                masked_slopes(slope, first, raw, data, c, i, plan, groups, beta, loss, epoch)
+        if not masked:
+            output_slopes(slope, raw, c, i, data, plan, beta, loss)
         for k in range(outputs):
             add_row(fall, s, w, heads + first + k, width, slope[first + k])
     through_tanh(fall, top, rows, width)
@@ -244,9 +251,9 @@ def update(data, step, plan, schedule, shared, row, i0, i1):
 
 
 @jit()
-def all_epochs(data, steps, plan, schedule, stream, shared, own, kind):
+def all_epochs(data, steps, plan, groups, schedule, stream, shared, own, kind):
     """`slopes` and `update` for all candidates and variables, epoch after epoch."""
     count, n = data.points.shape
     for epoch in range(schedule.epochs):
-        slopes(data, epoch, plan, schedule, stream, shared, own, kind, 0, count)
+        slopes(data, epoch, plan, groups, schedule, stream, shared, own, kind, 0, count)
         update(data, steps + epoch + 1, plan, schedule, shared, own.row, 0, n)

@@ -1,0 +1,75 @@
+"""Masks: values that a column of a group may not take any more, in NumPy.
+
+The columns of a group (`anyorder.space.groups`) are drawn one after the other in the order of the
+candidate. A value is masked if it is used up, or if the columns that are left would not do for what
+other values still need: so every candidate is valid, and at least one value is always allowed. A
+column is drawn from the softmax over the values that are allowed, which is then clipped.
+
+In training a column comes at another place of another order, where other values are masked. So
+what engines exchange of such a column, `old` in a `Batch`, is its softmax over *all* values, not
+clipped. Training masks it as it masks the new distribution, under the order that it trains in: the
+ratio and the KL divergence of eq. (8) compare distributions over the same values, and the ratio is
+about 1 before the first step. Without an order in training (`training_order="none"`), masks are
+those of the order in which the candidate was drawn. Dropout and a known graph hide inputs of
+networks, and never change a mask.
+
+Engines with kernels of their own compute the same.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from anyorder.space.groups import Group
+from anyorder.strategies.policy.model import Model
+from anyorder.strategies.policy.networks import Network
+from anyorder.strategies.policy.rng import UIntArray
+
+Bools = npt.NDArray[np.bool_]
+Floats = npt.NDArray[np.floating]
+
+LEAST = 1e-30  # what is exchanged is at least this, so that no sum over some values is zero
+
+
+def allowed(group: Group, codes: npt.NDArray[np.integer], before: Bools) -> Bools:
+    """Values `(B, D)` that the next column of a group may take.
+
+    `codes` and `before`, `(B, size)`, are those of the group's columns, and whether they have been
+    drawn; other codes do not matter.
+    """
+    used = ((codes[..., None] == np.arange(len(group.most))) & before[..., None]).sum(axis=1)
+    left = group.size - before.sum(axis=1, keepdims=True)
+    needed = np.maximum(group.least - used, 0).sum(axis=1, keepdims=True)
+    # what is needed after this column has taken the value must fit in the columns after it
+    return np.asarray((used < group.most) & (needed - (used < group.least) <= left - 1))
+
+
+def restricted(probs: Floats, some: Bools, floor: float) -> Floats:
+    """Distributions `(B, d)` over some of the values, clipped and renormalised."""
+    kept = probs * some
+    kept /= kept.sum(axis=1, keepdims=True)
+    clipped = np.clip(kept, floor, 1.0 - floor) * some
+    return np.asarray(clipped / clipped.sum(axis=1, keepdims=True))
+
+
+def masked(
+    model: Model[Network], probs: Floats, points: npt.NDArray[np.integer], keys: UIntArray | None
+) -> Floats:
+    """The distributions `(B, V)` that points `(B, n)` are drawn from under orders, by their keys.
+
+    `probs` is what `Engine.sample` and `Engine.conditionals` give: it is masked in the columns of
+    groups, and the same elsewhere.
+    """
+    if keys is None:  # Gibbs sampling, which has no groups
+        return probs
+    result, index = probs.copy(), np.arange(model.n)
+    for group in model.groups:
+        codes, own = points[:, group.columns], keys[:, group.columns]
+        for i in index[group.columns]:
+            key, place = keys[:, i, None], slice(*model.value_start[i : i + 2])
+            before = (own < key) | ((own == key) & (index[group.columns] < i))
+            some = allowed(group, codes, before)
+            floor = float(model.coding.floor[i])
+            result[:, place] = restricted(probs[:, place], some, floor)
+    return result
