@@ -72,7 +72,8 @@ def test_space_refuses_bad_names(name):
 
 @pytest.mark.parametrize("bad", [[0, 1], "binary", 2, None, Binary])
 def test_space_names_what_is_no_variable(bad):
-    with refused(TypeError, "'odd'", repr(bad), "Binary, Categorical, Integer, Float, Subset or Permutation"):
+    kinds = "Binary, Categorical, Integer, Float, Subset or Permutation"
+    with refused(TypeError, "'odd'", repr(bad), kinds):
         Space({"fine": Binary(), "odd": bad})
     with refused(TypeError, "variable 1", repr(bad)):
         Space([Binary(), bad])
