@@ -294,6 +294,7 @@ def test_default_layers_follow_the_network():
         (shared(), "does not compute shared networks; engines that do: cpu, reference"),
         (case(critic=2.0), "critic=2.0"),
         (case(generation_order="gibbs", training_order="none"), "gibbs"),
+        (case(generation_order="learned", training_order="learned"), "learned"),
     ],
 )
 def test_what_cuda_does_not_compute_is_said(variant, reason, monkeypatch):

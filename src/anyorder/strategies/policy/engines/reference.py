@@ -101,7 +101,23 @@ def gradient(
 ) -> list[tuple[Floats, Floats]]:
     """The gradient of `objective` with respect to every layer's weights and biases."""
     activations = forward(layers, x)
-    raw = raw_probabilities(activations[-1])
+    share = weight / len(value)
+    slope = logit_slopes(activations[-1], value, old, advantage, share, floor, beta, kind)
+    return backward(layers, activations, slope)
+
+
+def logit_slopes(
+    logits: Floats,
+    value: Codes,
+    old: Floats,
+    advantage: Floats,
+    weight: Floats,
+    floor: float,
+    beta: float,
+    kind: str,
+) -> Floats:
+    """The derivatives of a sum of weighted terms of the objective with respect to logits (B, o)."""
+    raw = raw_probabilities(logits)
     clipped = np.clip(raw, floor, 1.0 - floor)
     total = clipped.sum(axis=1, keepdims=True)
     new = clipped / total
@@ -112,15 +128,13 @@ def gradient(
     else:
         slope = beta * old / new
     slope[row, value] += advantage / old[row, value]
-    slope *= weight[:, None] / len(value)
+    slope *= weight[:, None]
     # back through the renormalisation, the clip (flat outside its bounds) and the softmax
     slope = (slope - (slope * new).sum(axis=1, keepdims=True)) / total
     slope *= (raw > floor) & (raw < 1.0 - floor)
     slope = raw * (slope - (slope * raw).sum(axis=1, keepdims=True))
-    if layers[-1][0].shape[0] == 1:
-        slope = slope[:, 1:]  # the logit of the value 0 is constant
-
-    return backward(layers, activations, slope)
+    # the logit of the value 0 of a binary variable is constant
+    return np.asarray(slope[:, 1:] if logits.shape[1] == 1 else slope)
 
 
 def backward(
@@ -203,7 +217,10 @@ class ReferenceEngine:
             seed, generation, p = draw.seeds[r], draw.generations[r], draw.drop[r]
             for c in range(draw.count):
                 number = draw.first[r] + c
-                keys = order_keys(model, seed, ORDER_G, generation, number)
+                if draw.keys is None:
+                    keys = order_keys(model, seed, ORDER_G, generation, number)
+                else:
+                    keys = draw.keys[r, c]
                 x, assigned = points[r, c], np.zeros(coding.n, bool)
                 for sweep in range(sweeps):
                     u = uniform(words(seed, VALUE, generation, number, coding.n, epoch=sweep))
@@ -341,6 +358,8 @@ class ReferenceEngine:
         seed, generation, p = batch.seeds[r], batch.generations[r], batch.drop[r]
         if kind == "none":
             visible: Bools = np.arange(model.n) != i
+        elif batch.keys is not None:
+            visible = before(batch.keys[r, c], i)
         elif kind == "generation":
             stamp = batch.stamps[r, c]
             keys = order_keys(model, seed, ORDER_G, int(stamp[0]), int(stamp[1]))
