@@ -127,15 +127,16 @@ class RelaxedSort:
         power = np.exp(logits - logits.max(axis=2, keepdims=True))
         self._places = power / power.sum(axis=2, keepdims=True)  # P: place, variable
         self._after = _sums_above(self._places)  # of the places after a
-        self.before = self._places.transpose(0, 2, 1) @ self._after
+        self.before = _product("bai,baj->bij", self._places, self._after)
         self.before[:, np.arange(n), np.arange(n)] = 0.0
 
     def backward(self, slopes: Floats) -> Floats:
         """The gradient `(B, n)` with respect to the perturbed scores, from that of `before`."""
         n = slopes.shape[-1]
         slopes = slopes * (1.0 - np.eye(n))
-        below = _sums_above((self._places @ slopes)[:, ::-1])[:, ::-1]  # of the places before b
-        slope = self._after @ slopes.transpose(0, 2, 1) + below
+        earlier = _product("bai,bij->baj", self._places, slopes)
+        slope = _product("baj,bij->bai", self._after, slopes)
+        slope += _sums_above(earlier[:, ::-1])[:, ::-1]  # over the places before b
         slope = self._places * (slope - (slope * self._places).sum(axis=2, keepdims=True))
         distances = -slope.sum(axis=1)  # of the sums of distances to all others
         pairs = distances[:, :, None] + distances[:, None, :]
@@ -173,13 +174,21 @@ def score_gradient(
             config.kl,
         ).reshape(activations[-1].shape)
         for (weights, _), entered in zip(layers[:0:-1], activations[-2:0:-1], strict=True):
-            slope = (slope @ weights) * (1.0 - entered**2)
-        moved = (slope @ layers[0][0]) * contrast  # by showing more of an input
+            slope = _product("gbo,goi->gbi", slope, weights) * (1.0 - entered**2)
+        moved = _product("gbo,goi->gbi", slope, layers[0][0]) * contrast  # by showing more of each
         moved = np.add.reduceat(moved, coding.feature_start[sources], axis=2)
         if model.graph is not None:
             moved *= model.graph[members][:, None, sources]
         slopes[np.ix_(np.arange(count), sources, members)] = moved.transpose(1, 2, 0)
     return np.asarray(sort.backward(slopes).sum(axis=0))
+
+
+def _product(axes: str, a: npt.NDArray[np.floating], b: Floats) -> Floats:
+    """Products of matrices, in an order of summation that is always the same.
+
+    Those of BLAS, which `@` uses, depend on its number of threads.
+    """
+    return np.asarray(np.einsum(axes, a, b, optimize=False))
 
 
 def _sums_above(rows: Floats) -> Floats:
@@ -207,6 +216,6 @@ def _forward(layers: Sequence[tuple[Floats, Floats]], x: Floats) -> list[Floats]
     """The activations `(g, B, width)` of every layer; the last entry is the logits."""
     activations = [x]
     for k, (weights, biases) in enumerate(layers):
-        z = activations[-1] @ weights.transpose(0, 2, 1) + biases
+        z = _product("gbi,goi->gbo", activations[-1], weights) + biases
         activations.append(np.tanh(z) if k < len(layers) - 1 else z)
     return activations
