@@ -166,6 +166,34 @@ def test_engines_agree(variant):
     assert np.abs(found[0][2]).max() > 0.02
 
 
+def test_causes_come_before_effects():
+    """Networks that read the variable before them in a chain, and points that bear them out.
+
+    Half of the candidates follow the chain and are good, the others break all of it and are bad, so
+    the objective is the better the more each network sees of its cause. The variables of the chain
+    are in another order than their indices, and no network reads its effect.
+    """
+    chain = np.array([3, 0, 5, 2, 4, 1])
+    config = PRESETS["paper"].replace(hidden=(), learning_rate=1e-12, order_rate=0.05, **LEARNED)
+    variant = Case(config, n=6, cards=(2,), runs=1)
+    order, engine = LearnedOrder(variant.model, "cpu"), variant.engine("cpu")
+    policy, scores = variant.policy(engine), order.fresh([0], [0])
+    policy.theta[:] = 0.0
+    for cause, effect in itertools.pairwise(chain):
+        variant.model.network.layers(policy.theta[0], int(effect))[0][0][0, cause] = 1.5
+    rng = np.random.default_rng(0)
+    for generation in range(4):
+        advantages = np.where(np.arange(10) % 2 == 0, 1.0, -1.0)
+        points = np.zeros((1, 10, 6), np.int32)
+        points[0, :, chain[0]] = rng.integers(0, 2, 10)
+        for cause, effect in itertools.pairwise(chain):
+            points[0, :, effect] = points[0, :, cause] ^ (advantages < 0)
+        gain = np.tile(advantages[None, :, None], (1, 1, 6))
+        batch = variant.answers(points, np.full((1, 10, 12), 0.5), gain, generation)
+        order.train(policy, scores, batch)
+    assert (np.diff(scores.theta[0][chain]) < -0.1).all(), scores.theta[0][chain]
+
+
 def test_equal_scores_are_random_orders():
     """With a rate of 0 the search is that in random orders, number by number."""
     problem = ao.problems.nk(10, 2, 0)
