@@ -242,6 +242,22 @@ def test_a_restored_search_continues(adam):
         np.testing.assert_array_equal(one[name], other[name])
 
 
+def test_any_number_of_threads_gives_the_same(monkeypatch):
+    states = []
+    for threads in ("1", "2"):
+        monkeypatch.setenv("ANYORDER_NUM_THREADS", threads)
+        search = PolicySearch(ao.Space.binary(80), 0, SMALL.replace(hidden=(40,)), "cpu")
+        for _ in range(2):
+            drawn = search.propose(4)
+            search.learn([
+                Answer(ticket, codes, float(codes.sum()))
+                for ticket, codes in zip(drawn.tickets, drawn.codes, strict=True)
+            ])  # fmt: skip
+        states.append(search.state())
+    for name in states[0]:
+        np.testing.assert_array_equal(states[0][name], states[1][name])
+
+
 def test_damaged_states_are_refused():
     search = PolicySearch(ao.Space.binary(6), 0, SMALL, "cpu")
     search.propose(3)
@@ -331,3 +347,6 @@ def test_refusals():
     for name, value in others.items():
         with refused(ValueError, f"{name} is {value!r}", "learned orders"):
             ao.Config(**LEARNED, **{name: value})
+    large = learned(network="shared", cards=(2,), n=100_000)
+    with refused(MemoryError, "100000 variables", "GiB"):
+        LearnedOrder(large.model, "reference")

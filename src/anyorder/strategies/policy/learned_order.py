@@ -29,12 +29,15 @@ import numpy as np
 import numpy.typing as npt
 
 from anyorder.strategies.policy.engines import Batch, Draw, Model, Policy, create
+from anyorder.strategies.policy.engines.memory import memory_here
 from anyorder.strategies.policy.engines.reference import adam_step, logit_slopes
 from anyorder.strategies.policy.networks import Network
 from anyorder.strategies.policy.orders import order_keys
 from anyorder.strategies.policy.rng import ORDER_G, ORDER_T, UIntArray
 
 Floats = npt.NDArray[np.float64]
+
+_ARRAYS = 10  # of the size of all relaxed orders of a generation
 
 
 class LearnedOrder:
@@ -46,6 +49,13 @@ class LearnedOrder:
 
     def __init__(self, model: Model[Network], engine: str) -> None:
         self.model = model
+        size = max(model.n, model.coding.features)
+        need, have = _ARRAYS * 8.0 * model.config.population * model.n * size, memory_here()
+        if need > 0.9 * have:
+            raise MemoryError(
+                f"the learned order of {model.n} variables takes {need / 2**30:.1f} GiB to train, "
+                f"and this machine has {have / 2**30:.1f}; random orders take nothing of that"
+            )
         # The scores change with each epoch, and the orders with them: so one epoch at a time.
         each = replace(model, config=model.config.replace(epochs=1, adam="kept"))
         self._engine = create(engine, each)
@@ -71,28 +81,41 @@ class LearnedOrder:
 
     def train(self, policy: Policy, scores: Policy, batch: Batch) -> None:
         """E epochs of the networks and of the scores; changes both in place."""
-        config, shape = self.model.config, batch.points.shape
-        runs = list(zip(batch.seeds, batch.generations, strict=True))
+        for r in range(len(batch.points)):
+            self._train_run(_row(policy, r), _row(scores, r), _only(batch, r))
+
+    def _train_run(self, policy: Policy, scores: Policy, batch: Batch) -> None:
+        config = self.model.config
         if config.adam == "anew":  # moments of this generation alone
             policy, scores = (Policy.start(each.theta, "kept") for each in (policy, scores))
+        (seed,), (generation,), count = batch.seeds, batch.generations, batch.points.shape[1]
         for epoch in range(config.epochs):
-            noisy = np.empty(shape)
-            for r, (seed, generation) in enumerate(runs):
-                for c in range(shape[1]):
-                    words = order_keys(self.model, seed, ORDER_T, generation, c, epoch)
-                    noisy[r, c] = scores.theta[r] + gumbel(words)
-            slopes = [
-                score_gradient(self.model, theta, noisy[r], batch, r)
-                for r, theta in enumerate(policy.theta)
-            ]
-            self._engine.train(policy, replace(batch, keys=ranks(noisy)))
+            words = [order_keys(self.model, seed, ORDER_T, generation, c, epoch)
+                     for c in range(count)]  # fmt: skip
+            noisy = scores.theta[0] + gumbel(np.array(words))
+            slope = score_gradient(self.model, policy.theta[0], noisy, batch, 0)
+            self._engine.train(policy, replace(batch, keys=ranks(noisy)[None]))
             scores.steps += 1
-            for r, slope in enumerate(slopes):
-                adam_step(
-                    scores.theta[r], scores.m[r], scores.v[r], slope, int(scores.steps[r]),
-                    config.order_rate, config.adam_beta1, config.adam_beta2,
-                    self.model.network.adam_eps,
-                )  # fmt: skip
+            adam_step(
+                scores.theta[0], scores.m[0], scores.v[0], slope, int(scores.steps[0]),
+                config.order_rate, config.adam_beta1, config.adam_beta2,
+                self.model.network.adam_eps,
+            )  # fmt: skip
+
+
+def _row(policy: Policy, r: int) -> Policy:
+    """Run r of a policy, as views."""
+    one = slice(r, r + 1)
+    return Policy(policy.theta[one], policy.m[one], policy.v[one], policy.steps[one])
+
+
+def _only(batch: Batch, r: int) -> Batch:
+    """Run r of a batch."""
+    one = slice(r, r + 1)
+    return Batch(
+        batch.seeds[one], batch.generations[one], batch.points[one], batch.old[one],
+        batch.advantages[one], batch.weights[one], batch.drop[one], batch.stamps[one],
+    )  # fmt: skip
 
 
 def gumbel(words: UIntArray) -> Floats:
@@ -146,7 +169,7 @@ class RelaxedSort:
 def score_gradient(
     model: Model[Network], theta: npt.NDArray[np.floating], noisy: Floats, batch: Batch, r: int
 ) -> Floats:
-    """The gradient `(n,)` of run r's relaxed objective with respect to the scores."""
+    """The gradient `(n,)` of run r's relaxed objective with respect to its scores."""
     coding, config = model.coding, model.config
     points, count = batch.points[r], batch.points.shape[1]
     sort = RelaxedSort(noisy)
