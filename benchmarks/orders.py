@@ -2,8 +2,9 @@
 
     python benchmarks/orders.py nk      NK 32 K 4, 1,000 evaluations, 10 runs, on the CPU
     python benchmarks/orders.py chain   rank correlations of scores and places in a chain, 12 runs
+    python benchmarks/orders.py time    a generation of 10 candidates, 50 epochs, n = 32 to 256
 
-Results are in results/orders_nk.csv and orders_chain.csv, a row for each run.
+Results are in results/orders_nk.csv, orders_chain.csv and orders_time.csv.
 """
 
 from __future__ import annotations
@@ -61,9 +62,8 @@ def leading(held: list[bool]) -> int:
     return len(list(itertools.takewhile(bool, held)))
 
 
-# All have the same chain, or targets in its place. In "leading" a link counts if all before it
-# hold, so that causes decide first; in "links" nothing sets the two ends of a link apart but the
-# place of the chain's own ends. "targets" has no links at all: variables that weigh more go first.
+# In "leading" a link counts if all before it hold, so that causes are decided first; in "links" all
+# count. "targets" is the control: no links, but targets whose weight falls along the chain.
 KINDS: dict[str, Callable[[Point, Point], float]] = {
     "leading": lambda x, flips: leading(links(x, flips)),
     "links": lambda x, flips: sum(links(x, flips)),
@@ -100,14 +100,34 @@ def chain(runs: int, budget: int) -> None:
     write("orders_chain.csv", rows)
 
 
+def seconds() -> None:
+    """Processor time of a generation."""
+    rows = []
+    for n, (name, settings) in itertools.product((32, 64, 128, 256), ORDERS.items()):
+        config, taken = ao.PRESETS["default"].replace(**settings), []
+        search = PolicySearch(ao.Space.binary(n), 0, config, "cpu")
+        for _ in range(3):
+            start = time.process_time()
+            drawn = search.propose(search.batch)
+            values = drawn.codes.sum(axis=1).astype(float)
+            search.learn([Answer(*each) for each in zip(drawn.tickets, drawn.codes, values,
+                                                        strict=True)])  # fmt: skip
+            taken.append(time.process_time() - start)
+        rows.append({"n": n, "order": name, "cpu_seconds": round(min(taken), 4)})
+        print(rows[-1], flush=True)
+    write("orders_time.csv", rows)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=["nk", "chain"])
+    parser.add_argument("what", choices=["nk", "chain", "time"])
     parser.add_argument("--runs", type=int)
     parser.add_argument("--budget", type=int)
     given = parser.parse_args()
     if given.what == "nk":
         nk(given.runs or 10, given.budget or 1_000)
+    elif given.what == "time":
+        seconds()
     else:
         chain(given.runs or 12, given.budget or 800)
 
