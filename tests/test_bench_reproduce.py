@@ -427,11 +427,14 @@ def test_figures_of_curves_and_distances(tmp_path: Path, monkeypatch: pytest.Mon
     methods = {
         "(d,d)": "anyorder:text+generation_order=fixed+training_order=fixed+epochs=3",
         "(s,s)": "anyorder:text+epochs=3",
+        "learned": f"{ITEMS['figure-orders'].rivals['learned']}+epochs=1",
     }
-    item = reproduce.Item("tiny", ("NK 16 2",), methods, budget=205, mark=205, distances=True)
+    asked = {"learned": methods["learned"]}
+    own = {label: method for label, method in methods.items() if label not in asked}
+    item = reproduce.Item("tiny", ("NK 16 2",), own, asked, budget=205, mark=205, distances=True)
     monkeypatch.setitem(reproduce.ITEMS, "tiny", item)
     with Store(tmp_path / "runs.db") as store:
-        campaign = reproduce.campaign("tiny", instances=2, runs=1)
+        campaign = reproduce.campaign("tiny", instances=2, runs=1, methods=tuple(methods))
         store.request(campaign.name, campaign.specs)
         runner.run(store, workers=1, engine="cpu")
         results = store.results()

@@ -221,6 +221,7 @@ def test_what_is_absent_is_not_trained() -> None:
         pytest.param({"network": "shared", "hidden": (8, 8)}, marks=pytest.mark.slow),
         {"critic": 1.0},
         {"generation_order": "gibbs", "training_order": "none", "gibbs_sweeps": 2},
+        {"generation_order": "learned", "training_order": "learned", "epochs": 10},
     ],
 )
 def test_many_runs_are_single_runs(settings: dict[str, Any]) -> None:

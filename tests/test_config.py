@@ -29,6 +29,7 @@ PAPER = {
     "kl": "categorical", "clip": 1e-3, "adam": "anew", "adam_beta1": 0.9, "adam_beta2": 0.999,
     "adam_eps": 1e-8, "loss_runs": None, "utility": (1.0, -1.0), "ties": "strict",
     "restart_agreement": None, "restart_patience": 5, "gibbs_sweeps": 10, "critic": None,
+    "order_rate": 1e-2,
 }  # fmt: skip
 PAPER_CODE = {
     **PAPER, "hidden": (20, 20), "layer_rates": (1.0, 0.0, 1.0), "masked_input": -1.0,
@@ -47,6 +48,7 @@ OTHER = {
     "kl": "bernoulli", "clip": 0.05, "adam": "kept", "adam_beta1": 0.0, "adam_beta2": 0.5,
     "adam_eps": 1e-3, "loss_runs": 7, "utility": (3.0, 1.0, 1.0, -2.0), "ties": "average",
     "restart_agreement": None, "restart_patience": 2, "gibbs_sweeps": 3, "critic": 10.0,
+    "order_rate": 0.0,
 }  # fmt: skip
 
 # a few bad ones; TypeError where the type is wrong
@@ -61,6 +63,7 @@ BAD = {
     "generation_order": ["generation", "none", None],
     "training_order": ["same", None],
     "order_per": ["run", None],
+    "order_rate": [-1e-3, 1e4, math.nan, None, "1"],
     "drop_generation": [-0.1, 1.1, math.nan, None],
     "drop_training": [-0.1, 1.1, "0.5"],
     "drop_decay": [-0.5, 1.5, None],

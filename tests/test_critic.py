@@ -9,6 +9,7 @@ from conftest import Case, case, refused, rms
 import anyorder as ao
 from anyorder.errors import INFEASIBLE
 from anyorder.strategies.base import Answer, score
+from anyorder.strategies.policy import equations
 from anyorder.strategies.policy.config import PRESETS
 from anyorder.strategies.policy.critic import Critic, _finite
 from anyorder.strategies.policy.engines import create, reference
@@ -63,7 +64,7 @@ def test_gradient_against_finite_differences():
     weight = rng.uniform(0.0, 2.0, 9)
 
     def objective() -> float:
-        error = target - reference.forward(layers, x)[-1][:, 0]
+        error = target - equations.forward(layers, x)[-1][:, 0]
         return -float((weight * error**2).mean())
 
     found = reference.critic_gradient(layers, x, target, weight)

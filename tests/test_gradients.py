@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from conftest import Case, case, rms
 
+from anyorder.strategies.policy import equations
 from anyorder.strategies.policy.engines import reference
 from anyorder.strategies.policy.engines.cpu import CpuEngine
 from anyorder.strategies.policy.engines.reference import ReferenceEngine
@@ -39,9 +40,9 @@ def differences(layers, batch, *settings, h: float = 1e-6):
             for at in np.ndindex(part.shape):
                 kept = part[at]
                 part[at] = kept + h
-                above = reference.objective(layers, *batch, *settings)
+                above = equations.objective(layers, *batch, *settings)
                 part[at] = kept - h
-                slope[at] = (above - reference.objective(layers, *batch, *settings)) / (2 * h)
+                slope[at] = (above - equations.objective(layers, *batch, *settings)) / (2 * h)
                 part[at] = kept
         result.append(slopes)
     return result
@@ -53,13 +54,13 @@ def differences(layers, batch, *settings, h: float = 1e-6):
 @pytest.mark.parametrize("clipped", [False, True])
 def test_gradient_of_every_layer(hidden, d, kl, clipped):
     layers, batch = problem(hidden, d)
-    raw = reference.raw_probabilities(reference.forward(layers, batch[0])[-1])
+    raw = reference.raw_probabilities(equations.forward(layers, batch[0])[-1])
     floor = float(np.quantile(raw.min(axis=1), 0.4)) if clipped else 1e-3  # for 4 of 9 candidates
     beyond = (raw < floor) | (raw > 1.0 - floor)
     assert beyond.any() == clipped
     assert not beyond.all()
     settings = (floor, 0.7, kl)
-    found = reference.gradient(layers, *batch, *settings)
+    found = equations.gradient(layers, *batch, *settings)
     expected = differences(layers, batch, *settings)
     assert len(found) == len(hidden) + 1
     for layer, by_hand in zip(found, expected, strict=True):
@@ -74,7 +75,7 @@ def test_gradient_of_every_layer(hidden, d, kl, clipped):
 def test_gradient_beyond_the_clip_is_zero(d):
     layers, batch = problem((5,), d)
     layers[-1][1][-1] += 50.0  # the last value is all but certain
-    for weights, biases in reference.gradient(layers, *batch, 1e-3, 1.0, "categorical"):
+    for weights, biases in equations.gradient(layers, *batch, 1e-3, 1.0, "categorical"):
         assert not weights.any()
         assert not biases.any()
 
@@ -82,9 +83,9 @@ def test_gradient_beyond_the_clip_is_zero(d):
 def test_gradient_of_a_candidate_without_weight_is_zero():
     layers, (x, value, old, advantage, weight) = problem((5,), 3)
     settings = (1e-3, 1.0, "categorical")
-    whole = reference.gradient(layers, x, value, old, advantage, weight, *settings)
+    whole = equations.gradient(layers, x, value, old, advantage, weight, *settings)
     some = weight != 0  # the mean stays one over all candidates
-    part = reference.gradient(
+    part = equations.gradient(
         layers, x[some], value[some], old[some], advantage[some], weight[some], *settings
     )
     for (a, b), (c, e) in zip(whole, part, strict=True):
@@ -103,13 +104,13 @@ def test_objective_by_hand():
     layers = [(np.zeros((3, 0)), np.array(logits))]
     batch = (np.zeros((1, 0)), np.array([1]), np.array([old]), np.array([-0.6]), np.array([2.0]))
     for kind, expected in (("categorical", kl), ("bernoulli", kl + more)):
-        got = reference.objective(layers, *batch, 1e-3, 0.7, kind)
+        got = equations.objective(layers, *batch, 1e-3, 0.7, kind)
         assert got == pytest.approx(2.0 * (ratio * -0.6 - 0.7 * expected), rel=1e-12)
 
 
 def test_the_two_kls_of_a_binary_variable_are_one():
     old, new = np.array([[0.3, 0.7]]), np.array([[0.9, 0.1]])
-    both = [reference.kl_divergence(old, new, kind)[0] for kind in ("categorical", "bernoulli")]
+    both = [equations.kl_divergence(old, new, kind)[0] for kind in ("categorical", "bernoulli")]
     assert both[0] == both[1] == pytest.approx(0.3 * math.log(3 / 9) + 0.7 * math.log(7))
 
 

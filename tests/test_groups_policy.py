@@ -14,7 +14,7 @@ from test_gradients import differences, problem
 import anyorder as ao
 from anyorder.space.groups import Group
 from anyorder.strategies.base import Answer
-from anyorder.strategies.policy import engines
+from anyorder.strategies.policy import engines, equations
 from anyorder.strategies.policy.config import PRESETS
 from anyorder.strategies.policy.engines import create, reference
 from anyorder.strategies.policy.masks import allowed, masked, restricted
@@ -197,7 +197,7 @@ def test_gradient_of_the_masked_objective(d, kl, clipped):
     some[np.arange(len(value)), value] = True
     some[0] = np.arange(d) == value[0]  # one value is left
     some[1] = True
-    raw = reference.raw_probabilities(reference.forward(layers, x)[-1], some)
+    raw = reference.raw_probabilities(equations.forward(layers, x)[-1], some)
     assert (raw[~some] == 0).all()
     lowest = np.where(some, raw, 1.0).min(axis=1)
     floor = float(np.quantile(lowest, 0.4)) if clipped else 1e-3
@@ -217,8 +217,8 @@ def test_a_mask_that_allows_everything_changes_nothing():
     layers, batch = problem((5,), 3)
     every = np.ones(batch[2].shape, bool)
     for kl in ("categorical", "bernoulli"):
-        plain = reference.objective(layers, *batch, 1e-3, 0.7, kl)
-        assert reference.objective(layers, *batch, 1e-3, 0.7, kl, every) == pytest.approx(plain)
+        plain = equations.objective(layers, *batch, 1e-3, 0.7, kl)
+        assert equations.objective(layers, *batch, 1e-3, 0.7, kl, every) == pytest.approx(plain)
 
 
 def test_masked_objective_by_hand():
@@ -232,7 +232,7 @@ def test_masked_objective_by_hand():
     kl = sum(q * math.log(q / p) for q, p in zip(before[1:], new[1:], strict=True))
     layers = [(np.zeros((3, 0)), np.array(logits))]
     batch = (np.zeros((1, 0)), np.array([1]), np.array([before]), np.array([-0.6]), np.ones(1))
-    got = reference.objective(layers, *batch, 1e-3, 0.7, "categorical", some)
+    got = equations.objective(layers, *batch, 1e-3, 0.7, "categorical", some)
     assert got == pytest.approx(new[1] / before[1] * -0.6 - 0.7 * kl, rel=1e-12)
 
 
@@ -246,7 +246,7 @@ def test_the_first_ratio_is_one():
     seen = []
 
     def spy(*args):
-        new = reference.probabilities(reference.forward(args[0], args[1])[-1], args[6], args[9])
+        new = equations.probabilities(equations.forward(args[0], args[1])[-1], args[6], args[9])
         rows = np.arange(len(args[2]))
         seen.append(new[rows, args[2]] / args[3][rows, args[2]])
         return gradient(*args)

@@ -12,7 +12,7 @@ from conftest import Case, case, refused, rms, stored, subprocess_environment
 from test_engines import check_step, whole_run
 
 import anyorder as ao
-from anyorder.strategies.policy import engines
+from anyorder.strategies.policy import engines, equations
 from anyorder.strategies.policy.config import PRESETS
 from anyorder.strategies.policy.engines import reference
 from anyorder.strategies.policy.engines.reference import ReferenceEngine
@@ -148,7 +148,7 @@ def objective_of(variant: Case, inputs: list[np.ndarray], theta, batch) -> float
     model, total = variant.model, 0.0
     for i in np.flatnonzero(model.coding.outputs):
         own = slice(model.value_start[i], model.value_start[i + 1])
-        total += reference.objective(
+        total += equations.objective(
             model.network.layers(theta, i), inputs[i],
             batch.points[0, :, i], batch.old[0, :, own], batch.advantages[0, :, i],
             batch.weights[0, :, i], float(model.coding.floor[i]), variant.config.beta,
@@ -294,6 +294,7 @@ def test_default_layers_follow_the_network():
         (shared(), "does not compute shared networks; engines that do: cpu, reference"),
         (case(critic=2.0), "critic=2.0"),
         (case(generation_order="gibbs", training_order="none"), "gibbs"),
+        (case(generation_order="learned", training_order="learned"), "learned"),
     ],
 )
 def test_what_cuda_does_not_compute_is_said(variant, reason, monkeypatch):

@@ -13,17 +13,23 @@ from anyorder.many.objective import Ints, Objective
 from anyorder.strategies.policy.absent import hide_absent
 from anyorder.strategies.policy.critic import Critic
 from anyorder.strategies.policy.engines import Engine, Policy
+from anyorder.strategies.policy.learned_order import LearnedOrder
 
 
 def run_host(engine: Engine, objective: Objective, task: Task, bar: Any) -> Log:
     """All runs, one generation of each at a time; Ctrl-C returns what there is."""
     ledger = Ledger(task)
     critic = None if task.config.critic is None else Critic(engine.model, engine.name)
+    learns = task.config.generation_order == "learned"
+    order = LearnedOrder(engine.model, engine.name) if learns else None
     try:
         policy = engine.fresh(ledger.seeds, [0] * len(ledger.seeds))
         twin = None if critic is None else critic.fresh(ledger.seeds, [0] * len(ledger.seeds))
+        scores = None if order is None else order.fresh(ledger.seeds, [0] * len(ledger.seeds))
         while len(ledger.active):
             draw = ledger.draw()
+            if order is not None and scores is not None:
+                draw = order.drawn(scores, draw)
             points, old = engine.sample(policy, draw)
             codes = task.digits.join(points)
             if task.space.conditional:
@@ -41,6 +47,7 @@ def run_host(engine: Engine, objective: Objective, task: Task, bar: Any) -> Log:
             if len(rows) < len(points):
                 policy = _rows(policy, rows)
                 twin = None if twin is None else _rows(twin, rows)
+                scores = None if scores is None else _rows(scores, rows)
                 points, old, values = points[rows], old[rows], values[rows]
             batch = ledger.batch(points, old, values)
             if critic is not None and twin is not None:
@@ -48,12 +55,17 @@ def run_host(engine: Engine, objective: Objective, task: Task, bar: Any) -> Log:
                     twin, batch.seeds, batch.generations, points, task.sign * values, batch.stamps
                 )
                 batch = replace(batch, advantages=gain)
-            engine.train(policy, batch)
+            if order is not None and scores is not None:
+                order.train(policy, scores, batch)
+            else:
+                engine.train(policy, batch)
             restarting = ledger.trained()
             if len(restarting):
                 _restart(engine.fresh, policy, ledger, restarting)
                 if critic is not None and twin is not None:
                     _restart(critic.fresh, twin, ledger, restarting)
+                if order is not None and scores is not None:
+                    _restart(order.fresh, scores, ledger, restarting)
     except KeyboardInterrupt:
         pass  # the log says which runs have not finished
     return ledger.log

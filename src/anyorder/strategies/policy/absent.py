@@ -43,9 +43,12 @@ def hide_absent(
     """What `engine.sample(policy, draw)` gave, with absent variables hidden."""
     gone = absent(space, digits, points)
     points = np.where(gone, -1, points).astype(np.int32)
-    keys = [
-        sampling_keys(engine.model, seed, [(generation, first + k) for k in range(draw.count)])
-        for seed, generation, first in zip(draw.seeds, draw.generations, draw.first, strict=True)
-    ]
-    again = engine.conditionals(policy, points, None if keys[0] is None else np.array(keys))
+    keys = draw.keys
+    if keys is None and engine.model.config.generation_order != "gibbs":
+        runs = zip(draw.seeds, draw.generations, draw.first, strict=True)
+        keys = np.array([
+            sampling_keys(engine.model, seed, [(generation, first + k) for k in range(draw.count)])
+            for seed, generation, first in runs
+        ])  # fmt: skip
+    again = engine.conditionals(policy, points, keys)
     return points, np.where(gone.any(axis=2, keepdims=True), again, old)

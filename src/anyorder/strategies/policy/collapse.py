@@ -58,3 +58,12 @@ def generations_in_a_row(count: Any, agreement: Any, limit: float) -> Any:
     """
     longer = np.where(np.asarray(agreement) >= limit, np.asarray(count) + 1, 0)
     return longer if longer.ndim else int(longer)
+
+
+def entropy(probs: npt.NDArray[np.floating], cards: npt.NDArray[np.int64]) -> float:
+    """Mean entropy of distributions `(B, V)`, as a share of the largest possible one."""
+    most = float(np.log(cards).sum())
+    if not len(probs) or most == 0:
+        return 1.0
+    p = probs.astype(np.float64)
+    return float(-(p * np.log(np.maximum(p, 1e-300))).sum() / (len(p) * most))

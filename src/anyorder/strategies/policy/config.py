@@ -144,15 +144,23 @@ class Config(PaperReadings):
         "the cost grows with the logarithm of their number.",
     )  # fmt: skip
     generation_order: str = _setting(
-        "random", _words("random", "fixed", "gibbs"),
-        'Order in which a candidate\'s variables are sampled: "random" [sigma] or "fixed" [delta]. '
-        '"gibbs": there is none; all variables are sampled in turn, `gibbs_sweeps` times, each '
-        'given all others. It requires training_order="none".',
+        "random", _words("random", "fixed", "learned", "gibbs"),
+        'Order in which a candidate\'s variables are sampled: "random" [sigma], "fixed" [delta] or '
+        '"learned": random orders of a Plackett-Luce distribution, with a score for each variable '
+        'that is trained; it requires training_order="learned". "gibbs": there is no order; '
+        "all variables are sampled in turn, `gibbs_sweeps` times, each given all others. It "
+        'requires training_order="none".',
     )  # fmt: skip
     training_order: str = _setting(
-        "random", _words("random", "fixed", "generation", "none"),
-        '"random", "fixed", "generation" (the order in which each candidate was sampled) or "none" '
-        "(no causal mask: every variable sees all others, except those dropped).",
+        "random", _words("random", "fixed", "generation", "learned", "none"),
+        '"random", "fixed", "generation" (the order in which each candidate was sampled), '
+        '"learned" (with the generation order of that name) or "none" (no causal mask: every '
+        "variable sees all others, except those dropped).",
+    )  # fmt: skip
+    order_rate: float = _setting(
+        1e-2, _rate,
+        "Adam's learning rate of the scores of a learned order. 0: they stay equal, and orders are "
+        "uniform.",
     )  # fmt: skip
     gibbs_sweeps: int = _setting(
         10, partial(integer, minimum=1, maximum=10_000),
@@ -232,6 +240,8 @@ class Config(PaperReadings):
             )
         if self.generation_order == "gibbs":
             self._check_gibbs()
+        if "learned" in (self.generation_order, self.training_order):
+            self._check_learned()
 
     def _check_gibbs(self) -> None:
         if self.training_order != "none":
@@ -255,6 +265,31 @@ class Config(PaperReadings):
             raise ValueError(
                 "network is 'univariate', expected another one with generation_order='gibbs': its "
                 "variables are independent of all others"
+            )
+
+    def _check_learned(self) -> None:
+        for name, other in (("generation_order", "training_order"),
+                            ("training_order", "generation_order")):  # fmt: skip
+            if getattr(self, name) != "learned":
+                raise ValueError(
+                    f"{name} is {getattr(self, name)!r}, expected 'learned' with "
+                    f"{other}='learned': candidates are sampled in the orders that training learns"
+                )
+        if self.network == "univariate":
+            raise ValueError(
+                "network is 'univariate', expected another one with learned orders: its variables "
+                "see no others, so that no order is better than another"
+            )
+        for name in ("drop_generation", "drop_training"):
+            if getattr(self, name) > 0:
+                raise ValueError(
+                    f"{name} is {getattr(self, name)}, expected 0 with learned orders: scores are "
+                    "trained on what a variable sees of those before it, without dropout"
+                )
+        if self.critic is not None:
+            raise ValueError(
+                f"critic is {self.critic}, expected None with learned orders: they are trained on "
+                "ranks, as in the paper"
             )
 
     def replace(self, **changes: Any) -> Config:

@@ -6,20 +6,23 @@ import numpy as np
 import numpy.typing as npt
 
 from anyorder.space.digits import Digits
-from anyorder.strategies.policy.engines import Draw
-from anyorder.strategies.policy.engines.base import Engine, Policy
+from anyorder.strategies.policy.engines.base import Draw, Engine, Policy
 from anyorder.strategies.policy.orders import order_keys
 from anyorder.strategies.policy.rng import ORDER_G
 
 
 def influence(
-    engine: Engine, policy: Policy, digits: Digits, seed: int, generation: int, count: int
+    engine: Engine, policy: Policy, digits: Digits, draw: Draw
 ) -> npt.NDArray[np.float64]:
-    """`PolicySearch.influence` of one run, over `count` candidates."""
-    model = engine.model
+    """`PolicySearch.influence` of one run, over the candidates of a request."""
+    model, count = engine.model, draw.count
     kind = model.config.generation_order
-    (codes,), _ = engine.sample(policy, Draw([seed], [generation], [0], [0.0], count))
-    keys = [order_keys(model, seed, ORDER_G, generation, row) for row in range(count)]
+    (codes,), _ = engine.sample(policy, draw)
+    (seed,), (generation,) = draw.seeds, draw.generations
+    if draw.keys is None:
+        keys = np.stack([order_keys(model, seed, ORDER_G, generation, k) for k in range(count)])
+    else:
+        keys = draw.keys[0]
     ranks = 1 + np.argsort(np.argsort(keys, axis=1, kind="stable"), axis=1).astype(np.uint32)
     free = np.flatnonzero(model.cards > 1)
     moves = np.zeros((model.n, model.n))

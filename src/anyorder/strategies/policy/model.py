@@ -89,6 +89,11 @@ def make_model(
             "generation_order is 'gibbs', expected 'random' or 'fixed' with Permutation and "
             "Subset: given all others, a column of theirs can keep its value only"
         )
+    if groups and config.generation_order == "learned":
+        raise ValueError(
+            "generation_order is 'learned', expected 'random' or 'fixed' with Permutation and "
+            "Subset: there is no gradient through which of their values are used up"
+        )
     coding = make_coding(cards, ordered, config)
     network = make_network(coding, config)
     return Model(config, coding, network, graph, groups=tuple(groups))

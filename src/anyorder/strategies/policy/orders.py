@@ -20,7 +20,10 @@ Bools = npt.NDArray[np.bool_]
 def order_keys(
     model: Model[Network], seed: int, purpose: int, generation: int, row: int, epoch: int = 0
 ) -> UIntArray:
-    """Sort keys of one candidate's order; i.i.d. uniform keys give a uniform permutation."""
+    """Sort keys of one candidate's order; i.i.d. uniform keys give a uniform permutation.
+
+    Of a learned order it is the random part alone: `learned_order.py` adds the scores.
+    """
     config = model.config
     kind = config.generation_order if purpose == ORDER_G else config.training_order
     if kind in ("fixed", "gibbs"):  # sweeps are in the order of the variables

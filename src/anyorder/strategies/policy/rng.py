@@ -13,7 +13,8 @@ w % 4 of block w // 4. What the words of a row are:
 | --------- | --------- | ------------------- | ----------------------------------------------- |
 | `INIT`    | variable  | restarts so far     | parameter w of that variable's network          |
 |           | 0         |                     | parameter w of a shared network                 |
-| `ORDER_G` | candidate | policy's generation | sort key of variable w in the generation order  |
+| `ORDER_G` | candidate | policy's generation | sort key of variable w in the generation order, |
+|           |           |                     | or the noise on its score in a learned order    |
 | `VALUE`   | candidate | policy's generation | the draw of variable w; epoch: Gibbs sweep      |
 | `DROP_G`  | candidate | policy's generation | w = i * 4 * ceil(n / 4) + j: may i see j?       |
 | `ORDER_T` | candidate | policy's generation | as `ORDER_G`, for training, one row an epoch    |

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,31 +22,21 @@ from anyorder.archive import Archive
 from anyorder.errors import OK
 from anyorder.space import Space
 from anyorder.strategies.base import Answer, Codes, Proposals, score
+from anyorder.strategies.policy import stored
 from anyorder.strategies.policy.absent import hidden, hide_absent
 from anyorder.strategies.policy.advantage import advantages
-from anyorder.strategies.policy.collapse import agreement, generations_in_a_row
+from anyorder.strategies.policy.collapse import agreement, entropy, generations_in_a_row
 from anyorder.strategies.policy.config import Config, resolve
 from anyorder.strategies.policy.critic import Critic
 from anyorder.strategies.policy.data import groups
-from anyorder.strategies.policy.engines import Batch, Draw, create, model_of
+from anyorder.strategies.policy.engines import Batch, Draw, Policy, create, model_of
 from anyorder.strategies.policy.influence import influence
+from anyorder.strategies.policy.learned_order import LearnedOrder
 from anyorder.strategies.policy.masks import masked
 from anyorder.strategies.policy.orders import sampling_keys
-from anyorder.strategies.policy.stored import KINDS, PARAMETERS, check
+from anyorder.strategies.policy.rng import UIntArray
+from anyorder.strategies.policy.stored import CRITIC, ORDER, PARAMETERS, Candidate
 from anyorder.strategies.state import State
-
-
-@dataclass
-class _Candidate:
-    """A proposal that has not been trained on."""
-
-    ticket: int
-    generation: int  # whose policy it was drawn from
-    index: int  # among the candidates drawn from that policy
-    codes: Codes  # of the model: wide variables are digits, absent ones are -1
-    probs: npt.NDArray[np.floating]  # the distributions it was drawn from
-    value: float = np.nan  # once answered; NaN: it failed
-    known: bool = False  # whether the answer came from the archive
 
 
 class PolicySearch:
@@ -97,6 +86,8 @@ class PolicySearch:
         self._critic = (
             None if self.config.critic is None else Critic(self._model, self._engine.name)
         )
+        learns = self.config.generation_order == "learned"
+        self._order = LearnedOrder(self._model, self._engine.name) if learns else None
         self._start()
         self._restart = restart
         self._age = 0  # trainings since the last restart
@@ -104,8 +95,8 @@ class PolicySearch:
         self._next_ticket = 0
         self._collapsed = 0  # generations in a row in which the population was nearly one point
         self._diversity = 1.0
-        self._open: dict[int, _Candidate] = {}
-        self._answered: list[_Candidate] = []
+        self._open: dict[int, Candidate] = {}
+        self._answered: list[Candidate] = []
         self._last_probs = np.empty((0, self._model.values), self._engine.dtype)
 
     def _start(self) -> None:
@@ -113,6 +104,8 @@ class PolicySearch:
         self._policy = self._engine.fresh([self.seed], [self.restarts])
         if self._critic is not None:
             self._critic_policy = self._critic.fresh([self.seed], [self.restarts])
+        if self._order is not None:
+            self._scores = self._order.fresh([self.seed], [self.restarts])
 
     @property
     def engine(self) -> str:
@@ -141,27 +134,41 @@ class PolicySearch:
         It is normalised: 1 where all values are equally likely, 0 where one point is certain.
         Distributions of columns of groups count before masks.
         """
-        most = float(np.log(self._model.cards).sum())
-        if not len(self._last_probs) or most == 0:
-            return 1.0
-        p = self._last_probs.astype(np.float64)
-        return float(-(p * np.log(np.maximum(p, 1e-300))).sum() / (len(p) * most))
+        return entropy(self._last_probs, self._model.cards)
 
     def facts(self) -> dict[str, Any]:
-        """How far the policy has converged."""
-        return {"diversity": round(self.diversity, 4), "entropy": round(self.entropy, 4)}
+        """How far the policy has converged, and the variables that a learned order begins with."""
+        found = {"diversity": round(self.diversity, 4), "entropy": round(self.entropy, 4)}
+        if self._order is None:
+            return found
+        first = np.argsort(-self.order_scores, kind="stable")[:_SHOWN].tolist()
+        names = self.space.names or range(len(self.space))
+        return {**found, "order": [names[i] for i in first]}
+
+    @property
+    def order_scores(self) -> npt.NDArray[np.float64]:
+        """Scores of the variables in a learned order: i is before j with odds exp(s_i - s_j).
+
+        Of a variable that is drawn digit by digit it is the mean.
+        """
+        if self._order is None:
+            kind = self.config.generation_order
+            raise ValueError(f"generation_order is {kind!r}, expected 'learned': it has no scores")
+        owner, scores = self._digits.owner, np.asarray(self._scores.theta[0], np.float64)
+        return np.asarray(np.bincount(owner, scores) / np.bincount(owner))
 
     # --- proposals ------------------------------------------------------------------------------
 
     def propose(self, count: int, given: Codes | None = None) -> Proposals:
         """Candidates drawn from the present policy."""
         extra = 0 if given is None else len(given)
+        rows = [(self.generation, self._drawn + k) for k in range(count)]
+        keys = None if self._order is None else self._keys(rows)
         codes = np.empty((count, self._model.n), np.int32)
         probs = np.empty((count, self._model.values), self._engine.dtype)
         if given is not None and extra:
-            rows = [(self.generation, self._drawn + k) for k in range(extra)]
             codes[:extra] = hidden(self.space, self._digits, given)
-            probs[:extra] = self._distributions(codes[:extra], rows)
+            probs[:extra] = self._distributions(codes[:extra], self._keys(rows[:extra]))
         if count > extra:
             config = self.config
             draw = Draw(
@@ -170,6 +177,7 @@ class PolicySearch:
                 first=[self._drawn + extra],
                 drop=[config.drop_generation * config.drop_decay**self._age],
                 count=count - extra,
+                keys=None if keys is None else keys[None, extra:],
             )
             drawn, behaviour = self._engine.sample(self._policy, draw)
             if self.space.conditional:
@@ -179,8 +187,8 @@ class PolicySearch:
             codes[extra:], probs[extra:] = drawn[0], behaviour[0]
         tickets = range(self._next_ticket, self._next_ticket + count)
         for k, ticket in enumerate(tickets):
-            self._open[ticket] = _Candidate(
-                ticket, self.generation, self._drawn + k, codes[k], probs[k]
+            self._open[ticket] = Candidate(
+                ticket, *rows[k], codes[k], probs[k], None if keys is None else keys[k]
             )
         self._last_probs = probs
         self._drawn += count
@@ -262,7 +270,10 @@ class PolicySearch:
             drop=[config.drop_training * config.drop_decay**self._age],
             stamps=np.array([stamps], np.int64),
         )
-        self._engine.train(self._policy, batch)
+        if self._order is None:
+            self._engine.train(self._policy, batch)
+        else:
+            self._order.train(self._policy, self._scores, batch)
         self.generation += 1
         self._age += 1
         self._drawn = 0
@@ -274,11 +285,11 @@ class PolicySearch:
         for group in groups(values, size, (self.seed, self.generation)):
             points = hidden(self.space, self._digits, np.stack([answers[k].codes for k in group]))
             stamps = [(self.generation, k) for k in range(size)]
-            old = self._distributions(points, stamps)
+            old = self._distributions(points, self._keys(stamps))
             self._fit(points, old, self._advantages(points, values[group], stamps), stamps)
 
     def _anchored(
-        self, late: list[_Candidate]
+        self, late: list[Candidate]
     ) -> tuple[npt.NDArray[np.floating], npt.NDArray[np.float64]]:
         """For candidates of earlier generations: today's distributions, and a correction.
 
@@ -289,21 +300,25 @@ class PolicySearch:
         importance-weighted term.
         """
         codes = np.stack([candidate.codes for candidate in late])
-        stamps = [(c.generation, c.index) for c in late]
-        today = self._distributions(codes, stamps)
+        keys = self._keys([(c.generation, c.index) for c in late])
+        if self._order is not None:  # today's scores are not those of their orders
+            keys = np.array([c.keys for c in late])
+        today = self._distributions(codes, keys)
         birth = np.stack([candidate.probs for candidate in late])
         places = self._model.value_start[:-1] + np.maximum(codes, 0)
         rows = np.arange(len(late))[:, None]
-        keys = sampling_keys(self._model, self.seed, stamps)
         above, below = (masked(self._model, probs, codes, keys) for probs in (today, birth))
         ratio = above[rows, places].astype(np.float64) / below[rows, places]
         return today, ratio
 
-    def _distributions(
-        self, codes: Codes, stamps: list[tuple[int, int]]
-    ) -> npt.NDArray[np.floating]:
-        """Today's distributions of points, under the orders of these generations and numbers."""
-        keys = sampling_keys(self._model, self.seed, stamps)
+    def _keys(self, stamps: list[tuple[int, int]]) -> UIntArray | None:
+        """Sort keys of the orders of these generations and numbers; None: there is no order."""
+        if self._order is not None:
+            return self._order.keys(self._scores.theta[0], self.seed, stamps)
+        return sampling_keys(self._model, self.seed, stamps)
+
+    def _distributions(self, codes: Codes, keys: UIntArray | None) -> npt.NDArray[np.floating]:
+        """Today's distributions of points, under orders given by their sort keys."""
         probs: npt.NDArray[np.floating] = self._engine.conditionals(
             self._policy, codes[None], None if keys is None else keys[None]
         )[0]
@@ -339,8 +354,10 @@ class PolicySearch:
         i = j, where i never sees j, and where either has one value only. Changes nothing.
         """
         count = integer("points", points, 1)
-        run = self.seed, self.generation, count
-        return influence(self._engine, self._policy, self._digits, *run)
+        draw = Draw([self.seed], [self.generation], [0], [0.0], count)
+        if self._order is not None:
+            draw = self._order.drawn(self._scores, draw)
+        return influence(self._engine, self._policy, self._digits, draw)
 
     # --- state ----------------------------------------------------------------------------------
 
@@ -348,60 +365,46 @@ class PolicySearch:
         """Parameters, counters, and the candidates that have not been trained on."""
         header = {name: getattr(self, name) for name in _COUNTERS}
         kept = [*self._open.values(), *self._answered]
-        stamps = [(c.ticket, c.generation, c.index, c.known) for c in kept]
         return {
             "header": np.array(json.dumps({**header, "seed": self.seed, "open": len(self._open)})),
             **self._parameters(),
             "diversity": np.array(self._diversity),
-            "codes": np.array([c.codes for c in kept], np.int32).reshape(-1, self._model.n),
-            "probs": np.array([c.probs for c in kept], self._engine.dtype).reshape(
-                -1, self._model.values
-            ),
-            "stamps": np.array(stamps, np.int64).reshape(-1, 4),
-            "values": np.array([c.value for c in kept], np.float64),
+            **stored.pack(kept, self._model, self._engine.dtype),
             "last_probs": self._last_probs.copy(),
         }
 
     def _parameters(self) -> dict[str, npt.NDArray[Any]]:
-        """Those of the policy, and of its critic if it has one."""
+        """Those of the policy, of its critic and of its order, if it has them."""
         arrays = self._engine.export(self._policy)
         if self._critic is not None:
             twin = self._critic.engine.export(self._critic_policy)
-            arrays |= {f"critic_{name}": array for name, array in twin.items()}
+            arrays |= {CRITIC + name: array for name, array in twin.items()}
+        if self._order is not None:
+            arrays |= {ORDER + name: array for name, array in self._scores.export().items()}
         return arrays
 
     def restore(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
         """Continue from a state; ValueError if it is damaged or of another space."""
-        try:
-            header = json.loads(str(state["header"]))
-            counters = {name: integer(name, header[name], 0, 2**62) for name in _COUNTERS}
-            seed = integer("seed", header["seed"], 0, 2**64 - 1)
-            names = {**KINDS, **self._parameters()}
-            arrays = {name: np.asarray(state[name]) for name in names}
-            still_open = integer("open", header["open"], 0, len(arrays["stamps"]))
-        except (KeyError, TypeError, ValueError, RecursionError) as error:
-            raise ValueError(f"the state of the policy is damaged: {error!r}") from error
-        check(arrays, self._parameters(), self._model, lowest=-1 if self.space.conditional else 0)
-        self.seed, self._policy = seed, self._engine.load(arrays)
+        numbers, arrays = stored.read(
+            state, _COUNTERS, self._parameters(), self._model, -1 if self.space.conditional else 0
+        )
+        self.seed, self._policy = numbers["seed"], self._engine.load(arrays)
         if self._critic is not None:
-            twin = {name: arrays[f"critic_{name}"] for name in PARAMETERS}
+            twin = {name: arrays[CRITIC + name] for name in PARAMETERS}
             self._critic_policy = self._critic.engine.load(twin)
+        if self._order is not None:
+            kept_scores = {name: arrays[ORDER + name] for name in PARAMETERS}
+            self._scores = Policy.load(kept_scores, np.float64)
         self._last_probs = arrays["last_probs"].astype(self._engine.dtype)
-        for name, count in counters.items():
-            setattr(self, name, count)
+        for name in _COUNTERS:
+            setattr(self, name, numbers[name])
         self.converged = self._collapsed >= self.config.restart_patience
         self._diversity = float(arrays["diversity"])
-        self._open, self._answered = {}, []
-        for k, (ticket, generation, index, known) in enumerate(arrays["stamps"].tolist()):
-            codes = arrays["codes"][k].astype(np.int32)
-            probs = arrays["probs"][k].astype(self._engine.dtype)
-            value = float(arrays["values"][k])
-            candidate = _Candidate(ticket, generation, index, codes, probs, value, bool(known))
-            if k < still_open:
-                self._open[ticket] = candidate
-            else:
-                self._answered.append(candidate)
+        kept = stored.unpack(arrays, self._engine.dtype)
+        self._open = {candidate.ticket: candidate for candidate in kept[: numbers["open"]]}
+        self._answered = kept[numbers["open"] :]
 
 
 _AGREEMENT = Config().restart_agreement or 1.0  # of a collapsed policy that is never restarted
+_SHOWN = 5  # variables of a learned order
 _COUNTERS = ("generation", "restarts", "_age", "_drawn", "_next_ticket", "_collapsed")

@@ -2,30 +2,99 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from anyorder._checks import integer
+from anyorder.strategies.base import Codes
 from anyorder.strategies.policy.model import Model
 from anyorder.strategies.policy.networks import Network
 
 Arrays = Mapping[str, npt.NDArray[Any]]
 
-PARAMETERS = ("theta", "adam_m", "adam_v", "adam_steps")  # of a critic: critic_theta, ...
+PARAMETERS = ("theta", "adam_m", "adam_v", "adam_steps")
+CRITIC, ORDER = "critic_", "order_"  # in front of those: a critic's, and the scores of an order
 KINDS = {  # the kind of number in each array
     "theta": "f", "adam_m": "f", "adam_v": "f", "adam_steps": "i", "diversity": "f",
     "codes": "i", "probs": "f", "stamps": "i", "values": "f", "last_probs": "f",
+    "keys": "u",
 }  # fmt: skip
 
 
-def check(arrays: Arrays, parameters: Arrays, model: Model[Network], lowest: int) -> None:
-    """ValueError if arrays are damaged or of another space.
+@dataclass
+class Candidate:
+    """A proposal that has not been trained on."""
+
+    ticket: int
+    generation: int  # whose policy it was drawn from
+    index: int  # among the candidates drawn from that policy
+    codes: Codes  # of the model: wide variables are digits, absent ones are -1
+    probs: npt.NDArray[np.floating]  # the distributions it was drawn from
+    keys: npt.NDArray[np.uint32] | None = None  # of its order, if orders are learned
+    value: float = np.nan  # once answered; NaN: it failed
+    known: bool = False  # whether the answer came from the archive
+
+
+def pack(
+    kept: Sequence[Candidate], model: Model[Network], dtype: npt.DTypeLike
+) -> dict[str, npt.NDArray[Any]]:
+    """Candidates as arrays."""
+    stamps = [(c.ticket, c.generation, c.index, c.known) for c in kept]
+    arrays = {
+        "codes": np.array([c.codes for c in kept], np.int32).reshape(-1, model.n),
+        "probs": np.array([c.probs for c in kept], dtype).reshape(-1, model.values),
+        "stamps": np.array(stamps, np.int64).reshape(-1, 4),
+        "values": np.array([c.value for c in kept], np.float64),
+    }
+    if _learns_orders(model):
+        arrays["keys"] = np.array([c.keys for c in kept], np.uint32).reshape(-1, model.n)
+    return arrays
+
+
+def unpack(arrays: Arrays, dtype: npt.DTypeLike) -> list[Candidate]:
+    """The inverse of `pack`."""
+    result = []
+    for k, (ticket, generation, index, known) in enumerate(arrays["stamps"].tolist()):
+        codes, probs = arrays["codes"][k].astype(np.int32), arrays["probs"][k].astype(dtype)
+        keys = arrays["keys"][k].astype(np.uint32) if "keys" in arrays else None
+        value = float(arrays["values"][k])
+        result.append(Candidate(ticket, generation, index, codes, probs, keys, value, bool(known)))
+    return result
+
+
+def read(
+    state: Arrays, counters: Sequence[str], parameters: Arrays, model: Model[Network], lowest: int
+) -> tuple[dict[str, int], Arrays]:
+    """The counters (with "seed" and "open", how many candidates are), and the arrays of a state.
 
     `parameters` are arrays of the shapes expected of those that hold parameters, and `lowest` is
-    the least code that points may have.
+    the least code that points may have. ValueError if it is damaged or of another space.
     """
+    names = dict.fromkeys([*KINDS, *parameters])
+    if not _learns_orders(model):
+        del names["keys"]
+    try:
+        header = json.loads(str(state["header"]))
+        numbers = {name: integer(name, header[name], 0, 2**62) for name in counters}
+        numbers["seed"] = integer("seed", header["seed"], 0, 2**64 - 1)
+        arrays = {name: np.asarray(state[name]) for name in names}
+        numbers["open"] = integer("open", header["open"], 0, len(arrays["stamps"]))
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
+        raise ValueError(f"the state of the policy is damaged: {error!r}") from error
+    _check(arrays, parameters, model, lowest)
+    return numbers, arrays
+
+
+def _learns_orders(model: Model[Network]) -> bool:
+    return model.config.generation_order == "learned"
+
+
+def _check(arrays: Arrays, parameters: Arrays, model: Model[Network], lowest: int) -> None:
     kept = len(arrays["stamps"]) if arrays["stamps"].ndim else 0
     expected = {name: array.shape for name, array in parameters.items()} | {
         "diversity": (),
@@ -35,8 +104,10 @@ def check(arrays: Arrays, parameters: Arrays, model: Model[Network], lowest: int
         "values": (kept,),
         "last_probs": (*arrays["last_probs"].shape[:1], model.values),
     }
+    if "keys" in arrays:
+        expected["keys"] = (kept, model.n)
     for name, shape in expected.items():
-        kind = KINDS[name.removeprefix("critic_")]
+        kind = KINDS[name.removeprefix(CRITIC).removeprefix(ORDER)]
         if arrays[name].dtype.kind != kind or arrays[name].shape != shape:
             raise ValueError(
                 f"the policy's {name!r} holds {arrays[name].dtype} of shape {arrays[name].shape}, "

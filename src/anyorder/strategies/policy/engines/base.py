@@ -85,6 +85,9 @@ class Draw:
         `(R,)`: number of candidates already sampled from this generation's policy.
     drop
         `(R,)`: the probability p_G of structural dropout.
+    keys
+        `(R, B, n)`: sort keys of the orders, with `generation_order="learned"`; else None, and the
+        engine draws them.
     """
 
     seeds: Sequence[int]
@@ -92,6 +95,7 @@ class Draw:
     first: Sequence[int]
     drop: Sequence[float]
     count: int
+    keys: npt.NDArray[np.uint32] | None = None
 
 
 @dataclass(frozen=True)
@@ -120,6 +124,9 @@ class Batch:
     stamps
         `(R, B, 2)`: the generation in which each candidate was sampled, and its number in it. With
         `training_order="generation"` they determine its order.
+    keys
+        `(R, B, n)`: sort keys of the orders of all epochs, with `training_order="learned"`; else
+        None, and the engine draws them.
     """
 
     seeds: Sequence[int]
@@ -130,6 +137,7 @@ class Batch:
     weights: Floats
     drop: Sequence[float]
     stamps: npt.NDArray[np.int64]
+    keys: npt.NDArray[np.uint32] | None = None
 
 
 class Engine(Protocol):

@@ -112,10 +112,7 @@ class CpuEngine:
 
         def task(r: int, c0: int, c1: int) -> None:
             stream = stream_of(draw.seeds[r], draw.generations[r], draw.drop[r])
-            rows = np.arange(draw.first[r], draw.first[r] + count)
-            generations = np.full(count, draw.generations[r], np.int64)
-            keys = generation_keys(model, stream, rows, generations, np.arange(model.n))
-            orders = np.argsort(keys[0], axis=1, kind="stable")
+            orders = np.argsort(sampling_keys(model, stream, draw, r), axis=1, kind="stable")
             kernels.sample(
                 points[r], probs[r], orders, draw.first[r], policy.theta[r],
                 self._plan, self._groups, stream, self._scratch(1), sweeps, c0, c1,
@@ -217,6 +214,16 @@ def schedule_of(model: Model[Network]) -> Schedule:
     )
 
 
+def sampling_keys(model: Model[Network], stream: Stream, draw: Draw, r: int) -> UIntArray:
+    """Sort keys `(B, n)` of the orders in which a run's candidates are sampled."""
+    if draw.keys is not None:
+        return np.ascontiguousarray(draw.keys[r], np.uint32)
+    rows = np.arange(draw.first[r], draw.first[r] + draw.count)
+    generations = np.full(draw.count, draw.generations[r], np.int64)
+    keys: UIntArray = generation_keys(model, stream, rows, generations, np.arange(model.n))[0]
+    return keys
+
+
 def generation_keys(
     model: Model[Network], stream: Stream, rows: IntArray, generations: IntArray, owner: IntArray
 ) -> UIntArray:
@@ -239,6 +246,8 @@ def training_keys(
     config, count = model.config, batch.points.shape[1]
     if config.training_order == "none":
         return np.empty((0, count, len(owner)), np.uint32)
+    if batch.keys is not None:
+        return np.take(batch.keys[r], owner, axis=-1)[None].astype(np.uint32)
     if config.training_order == "generation":
         rows, generations = batch.stamps[r, :, 1].copy(), batch.stamps[r, :, 0].copy()
         return generation_keys(model, stream, rows, generations, owner)

@@ -484,7 +484,7 @@ def binary_slopes(delta, h, last, terms, count, floor):
 
 @jit()
 def categorical_slopes(delta, h, last, raw, active, count, data, i, plan, beta, kl):
-    """The same for a variable with d > 2 values: see `reference.gradient`."""
+    """The same for a variable with d > 2 values: see `equations.gradient`."""
     points, old, advantages, weights = data.points, data.old, data.advantages, data.weights
     d, start, floor = plan.cards[i], plan.value_start[i], plan.floor[i]
     scale = ONE / f32(len(points))
@@ -637,7 +637,7 @@ def draw_masked(raw, used, plan, groups, i, u):
 
 @jit()
 def masked_slopes(out, at, raw, data, c, i, plan, groups, beta, kl, epoch):
-    """Slopes in the logits of column i of a group, from `out[at]` on: see `reference.gradient`.
+    """Slopes in the logits of column i of a group, from `out[at]` on: see `equations.gradient`.
 
     The logits are in `raw`, which is changed. The old distribution is masked here, as the new one.
     """

@@ -14,6 +14,14 @@ import numpy.typing as npt
 
 from anyorder.strategies.policy.engines.base import Batch, Codes, Draw, Floats, Policy
 from anyorder.strategies.policy.engines.memory import runs_in_memory
+from anyorder.strategies.policy.equations import (
+    adam_step,
+    critic_gradient,
+    forward,
+    gradient,
+    probabilities,
+    raw_probabilities,
+)
 from anyorder.strategies.policy.masks import LEAST, allowed, restricted
 from anyorder.strategies.policy.model import Model
 from anyorder.strategies.policy.networks import SeparateNetworks, SharedNetwork
@@ -30,155 +38,6 @@ def inputs(model: Model[Networks], features: Floats, visible: Bools, i: int) -> 
     if model.graph is not None:
         visible = visible & model.graph[i]
     return np.where(visible[..., model.coding.owner], features, model.coding.hidden_value)
-
-
-# --- the network of one variable --------------------------------------------------------------
-
-
-def forward(layers: Sequence[tuple[Floats, Floats]], x: Floats) -> list[Floats]:
-    """g_i: the activations of every layer for inputs (B, F); the last entry is the logits."""
-    activations = [x]
-    for k, (weights, biases) in enumerate(layers):
-        z = activations[-1] @ weights.T + biases
-        activations.append(np.tanh(z) if k < len(layers) - 1 else z)
-    return activations
-
-
-def raw_probabilities(logits: Floats, some: Bools | None = None) -> Floats:
-    """Sigmoid of one logit, or softmax of d logits: (B, d). With `some` (B, d): over these only."""
-    if some is not None:
-        logits = np.pad(logits, ((0, 0), (1, 0))) if logits.shape[1] == 1 else logits
-        logits = np.where(some, logits, -np.inf)
-    elif logits.shape[1] == 1:
-        one = 1.0 / (1.0 + np.exp(-logits))
-        return np.concatenate([1.0 - one, one], axis=1)
-    power = np.exp(logits - logits.max(axis=1, keepdims=True))
-    return np.asarray(power / power.sum(axis=1, keepdims=True))
-
-
-def clip(raw: Floats, floor: float, some: Bools | None = None) -> Floats:
-    """Probabilities within [epsilon, 1 - epsilon]; those of values that are masked stay 0."""
-    clipped = np.clip(raw, floor, 1.0 - floor)
-    return clipped if some is None else clipped * some
-
-
-def probabilities(logits: Floats, floor: float, some: Bools | None = None) -> Floats:
-    """pi(. | context): clipped to [epsilon, 1 - epsilon], then renormalised."""
-    clipped = clip(raw_probabilities(logits, some), floor, some)
-    return np.asarray(clipped / clipped.sum(axis=1, keepdims=True))
-
-
-# --- the objective of one variable ------------------------------------------------------------
-
-
-def kl_divergence(old: Floats, new: Floats, kind: str) -> Floats:
-    """D_KL(old || new) of each row: categorical, or a sum of Bernoulli divergences."""
-    kl = old * np.log(quotient(old, new, 1.0))
-    if kind == "bernoulli" and old.shape[1] > 2:
-        kl = kl + (1.0 - old) * np.log(quotient(1.0 - old, 1.0 - new, 1.0))
-    return np.asarray(kl.sum(axis=1))
-
-
-def quotient(a: Floats, b: Floats, otherwise: float) -> Floats:
-    """The quotient a / b, or another number where b is 0: in distributions with masked values."""
-    return np.divide(a, b, where=b != 0.0, out=np.full_like(a, otherwise))
-
-
-def objective(
-    layers: Sequence[tuple[Floats, Floats]],
-    x: Floats,
-    value: Codes,
-    old: Floats,
-    advantage: Floats,
-    weight: Floats,
-    floor: float,
-    beta: float,
-    kind: str,
-    some: Bools | None = None,
-) -> float:
-    """Variable k's term of eq. (8): the mean over candidates of ratio * A - beta * KL.
-
-    With `some` (B, d), these values are allowed, and `old` is 0 elsewhere.
-    """
-    new = probabilities(forward(layers, x)[-1], floor, some)
-    row = np.arange(len(value))
-    ratio = new[row, value] / old[row, value]
-    term = weight * (ratio * advantage - beta * kl_divergence(old, new, kind))
-    return float(term.mean())
-
-
-def gradient(
-    layers: Sequence[tuple[Floats, Floats]],
-    x: Floats,
-    value: Codes,
-    old: Floats,
-    advantage: Floats,
-    weight: Floats,
-    floor: float,
-    beta: float,
-    kind: str,
-    some: Bools | None = None,
-) -> list[tuple[Floats, Floats]]:
-    """The gradient of `objective` with respect to every layer's weights and biases."""
-    activations = forward(layers, x)
-    raw = raw_probabilities(activations[-1], some)
-    clipped = clip(raw, floor, some)
-    total = clipped.sum(axis=1, keepdims=True)
-    new = clipped / total
-    row = np.arange(len(value))
-    # d objective / d pi, value by value
-    if kind == "bernoulli" and old.shape[1] > 2:
-        slope = quotient(-beta * (new - old), new * (1.0 - new), 0.0)
-    else:
-        slope = quotient(beta * old, new, 0.0)
-    slope[row, value] += advantage / old[row, value]
-    slope *= weight[:, None] / len(value)
-    # back through the renormalisation, the clip (flat outside its bounds) and the softmax
-    slope = (slope - (slope * new).sum(axis=1, keepdims=True)) / total
-    slope *= (raw > floor) & (raw < 1.0 - floor)
-    slope = raw * (slope - (slope * raw).sum(axis=1, keepdims=True))
-    if layers[-1][0].shape[0] == 1:
-        slope = slope[:, 1:]  # the logit of the value 0 is constant
-
-    return backward(layers, activations, slope)
-
-
-def backward(
-    layers: Sequence[tuple[Floats, Floats]], activations: Sequence[Floats], slope: Floats
-) -> list[tuple[Floats, Floats]]:
-    """Gradients of every layer's weights and biases from the slopes of the logits."""
-    result: list[tuple[Floats, Floats]] = []
-    for (weights, _), entered in zip(reversed(layers), reversed(activations[:-1]), strict=True):
-        result.append((slope.T @ entered, slope.sum(axis=0)))
-        slope = (slope @ weights) * (1.0 - entered**2)  # unused after the first layer
-    return result[::-1]
-
-
-def critic_gradient(
-    layers: Sequence[tuple[Floats, Floats]], x: Floats, target: Floats, weight: Floats
-) -> list[tuple[Floats, Floats]]:
-    """The gradient of minus the mean of weight * (target - V)^2, V being the network's output."""
-    activations = forward(layers, x)
-    error = target - activations[-1][:, 0]
-    return backward(layers, activations, (2.0 * weight * error / len(target))[:, None])
-
-
-def adam_step(
-    parameter: Floats,
-    m: Floats,
-    v: Floats,
-    gradient: Floats,
-    step: int,
-    rate: float,
-    beta1: float,
-    beta2: float,
-    eps: float,
-) -> None:
-    """One step of gradient ascent by Adam (Kingma and Ba, Algorithm 1), in place."""
-    m += (1.0 - beta1) * (gradient - m)
-    v += (1.0 - beta2) * (gradient**2 - v)
-    corrected_m, corrected_v = m / (1.0 - beta1**step), v / (1.0 - beta2**step)
-    parameter += rate * corrected_m / (np.sqrt(corrected_v) + eps)
 
 
 # --- the engine -------------------------------------------------------------------------------
@@ -223,7 +82,10 @@ class ReferenceEngine:
             seed, generation, p = draw.seeds[r], draw.generations[r], draw.drop[r]
             for c in range(draw.count):
                 number = draw.first[r] + c
-                keys = order_keys(model, seed, ORDER_G, generation, number)
+                if draw.keys is None:
+                    keys = order_keys(model, seed, ORDER_G, generation, number)
+                else:
+                    keys = draw.keys[r, c]
                 x, assigned = points[r, c], np.zeros(coding.n, bool)
                 for sweep in range(sweeps):
                     u = uniform(words(seed, VALUE, generation, number, coding.n, epoch=sweep))
@@ -372,6 +234,8 @@ class ReferenceEngine:
     def _earlier(self, batch: Batch, r: int, c: int, i: int, epoch: int) -> Bools:
         """The variables before i in the order that candidate c is trained in, or was drawn in."""
         seed = batch.seeds[r]
+        if batch.keys is not None:
+            return before(batch.keys[r, c], i)
         if self.model.config.training_order in ("generation", "none"):
             stamp = batch.stamps[r, c]
             return before(order_keys(self.model, seed, ORDER_G, int(stamp[0]), int(stamp[1])), i)

@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from typing import ClassVar, Protocol
 
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.floating]
+
 
 class Network(Protocol):
     """The parameters of a policy.
@@ -27,3 +32,6 @@ class Network(Protocol):
     @property
     def multiply_adds(self) -> int:
         """Work of one forward pass of one candidate, all variables together."""
+
+    def layers(self, theta: Floats, i: int) -> list[tuple[Floats, Floats]]:
+        """(weights, biases) of every layer that leads to variable i's logits, views into theta."""

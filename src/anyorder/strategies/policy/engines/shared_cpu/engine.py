@@ -14,8 +14,8 @@ from anyorder.strategies.policy.engines.base import Batch, Codes, Draw, Floats, 
 from anyorder.strategies.policy.engines.cpu import (
     WORTH_A_THREAD,
     default_threads,
-    generation_keys,
     round_up,
+    sampling_keys,
     schedule_of,
     share,
     stream_of,
@@ -103,10 +103,7 @@ class SharedCpuEngine:
         def keys_of(r: int) -> UIntArray:
             if gibbs:
                 return np.empty((0, model.n), np.uint32)
-            rows = np.arange(draw.first[r], draw.first[r] + count)
-            generations = np.full(count, draw.generations[r], np.int64)
-            keys = generation_keys(model, streams[r], rows, generations, np.arange(model.n))
-            return np.ascontiguousarray(keys[0])
+            return sampling_keys(model, streams[r], draw, r)
 
         def walk(r: int, c: int, keys: UIntArray, shared: Shared) -> None:
             sampling.walk(

@@ -276,7 +276,7 @@ def clipped(p, floor):
 def output_slopes(slope, raw, c, i, data, plan, beta, loss):
     """Slopes of the objective in variable i's logits, from the logits in `raw`, which it changes.
 
-    The formulas are those of `reference.gradient`, and of `kernels.binary_slopes` for two values.
+    The formulas are those of `equations.gradient`, and of `kernels.binary_slopes` for two values.
     """
     share = data.weights[c, i] / f32(len(data.points))
     at, start, floor = plan.head_start[i], plan.value_start[i], plan.floor[i]
