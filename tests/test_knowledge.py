@@ -313,3 +313,22 @@ regex = "(\\\\d)"
     measured = history.values[~history.cached | (history.generations == -1)]
     assert len(measured) == 4  # two of the table, two evaluated
     assert ao.load(tmp_path / "third.db").values[:4].tolist() == measured.tolist()
+
+
+def test_telling_one_by_one_teaches_the_policy() -> None:
+    points = np.random.default_rng(0).integers(0, 2, (200, 12))
+    opt = ao.Optimizer(ao.Space.binary(12), seed=0, algorithm="policy")
+    first = opt.ask(200).mean()
+    state = None
+    for k, point in enumerate(points):
+        opt.tell(point, float(point.sum()))
+        if k == 107:  # in the middle of two generations
+            state = opt.state_dict()
+    taught = opt.ask(200).mean()
+    assert taught > first + 0.1
+    assert state is not None
+    again = ao.Optimizer.from_state(state)
+    for point in points[108:]:
+        again.tell(point, float(point.sum()))
+    again.ask(200)
+    np.testing.assert_array_equal(again.ask(50), opt.ask(50))

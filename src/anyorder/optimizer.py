@@ -257,7 +257,7 @@ class Optimizer:
 
         One candidate and one number will do as well as a batch. Infinities are values like others.
         A bad argument changes nothing. Every strategy learns from points never asked; the policy
-        does where at least two generations of them come in one call.
+        does so once there are two generations of them.
 
         Parameters
         ----------

@@ -28,14 +28,14 @@ from anyorder.strategies.policy.advantage import advantages
 from anyorder.strategies.policy.collapse import agreement, entropy, generations_in_a_row
 from anyorder.strategies.policy.config import Config, resolve
 from anyorder.strategies.policy.critic import Critic
-from anyorder.strategies.policy.data import groups
+from anyorder.strategies.policy.data import LEAST, groups
 from anyorder.strategies.policy.engines import Batch, Draw, Policy, create, model_of
 from anyorder.strategies.policy.influence import influence
 from anyorder.strategies.policy.learned_order import LearnedOrder
 from anyorder.strategies.policy.masks import masked
 from anyorder.strategies.policy.orders import sampling_keys
 from anyorder.strategies.policy.rng import UIntArray
-from anyorder.strategies.policy.stored import CRITIC, ORDER, PARAMETERS, Candidate
+from anyorder.strategies.policy.stored import CRITIC, ORDER, PARAMETERS, Candidate, of_others
 from anyorder.strategies.state import State
 
 
@@ -55,9 +55,8 @@ class PolicySearch:
     graph
         An n x n boolean matrix, True where variable i may depend on j, if that is known.
     restart
-        Whether a collapsed policy is restarted as the configuration says. A policy that has
-        collapsed and draws nothing but known points is restarted whatever the configuration says:
-        it would train on the same points for the rest of the budget.
+        Whether a collapsed policy is restarted as the configuration says. One that draws nothing
+        but known points is restarted in any case: it would train on them for ever.
     """
 
     name = "policy"
@@ -83,10 +82,8 @@ class PolicySearch:
         self._graph = None if graph is None else checked_graph(graph, len(space))
         self._model, self._digits = model_of(space, self.config, self._graph)
         self._engine = create(engine, self._model)
-        self._critic = (
-            None if self.config.critic is None else Critic(self._model, self._engine.name)
-        )
-        learns = self.config.generation_order == "learned"
+        values, learns = self.config.critic, self.config.generation_order == "learned"
+        self._critic = None if values is None else Critic(self._model, self._engine.name)
         self._order = LearnedOrder(self._model, self._engine.name) if learns else None
         self._start()
         self._restart = restart
@@ -97,10 +94,10 @@ class PolicySearch:
         self._diversity = 1.0
         self._open: dict[int, Candidate] = {}
         self._answered: list[Candidate] = []
+        self._others: dict[bytes, Candidate] = {}  # what others have measured, each once
         self._last_probs = np.empty((0, self._model.values), self._engine.dtype)
 
     def _start(self) -> None:
-        """Initial parameters."""
         self._policy = self._engine.fresh([self.seed], [self.restarts])
         if self._critic is not None:
             self._critic_policy = self._critic.fresh([self.seed], [self.restarts])
@@ -187,9 +184,8 @@ class PolicySearch:
             codes[extra:], probs[extra:] = drawn[0], behaviour[0]
         tickets = range(self._next_ticket, self._next_ticket + count)
         for k, ticket in enumerate(tickets):
-            self._open[ticket] = Candidate(
-                ticket, *rows[k], codes[k], probs[k], None if keys is None else keys[k]
-            )
+            own = None if keys is None else keys[k]
+            self._open[ticket] = Candidate(ticket, *rows[k], codes[k], probs[k], own)
         self._last_probs = probs
         self._drawn += count
         self._next_ticket += count
@@ -207,19 +203,23 @@ class PolicySearch:
         """Collect answers; train whenever a generation is complete.
 
         Failed and rejected candidates rank below all others. Points that were proposed before the
-        last restart are not trained on, and those of others only if at least two generations of
-        them come at once.
+        last restart are not trained on. Those of others are once there are two generations of them.
         """
         for answer in answers:
-            candidate = None if answer.ticket is None else self._open.pop(answer.ticket, None)
-            if candidate is not None:
+            if answer.ticket is None:
+                if answer.status == OK:
+                    (codes,) = hidden(self.space, self._digits, answer.codes[None])
+                    other = of_others(self._model, codes, answer.value)
+                    self._others.setdefault(other.key, other)
+            elif (candidate := self._open.pop(answer.ticket, None)) is not None:
                 value = score(answer)
                 candidate.value = np.nan if answer.status != OK and value == -np.inf else value
                 candidate.known = answer.known
                 self._answered.append(candidate)
         while len(self._answered) >= self.config.population:
             self._train()
-        self._learn_others([a for a in answers if a.ticket is None and a.status == OK])
+        if len(self._others) >= LEAST * self.config.population:
+            self._learn_others()
 
     def _train(self) -> None:
         """Algorithm 1: ranks, advantages (eq. 5), and E epochs on the objective (eq. 8)."""
@@ -278,12 +278,13 @@ class PolicySearch:
         self._age += 1
         self._drawn = 0
 
-    def _learn_others(self, answers: list[Answer]) -> None:
+    def _learn_others(self) -> None:
         """Train on points that others have measured, as if the policy had drawn them."""
         size = self.config.population
-        values = np.array([answer.value for answer in answers])
+        others, self._others = list(self._others.values()), {}
+        values = np.array([candidate.value for candidate in others])
         for group in groups(values, size, (self.seed, self.generation)):
-            points = hidden(self.space, self._digits, np.stack([answers[k].codes for k in group]))
+            points = np.stack([others[k].codes for k in group])
             stamps = [(self.generation, k) for k in range(size)]
             old = self._distributions(points, self._keys(stamps))
             self._fit(points, old, self._advantages(points, values[group], stamps), stamps)
@@ -306,10 +307,9 @@ class PolicySearch:
         today = self._distributions(codes, keys)
         birth = np.stack([candidate.probs for candidate in late])
         places = self._model.value_start[:-1] + np.maximum(codes, 0)
-        rows = np.arange(len(late))[:, None]
         above, below = (masked(self._model, probs, codes, keys) for probs in (today, birth))
-        ratio = above[rows, places].astype(np.float64) / below[rows, places]
-        return today, ratio
+        rows = np.arange(len(late))[:, None]
+        return today, above[rows, places].astype(np.float64) / below[rows, places]
 
     def _keys(self, stamps: list[tuple[int, int]]) -> UIntArray | None:
         """Sort keys of the orders of these generations and numbers; None: there is no order."""
@@ -319,15 +319,14 @@ class PolicySearch:
 
     def _distributions(self, codes: Codes, keys: UIntArray | None) -> npt.NDArray[np.floating]:
         """Today's distributions of points, under orders given by their sort keys."""
-        probs: npt.NDArray[np.floating] = self._engine.conditionals(
-            self._policy, codes[None], None if keys is None else keys[None]
-        )[0]
+        every = None if keys is None else keys[None]
+        probs: npt.NDArray[np.floating]
+        (probs,) = self._engine.conditionals(self._policy, codes[None], every)
         return probs
 
     def _follow_collapse(self, points: Codes, values: npt.NDArray[np.float64], known: bool) -> None:
         """Count collapsed generations; restart the policy after too many of them."""
-        free = self._model.cards > 1
-        if not free.any():
+        if not (free := self._model.cards > 1).any():
             return
         share = agreement(points, values, free)
         self._diversity = 1.0 - share
@@ -348,10 +347,8 @@ class PolicySearch:
     def influence(self, points: int = 10) -> npt.NDArray[np.float64]:
         """How much the distribution of variable i moves when variable j changes, an n x n array.
 
-        Entry [i, j] is a mean over `points` candidates of the policy: the total variation, 0 to 1,
-        between i's distributions before and after j takes another value, the others keeping theirs.
-        j is drawn first, so that all may see it; in a fixed order it keeps its place. It is 0 where
-        i = j, where i never sees j, and where either has one value only. Changes nothing.
+        A mean over `points` candidates: the total variation, 0 to 1, between i's distributions
+        before and after j takes another value. j is drawn first, unless the order is fixed.
         """
         count = integer("points", points, 1)
         draw = Draw([self.seed], [self.generation], [0], [0.0], count)
@@ -364,9 +361,10 @@ class PolicySearch:
     def state(self) -> State:
         """Parameters, counters, and the candidates that have not been trained on."""
         header = {name: getattr(self, name) for name in _COUNTERS}
-        kept = [*self._open.values(), *self._answered]
+        header |= {"seed": self.seed, "open": len(self._open), "others": len(self._others)}
+        kept = [*self._open.values(), *self._answered, *self._others.values()]
         return {
-            "header": np.array(json.dumps({**header, "seed": self.seed, "open": len(self._open)})),
+            "header": np.array(json.dumps(header)),
             **self._parameters(),
             "diversity": np.array(self._diversity),
             **stored.pack(kept, self._model, self._engine.dtype),
@@ -402,7 +400,9 @@ class PolicySearch:
         self._diversity = float(arrays["diversity"])
         kept = stored.unpack(arrays, self._engine.dtype)
         self._open = {candidate.ticket: candidate for candidate in kept[: numbers["open"]]}
-        self._answered = kept[numbers["open"] :]
+        last = len(kept) - numbers["others"]
+        self._answered = kept[numbers["open"] : last]
+        self._others = {candidate.key: candidate for candidate in kept[last:]}
 
 
 _AGREEMENT = Config().restart_agreement or 1.0  # of a collapsed policy that is never restarted

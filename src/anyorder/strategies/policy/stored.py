@@ -39,6 +39,17 @@ class Candidate:
     value: float = np.nan  # once answered; NaN: it failed
     known: bool = False  # whether the answer came from the archive
 
+    @property
+    def key(self) -> bytes:
+        """The same for equal points with equal values."""
+        return self.codes.tobytes() + np.float64(self.value).tobytes()
+
+
+def of_others(model: Model[Network], codes: Codes, value: float) -> Candidate:
+    """A point that others have measured: it has no order, and distributions come later."""
+    keys = np.zeros(model.n, np.uint32) if _learns_orders(model) else None
+    return Candidate(0, 0, 0, codes, np.ones(model.values, np.float32), keys, value)
+
 
 def pack(
     kept: Sequence[Candidate], model: Model[Network], dtype: npt.DTypeLike
@@ -70,7 +81,7 @@ def unpack(arrays: Arrays, dtype: npt.DTypeLike) -> list[Candidate]:
 def read(
     state: Arrays, counters: Sequence[str], parameters: Arrays, model: Model[Network], lowest: int
 ) -> tuple[dict[str, int], Arrays]:
-    """The counters (with "seed" and "open", how many candidates are), and the arrays of a state.
+    """The counters (with "seed", and how many candidates are open, or of others), and the arrays.
 
     `parameters` are arrays of the shapes expected of those that hold parameters, and `lowest` is
     the least code that points may have. ValueError if it is damaged or of another space.
@@ -83,7 +94,10 @@ def read(
         numbers = {name: integer(name, header[name], 0, 2**62) for name in counters}
         numbers["seed"] = integer("seed", header["seed"], 0, 2**64 - 1)
         arrays = {name: np.asarray(state[name]) for name in names}
-        numbers["open"] = integer("open", header["open"], 0, len(arrays["stamps"]))
+        kept = len(arrays["stamps"])
+        numbers["open"] = integer("open", header["open"], 0, kept)
+        # earlier versions did not keep those of others
+        numbers["others"] = integer("others", header.get("others", 0), 0, kept - numbers["open"])
     except (KeyError, TypeError, ValueError, RecursionError) as error:
         raise ValueError(f"the state of the policy is damaged: {error!r}") from error
     _check(arrays, parameters, model, lowest)
