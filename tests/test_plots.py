@@ -175,7 +175,10 @@ def test_influence_is_the_direct_computation(settings: dict[str, Any]) -> None:
             other = code.copy()
             other[j] = (code[j] + 1 + row % (layout.cards[j] - 1)) % layout.cards[j]
             before, after = (
-                engine._conditional(policy._policy.theta[0], x[None], (keys < keys[i])[None], i)
+                engine._exchanged(
+                    engine._logits(policy._policy.theta[0], x[None], (keys < keys[i])[None], i),
+                    i,
+                )
                 for x in (code, other)
             )
             changes.append(np.abs(after - before).sum() / 2)
