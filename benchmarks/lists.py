@@ -323,11 +323,12 @@ def table(_: argparse.Namespace) -> None:
             print("| |", " | ".join(f"{mark:,}" for mark in MARKS), "| s |")
             print("| --- |" + " --- |" * (len(MARKS) + 1))
             found = {
-                (algorithm, mark): [values[name, algorithm, mark][i] for i in instances]
+                (algorithm, mark): list(some.values())
                 for algorithm in ALGORITHMS
                 for mark in MARKS
-                if set(instances) <= values.get((name, algorithm, mark), {}).keys()
-            }
+                if (some := {i: v for i, v in values.get((name, algorithm, mark), {}).items()
+                             if i in instances})
+            }  # fmt: skip
             lowest = {m: min(np.mean(v) for (_, n), v in found.items() if n == m) for m in MARKS}
             for algorithm in ALGORITHMS:
                 cells = []
@@ -337,12 +338,14 @@ def table(_: argparse.Namespace) -> None:
                         continue
                     some = found[algorithm, mark]
                     text = f"{np.mean(some):.5g}"
-                    if mark == max(MARKS):
+                    if mark == max(MARKS) and len(some) > 1:
                         text += f" ± {np.std(some, ddof=1) / len(some) ** 0.5:.2g}"
                     cells.append(f"**{text}**" if np.mean(some) == lowest[mark] else text)
                 if any(cells):
                     cells.append(f"{np.mean(seconds[name, algorithm]):.1f}")
-                    print(f"| {algorithm} |", " | ".join(cells), "|")
+                    runs = max(len(v) for (a, _), v in found.items() if a == algorithm)
+                    label = algorithm if runs == len(instances) else f"{algorithm} ({runs} runs)"
+                    print(f"| {label} |", " | ".join(cells), "|")
 
 
 def main() -> None:
