@@ -22,6 +22,7 @@ import time
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from importlib import metadata
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -310,42 +311,43 @@ def run(given: argparse.Namespace) -> None:
 
 
 def table(_: argparse.Namespace) -> None:
-    """Means of each algorithm; the lowest in bold, with standard errors at the end."""
-    values: dict[tuple[str, str, int], dict[int, float]] = {}
+    """Means of each algorithm, on the instances that all have run; the lowest in bold.
+
+    After the last mark also standard errors of the mean, and seconds of CPU time of a run.
+    """
+    values: dict[tuple[str, str], dict[int, dict[int, float]]] = {}
     seconds: dict[tuple[str, str], list[float]] = {}
     for row in read():
-        key = row["problem"], row["algorithm"], int(row["evaluations"])
-        values.setdefault(key, {})[int(row["instance"])] = float(row["best"])
-        seconds.setdefault(key[:2], []).append(float(row["seconds"]))
-    for name in PROBLEMS:
-        for label, instances in INSTANCES.items():
-            print(f"\n{name}, instances {label}\n")
-            print("| |", " | ".join(f"{mark:,}" for mark in MARKS), "| s |")
-            print("| --- |" + " --- |" * (len(MARKS) + 1))
-            found = {
-                (algorithm, mark): list(some.values())
-                for algorithm in ALGORITHMS
-                for mark in MARKS
-                if (some := {i: v for i, v in values.get((name, algorithm, mark), {}).items()
-                             if i in instances})
-            }  # fmt: skip
-            lowest = {m: min(np.mean(v) for (_, n), v in found.items() if n == m) for m in MARKS}
-            for algorithm in ALGORITHMS:
-                cells = []
-                for mark in MARKS:
-                    if (algorithm, mark) not in found:
-                        cells.append("")
-                        continue
-                    some = found[algorithm, mark]
-                    text = f"{np.mean(some):.5g}"
-                    if mark == max(MARKS) and len(some) > 1:
-                        text += f" ± {np.std(some, ddof=1) / len(some) ** 0.5:.2g}"
-                    cells.append(f"**{text}**" if np.mean(some) == lowest[mark] else text)
-                if any(cells):
-                    cells.append(f"{np.mean(seconds[name, algorithm]):.1f}")
-                    runs = max(len(v) for (a, _), v in found.items() if a == algorithm)
-                    label = algorithm if runs == len(instances) else f"{algorithm} ({runs} runs)"
-                    print(f"| {label} |", " | ".join(cells), "|")
+        key, instance = (row["problem"], row["algorithm"]), int(row["instance"])
+        of = values.setdefault(key, {}).setdefault(instance, {})
+        of[int(row["evaluations"])] = float(row["best"])
+        seconds.setdefault(key, []).append(float(row["seconds"]))
+    for name, half in product(PROBLEMS, INSTANCES):
+        shown = [algorithm for algorithm in ALGORITHMS if (name, algorithm) in values]
+        instances = set(INSTANCES[half]).intersection(*(values[name, a] for a in shown))
+        if not instances:
+            continue
+        print(f"\n{name}, instances {half} ({len(instances)} runs)\n")
+        print("| |", " | ".join(f"{mark:,}" for mark in MARKS), "| s |")
+        print("| --- |" + " --- |" * (len(MARKS) + 1))
+        found = {
+            (algorithm, mark): [values[name, algorithm][i][mark] for i in sorted(instances)]
+            for algorithm in shown
+            for mark in MARKS
+            if mark <= SLOW.get(algorithm, max(MARKS))
+        }
+        lowest = {m: min(np.mean(v) for (_, n), v in found.items() if n == m) for m in MARKS}
+        for algorithm in shown:
+            cells = []
+            for mark in MARKS:
+                some = found.get((algorithm, mark), [])
+                text = f"{np.mean(some):.5g}" if some else ""
+                if mark == max(MARKS) and len(some) > 1:
+                    text += f" ± {np.std(some, ddof=1) / len(some) ** 0.5:.2g}"
+                bold = some and np.mean(some) == lowest[mark]
+                cells.append(f"**{text}**" if bold else text)
+            cells.append(f"{np.mean(seconds[name, algorithm]):.1f}")
+            print(f"| {algorithm} |", " | ".join(cells), "|")
 
 
 def main() -> None:

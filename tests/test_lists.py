@@ -423,6 +423,13 @@ def test_ask_and_tell() -> None:
     assert again.ask(5) == optimizer.ask(5)
 
 
+def test_many_runs_are_single_runs() -> None:
+    (run,) = ao.solve_many(value, space=SPACE, runs=1, budget=30, seeds=[4], progress=False)
+    alone = ao.maximize(value, SPACE, 30, seed=4, cache=False, algorithm="policy", progress=False)
+    assert np.array_equal(run.values, alone.history.values)
+    assert run.best == alone.best
+
+
 def test_workers() -> None:
     options: dict[str, Any] = {**PLAIN, "algorithm": "guided"}
     result = ao.minimize(negative, SPACE, 24, workers=2, **options)

@@ -215,13 +215,15 @@ class _List:
         own = f"{short(value)} is not a value of {self!r}"
         if isinstance(value, str | bytes) or not isinstance(value, Sequence | np.ndarray):
             raise ValueError(f"{own}, expected a list")
-        codes = [self._index._find(item) for item in value]
-        for item, code in zip(value, codes, strict=True):
+        codes: dict[int, None] = {}  # in the order of the items
+        for item in value:
+            code = self._index._find(item)
             if code is None:
                 raise ValueError(f"{own}: {short(item)} is not one of its items")
-            if codes.count(code) > 1:
+            if code in codes:
                 raise ValueError(f"{own}: {short(item)} is there more than once")
-        return [code for code in codes if code is not None]
+            codes[code] = None
+        return list(codes)
 
     _index: Categorical
 
