@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 import anyorder as ao
 from anyorder import Binary, Categorical, Integer, Permutation, Space, Subset
 from anyorder.knowledge import read_data
+from anyorder.space.digits import wide_scales
 from anyorder.space.groups import Group
 from anyorder.strategies.changes import Changes
 from anyorder.strategies.create import create
@@ -223,6 +224,18 @@ def test_neighbours_of_an_order() -> None:
         expected.add((*range(low), *range(high, low - 1, -1), *range(high + 1, 4)))
     assert found == expected
     assert len(changes) == len(expected)
+
+
+def test_changes_of_lists_come_in_turns() -> None:
+    """The steps of a wide variable, far ones first, are not put behind all moves of a list."""
+    space = Space({"tour": Permutation(range(30)), "n": Integer(1, 1_000)})
+    scales = wide_scales(space)
+    changes = Changes(space.cardinalities.astype(np.int64), scales, space.groups)
+    order = changes.shuffled(np.random.default_rng(0))
+    places = np.flatnonzero(changes.variables[order] == 30)
+    assert places.max() < len(changes) // 2
+    steps = np.abs(changes.steps[order[places]])
+    assert (np.diff(steps) <= 0).all()
 
 
 # Guided search ----------------------------------------------------------------------------------
