@@ -16,8 +16,8 @@ import anyorder as ao
 from anyorder import optimizer
 from anyorder.archive import Archive
 from anyorder.effects import Effects
-from anyorder.errors import INFEASIBLE, OK, REJECTED, violation_in
-from anyorder.feasibility import Feasibility, measure
+from anyorder.errors import INFEASIBLE, OK, REJECTED, measure, violation_in
+from anyorder.feasibility import Feasibility
 from anyorder.session import ending
 from anyorder.strategies.base import Answer, score
 

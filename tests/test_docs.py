@@ -32,7 +32,8 @@ def test_the_readme_code_runs_and_prints_what_it_says(
 
 
 @pytest.mark.parametrize(
-    "name", ["knowledge.md", "constraints.md", "integers.md", "conditional.md", "family.md"]
+    "name",
+    ["knowledge.md", "constraints.md", "integers.md", "conditional.md", "lists.md", "family.md"],
 )
 def test_the_code_of_a_page_runs_and_prints_what_it_says(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
-from anyorder._checks import real
+import numpy as np
+
+from anyorder._checks import real, short
 
 _VIOLATION = "violation "
 
@@ -69,3 +72,29 @@ def violation_in(reason: str | None) -> float:
         return float(reason.removeprefix(_VIOLATION).partition(":")[0])
     except ValueError:  # a message that happens to begin like this
         return math.nan
+
+
+def measure(result: Any) -> float:
+    """How much is violated, from what a constraint returned; errors begin with that value."""
+    if isinstance(result, bool | np.bool_):
+        return 0.0 if result else math.inf
+    if result is None:
+        raise TypeError("None (is a `return` missing?), expected a bool, a number, or several")
+    if isinstance(result, tuple | list) or (isinstance(result, np.ndarray) and result.ndim):
+        # of several bools, it is known how many are not met
+        return sum(min(measure(one), 1.0) if _is_bool(one) else measure(one) for one in result)
+    try:
+        if isinstance(result, str | bytes):
+            raise TypeError
+        number = float(result)
+    except (TypeError, ValueError):
+        raise TypeError(
+            f"{short(result)}, expected a bool, a number, or several of those"
+        ) from None
+    if math.isnan(number):
+        raise ValueError("NaN, expected a bool, a number, or several of those")
+    return max(number, 0.0)
+
+
+def _is_bool(value: Any) -> bool:
+    return isinstance(value, bool | np.bool_)

@@ -14,6 +14,7 @@ strategies do well alone.
                   a few of its values, the others those of the best point so far
                   the first allowed point on a random way to an allowed one
                   from the nearest allowed point towards it, as far as allowed
+                in a list, a change of one place moves another item, so that it stays valid
                 half of the time, changes that a linear model of the values favours are tried first
     the first allowed point is found by sampling: each sample has its own shares of the values
 """
@@ -21,7 +22,7 @@ strategies do well alone.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
@@ -32,9 +33,10 @@ from anyorder._checks import short
 from anyorder.archive import Archive
 from anyorder.candidate import Candidate
 from anyorder.effects import Effects
-from anyorder.errors import INFEASIBLE, OK, REJECTED, violation_in
+from anyorder.errors import INFEASIBLE, OK, REJECTED, measure, violation_in
 from anyorder.knowledge import Data
 from anyorder.space import Space
+from anyorder.space.groups import Group
 from anyorder.strategies.base import Codes
 from anyorder.strategies.state import State, from_state, to_state
 
@@ -74,7 +76,14 @@ class Feasibility:
     def __init__(self, space: Space, constraint: Callable[[Any], Any], seed: int) -> None:
         self.space, self.constraint = space, constraint
         self._cards = space.cardinalities.astype(np.int64)
-        self._free = np.flatnonzero(self._cards > 1)
+        can_change = self._cards > 1
+        self._group_of: dict[int, Group] = {}  # by column, of lists
+        for group in space.groups:
+            can_change[group.columns] &= not group.fixed
+            self._group_of |= dict.fromkeys(range(len(self._cards))[group.columns], group)
+        self._free = np.flatnonzero(can_change)
+        # passes over all columns without an improvement, before a descent ends
+        self._passes = max([group.size for group in space.groups if group.sequence], default=1)
         self._rng = np.random.default_rng([seed, 17])
         self._effects: Effects | None = None
         self._share = 0.0  # of proposals that were refused
@@ -173,11 +182,9 @@ class Feasibility:
             bool(ok) and self.violation(row) > 0
             for ok, row in zip(measured, data.codes, strict=True)
         ]
-        return Data(
-            data.codes,
-            np.where(refused, np.nan, data.values),
-            np.where(refused, REJECTED, data.statuses).astype(np.uint8),
-        )
+        values = np.where(refused, np.nan, data.values)
+        statuses = np.where(refused, REJECTED, data.statuses).astype(np.uint8)
+        return Data(data.codes, values, statuses)
 
     # --- repair ---------------------------------------------------------------------------------
 
@@ -225,36 +232,51 @@ class Feasibility:
             targets = known[0][order]
         return zip(order.tolist(), targets.tolist(), strict=True)
 
+    def _give(
+        self, point: Codes, columns: list[int], values: Iterable[int], goal: Codes | None = None
+    ) -> None:
+        """Give columns of a point values, in place; lists stay valid, see `Group.give`."""
+        for i, value in zip(columns, values, strict=True):
+            if (group := self._group_of.get(i)) is None:
+                point[i] = value
+                continue
+            near = None if goal is None else goal[group.columns]
+            group.give(point[group.columns], i - group.first, value, self._rng, near)
+
     def _once(
         self, codes: Codes, is_known: Callable[[Codes], bool], effects: Effects | None
     ) -> Codes | None:
         """An allowed point that is not known, one change away."""
-        point = codes.copy()
         for i, target in islice(self._changes(codes, effects), TRIES):
-            point[i] = target
+            self._give(point := codes.copy(), [i], [target])
             if not is_known(point) and not self.violation(point):
                 return point
-            point[i] = codes[i]
         return None
 
     def _descend(
         self, codes: Codes, violation: float, end: int, effects: Effects | None = None
     ) -> Codes | None:
-        """Single changes that lower the violation until nothing is violated."""
-        point, moved = codes.copy(), True
-        while moved and self.calls < end:
-            moved = False
+        """Single changes that lower the violation until nothing is violated.
+
+        Of an order also those that leave it as it is: several items may have to move before fewer
+        of them are in a wrong place.
+        """
+        point, passes = codes, self._passes
+        while passes and self.calls < end:
+            passes, before = passes - 1, violation
             for i, target in self._changes(point, effects):
-                kept, point[i] = int(point[i]), target
-                now = self.violation(point)
+                self._give(trial := point.copy(), [i], [target])
+                now = self.violation(trial)
                 if not now:
-                    return point
+                    return trial
                 if now < violation:
-                    violation, moved = now, True
-                else:
-                    point[i] = kept
+                    passes = self._passes
+                if now < violation or (now == violation and self._passes > 1):
+                    point, violation = trial, now
                 if self.calls >= end:
                     break
+            if violation == before:
+                effects = None  # which would try the same changes again
         return None
 
     def _mixed(self, base: Codes, codes: Codes, is_known: Callable[[Codes], bool]) -> Codes | None:
@@ -263,8 +285,7 @@ class Feasibility:
         most = min(SMALL, len(different) - 1)
         for _ in range(TRIES if most > 0 else 0):
             which = self._rng.choice(different, 1 + int(self._rng.integers(most)), replace=False)
-            point = base.copy()
-            point[which] = codes[which]
+            self._give(point := base.copy(), which.tolist(), codes[which], codes)
             if not is_known(point) and not self.violation(point):
                 return point
         return None
@@ -274,8 +295,8 @@ class Feasibility:
     ) -> Codes | None:
         """The first allowed point that is not known on a random way from a point to another."""
         point = codes.copy()
-        for i in self._rng.permutation(np.flatnonzero(codes != other))[:-1]:
-            point[i] = other[i]
+        for i in self._rng.permutation(np.flatnonzero(codes != other))[:-1].tolist():
+            self._give(point, [i], [other[i]], other)
             if not is_known(point) and not self.violation(point):
                 return point
         return None
@@ -294,7 +315,7 @@ class Feasibility:
         which = self._rng.choice(self._free, changes, replace=False)
         values = self._cards[which]
         steps = 1 + (self._rng.random(changes) * (values - 1)).astype(np.int64)
-        point[which] = (point[which] + steps) % values
+        self._give(point, which.tolist(), (point[which] + steps) % values)
         return point
 
     def _towards(self, base: Codes, codes: Codes) -> Codes:
@@ -306,8 +327,7 @@ class Feasibility:
                 break
             count = min(len(different), 1 + int(self._rng.integers(SMALL)))
             which = self._rng.choice(different, count, replace=False)
-            trial = point.copy()
-            trial[which] = codes[which]
+            self._give(trial := point.copy(), which.tolist(), codes[which], codes)
             if not self.violation(trial):
                 point = trial
         return point
@@ -328,8 +348,8 @@ class Feasibility:
 
     def _samples(self) -> Iterator[Codes]:
         """All first values, all last values, and samples that each have their own shares."""
-        yield np.zeros(len(self._cards), np.int32)
-        yield (self._cards - 1).astype(np.int32)
+        yield self._with_lists(np.zeros(len(self._cards), np.int32))
+        yield self._with_lists((self._cards - 1).astype(np.int32))
         few = int(min(self._cards.max(), FEW))
         exists = np.arange(few) < self._cards[:, None]
         while True:
@@ -340,7 +360,13 @@ class Feasibility:
             point = (drawn[:, None] >= below).sum(axis=1)
             skewed = drawn ** math.exp(self._rng.normal())
             point = np.where(self._cards > FEW, (skewed * self._cards).astype(np.int64), point)
-            yield np.minimum(point, self._cards - 1).astype(np.int32)
+            yield self._with_lists(np.minimum(point, self._cards - 1).astype(np.int32))
+
+    def _with_lists(self, point: Codes) -> Codes:
+        """The point with random lists."""
+        for group in self.space.groups:
+            point[group.columns] = group.uniform(1, self._rng)[0]
+        return point
 
     # --- state ----------------------------------------------------------------------------------
 
@@ -382,29 +408,3 @@ def violation_of(candidate: Candidate, archive: Archive, feasibility: Feasibilit
     if candidate.status == INFEASIBLE:
         return violation_in(candidate.error or archive.error(candidate.key))
     return math.nan
-
-
-def measure(result: Any) -> float:
-    """How much is violated, from what a constraint returned; errors begin with that value."""
-    if isinstance(result, bool | np.bool_):
-        return 0.0 if result else math.inf
-    if result is None:
-        raise TypeError("None (is a `return` missing?), expected a bool, a number, or several")
-    if isinstance(result, tuple | list) or (isinstance(result, np.ndarray) and result.ndim):
-        # of several bools, it is known how many are not met
-        return sum(min(measure(one), 1.0) if _is_bool(one) else measure(one) for one in result)
-    try:
-        if isinstance(result, str | bytes):
-            raise TypeError
-        number = float(result)
-    except (TypeError, ValueError):
-        raise TypeError(
-            f"{short(result)}, expected a bool, a number, or several of those"
-        ) from None
-    if math.isnan(number):
-        raise ValueError("NaN, expected a bool, a number, or several of those")
-    return max(number, 0.0)
-
-
-def _is_bool(value: Any) -> bool:
-    return isinstance(value, bool | np.bool_)

@@ -196,16 +196,16 @@ def _of_table(table: Mapping[str, Sequence[Any]], space: Space, what: str) -> Da
                 codes[i, j] = _code(variable, texts, table[name][k])
             except ValueError as error:
                 raise ValueError(f"{what}, row {k + 1}, column {name!r}: {error}") from None
+    for group in space.groups:
+        for i in np.flatnonzero(~group.valid(codes[:, group.columns])).tolist():
+            place = names[group.first].rpartition("[")[0]
+            raise ValueError(f"{what}, row {rows[i] + 1}: {place!r} is no value of its variable")
     if space.conditional:
         present = space.present(codes.clip(0))
         for i, j in np.argwhere(present & (codes < 0)).tolist():
             missing = f"row {rows[i] + 1}, column {names[j]!r}: there is no value"
             raise ValueError(f"{what}, {missing}, expected one of every variable that is present")
         codes = space.canonical(codes.clip(0))
-    for group in space.groups:
-        for i in np.flatnonzero(~group.valid(codes[:, group.columns])).tolist():
-            place = names[group.first].partition("[")[0]
-            raise ValueError(f"{what}, row {rows[i] + 1}: {place!r} is no value of its variable")
     values = np.array([_value(what, k, table["value"][k]) for k in rows], np.float64)
     statuses = np.where(np.isnan(values), FAILED, OK).astype(np.uint8)
     if "status" in table:

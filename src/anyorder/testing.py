@@ -20,6 +20,7 @@ import numpy as np
 from anyorder.archive import Archive
 from anyorder.errors import FAILED, INFEASIBLE, OK, REJECTED, TIMEOUT
 from anyorder.space import Space
+from anyorder.space.groups import Permutation, Subset
 from anyorder.space.variables import Binary, Categorical, Integer
 from anyorder.strategies.base import Answer, Codes, Strategy
 from anyorder.strategies.state import State
@@ -29,6 +30,14 @@ Outcome = Callable[[Codes], tuple[float, int]]  # the value and the status of a 
 
 _SIZES = (1, 1, 1, 2, 3, 5, 8, 13, 40, 100)
 _MIXED = Space([Categorical([7]), Binary(), Categorical(range(3)), *[Integer(0, 4)] * 3, Binary()])
+_LISTS = Space(
+    {
+        "order": Permutation(range(4)),
+        "level": Integer(0, 2),
+        "some": Subset(range(5), size=(1, 3)),
+        "two": Subset(range(4), size=2),
+    }
+)
 _SPACES = {
     "one binary variable": Space.binary(1),
     "one variable with one value": Space([Categorical([3])]),
@@ -36,6 +45,7 @@ _SPACES = {
     "8 points": Space.binary(3),
     "one ordered variable": Space([Integer(1, 9)]),
     "mixed variables": _MIXED,
+    "lists": _LISTS,
 }
 
 
@@ -85,11 +95,12 @@ def _seeds(make: Make) -> None:
 
 def _states(make: Make) -> None:
     """A restored strategy continues as one that was never interrupted, with proposals open."""
-    for outcome in (_linear, _partly_failing):
-        expected, original = _Run(make, _MIXED, 0).use(outcome, 24).log, _Run(make, _MIXED, 0)
-        for turn in range(24):
-            if turn in (0, 1, 5, 12):
-                log = original.restored().use(outcome, 24 - turn).log
+    for space, outcome in ((_MIXED, _linear), (_MIXED, _partly_failing), (_LISTS, _linear)):
+        turns, stops = (24, (0, 1, 5, 12)) if space is _MIXED else (8, (1, 5))
+        expected, original = _Run(make, space, 0).use(outcome, turns).log, _Run(make, space, 0)
+        for turn in range(turns):
+            if turn in stops:
+                log = original.restored().use(outcome, turns - turn).log
                 _require(log == expected, f"restored after {turn} turns it differs")
             original.use(outcome, 1)
         _require(original.log == expected, "state() or facts() changed the strategy")
@@ -155,6 +166,8 @@ class _Run:
         _require(fits, f"codes have shape {codes.shape}, expected at most ({count}, {n})")
         outside = codes[(codes < 0) | (codes >= self.space.cardinalities)]
         _require(not len(outside), f"codes {outside[:3]} are out of range")
+        same = np.array_equal(codes, self.space.canonical(codes))
+        _require(same, "codes of a list repeat an item, or have too many or too few")
         _require(np.array_equal(codes[: len(first)], first), "given points do not come first")
         _require(len(tickets) == len(codes), f"{len(tickets)} tickets for {len(codes)} points")
         new = set(map(int, tickets))

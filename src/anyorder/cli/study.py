@@ -58,7 +58,7 @@ def facts(path: str) -> dict[str, Any]:
             "being_written": writing,
             "last_written": written,
             "direction": settings["direction"],
-            "variables": len(space),
+            "variables": len(space.variables),
             "kinds": dict(Counter(type(variable).__name__.lower() for variable in space.variables)),
             "log10_points": math.log10(space.points),
             "budget": budget,

@@ -59,7 +59,8 @@ class Command:
         The program and its arguments, run without a shell; or one string, run by `/bin/sh`.
         `{name}` stands for the value of a variable, `{point}` for all of them as JSON, `{scratch}`
         for an empty folder of this evaluation, `{{` and `}}` for braces. Text is inserted
-        unchanged, True and False as `true` and `false`.
+        unchanged, True and False as `true` and `false`, a list as its items with commas between
+        them.
 
         In a string for the shell, each placeholder is replaced by a reference to an environment
         variable, such as `"$anyorder_name"`, so that a value is one word and never part of the
@@ -299,4 +300,6 @@ def _cut(text: str, end: bool = False) -> str:
 
 
 def _text(value: Any) -> str:
+    if isinstance(value, list):
+        return ",".join(map(_text, value))
     return str(value).lower() if isinstance(value, bool) else str(value)

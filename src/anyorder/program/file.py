@@ -16,7 +16,7 @@ from anyorder.program.command import RESERVED, Command, require_posix
 from anyorder.program.templates import fill, placeholders
 from anyorder.session.options import file_checks
 from anyorder.space import Space
-from anyorder.space.groups import List
+from anyorder.space.groups import List, Permutation, Subset
 from anyorder.space.variables import Binary, Categorical, Float, Integer, Variable
 from anyorder.strategies.create import resolve_name
 from anyorder.strategies.policy.config import PRESET_NAMES, resolve
@@ -55,9 +55,11 @@ def read(path: str | os.PathLike[str]) -> Job:
 
     - `[space]`: `name = [...]` is one of those values, `{ low = 1, high = 8 }` an integer (with
       `step` and `log` if need be), `{ low = 0.0, high = 1.0, levels = 11 }` a number on a grid
-      (with `log`), `"binary"` true or false, `{ flag = "-x" }` that text or nothing. With
-      `when = { name = value }`, or a list of values, in these braces or beside `values = [...]`, a
-      variable is there only where earlier ones have these values;
+      (with `log`), `"binary"` true or false, `{ flag = "-x" }` that text or nothing,
+      `{ permutation = [...] }` all items in an order, `{ subset = [...], size = 3 }` some of them
+      (`size = [1, 3]`: one to three; without: any number). With `when = { name = value }`, or a
+      list of values, in these braces, beside `values = [...]` or `binary = true`, a variable is
+      there only where earlier ones have these values;
     - `[command]`: `arguments`; optional: `shell`, `directory` (by default that of the file),
       `environment`, `infeasible_status`: see `Command`;
     - `[value]`, unless the value is the last line: `from = "last line"`, `regex` or `json`;
@@ -171,33 +173,42 @@ def _arguments(what: str, value: Any) -> str | tuple[str, ...]:
     return tuple(text(f"{what}[{k}]", entry) for k, entry in enumerate(value))
 
 
-def _variable(name: str, entry: Any) -> tuple[Variable, str | None]:
+def _variable(name: str, entry: Any) -> tuple[Variable | List, str | None]:
     """A variable, and its text if it is a flag."""
-    expected = (
-        'expected a list, "binary", { low = ..., high = ... }, { flag = "..." } or '
-        "{ values = [...], when = { ... } }"
-    )
-    when = _when(name, entry.get("when")) if isinstance(entry, dict) else None
     if name in RESERVED or "{" in name or "}" in name or not name:
         raise ValueError(f"a variable cannot be called {name!r}: {{{name}}} has a meaning already")
-    if entry == "binary":
-        return Binary(), None
-    values = entry
-    if isinstance(entry, dict) and "values" in entry and entry.keys() <= {"values", "when"}:
-        values = entry["values"]
-    if isinstance(values, list):
-        for value in values:
-            if not isinstance(value, str | int | float):
-                raise ValueError(f"{name} has {short(value)}, expected text, numbers, true, false")
-        return Categorical(values, when=when), None
-    if isinstance(entry, dict) and {"low", "high"} <= entry.keys():
-        floats = "levels" in entry
-        known_names(f"key of {name}", entry, _FLOAT if floats else _INTEGER)
-        fields = {**entry, "when": when}
-        return (Float(**fields) if floats else Integer(**fields)), None
-    if isinstance(entry, dict) and "flag" in entry and entry.keys() <= {"flag", "when"}:
-        return Binary(when=when), str(text("flag", entry["flag"]))
-    raise ValueError(f"{name} is {short(entry)}, {expected}")
+    fields = {"binary": True} if entry == "binary" else entry
+    fields = {"values": fields} if isinstance(fields, list) else fields
+    kind = next((k for k in _KINDS if isinstance(fields, dict) and k <= fields.keys()), None)
+    if kind is None:
+        raise ValueError(f"{name} is {short(entry)}, {_EXPECTED}")
+    known_names(f"key of {name}", fields, _KINDS[kind])
+    when = _when(name, fields.get("when"))
+    match fields:
+        case {"values": values}:
+            return Categorical(_items(name, values), when=when), None
+        case {"binary": value}:
+            if value is not True:
+                raise ValueError(f"binary is {short(value)}, expected true")
+            return Binary(when=when), None
+        case {"flag": flag}:
+            return Binary(when=when), str(text("flag", flag))
+        case {"permutation": items}:
+            return Permutation(_items(name, items, listed=True)), None
+        case {"subset": items}:
+            return Subset(_items(name, items, listed=True), fields.get("size")), None
+    numbers = {**fields, "when": when}
+    return (Float(**numbers) if "levels" in numbers else Integer(**numbers)), None
+
+
+def _items(name: str, given: Any, listed: bool = False) -> list[Any]:
+    """Values that can be part of a command line, or of a list there."""
+    for value in of_type(list, "a list")(name, given):
+        if not isinstance(value, str | int | float):
+            raise ValueError(f"{name} has {short(value)}, expected text, numbers, true, false")
+        if listed and isinstance(value, str) and ("," in value or not value):
+            raise ValueError(f"{name} has {short(value)}, expected text without commas")
+    return list(given)
 
 
 def _when(name: str, given: Any) -> dict[str, Any] | None:
@@ -210,8 +221,20 @@ def _algorithm(what: str, value: Any) -> str:
     return str(value)
 
 
-_INTEGER = ("low", "high", "step", "log", "when")
-_FLOAT = ("low", "high", "levels", "log", "when")
+# What tells the form of a variable, and all keys that it may have.
+_KINDS: dict[frozenset[str], tuple[str, ...]] = {
+    frozenset({"values"}): ("values", "when"),
+    frozenset({"binary"}): ("binary", "when"),
+    frozenset({"flag"}): ("flag", "when"),
+    frozenset({"permutation"}): ("permutation",),
+    frozenset({"subset"}): ("subset", "size"),
+    frozenset({"low", "high", "levels"}): ("low", "high", "levels", "log", "when"),
+    frozenset({"low", "high"}): ("low", "high", "step", "log", "when"),
+}
+_EXPECTED = (
+    'expected a list, "binary", { low = ..., high = ... }, { flag = "..." }, '
+    "{ permutation = [...] }, { subset = [...] } or { values = [...], when = { ... } }"
+)
 _TOP: dict[str, Check] = {
     "direction": partial(choice, allowed=("minimize", "maximize")),
     "algorithm": _algorithm,

@@ -122,6 +122,34 @@ class Group:
             other = others[int(rng.random() * len(others))]
             row[column], row[other] = row[other], row[column]
 
+    def give(
+        self, row: Codes, column: int, value: int, rng: Generator, goal: Codes | None = None
+    ) -> None:
+        """Give a column of a valid row a value, in place: the row stays valid.
+
+        Another column that has the value is exchanged with it; in a sequence, the item is also
+        inserted, half of the time; in a set, the value is also just set, where the size may change.
+        With a `goal`, a row to come near to, nothing is inserted, and of a set the columns that
+        differ from the goal are exchanged, if there are such.
+        """
+        old = row[column]
+        others = np.flatnonzero(row == value)
+        if old == value:
+            return
+        if self.sequence:
+            insert = goal is None and rng.random() < 0.5
+            kind = np.array([INSERT if insert else EXCHANGE])
+            row[:] = row[moved(kind, others, np.array([column]), self.size)[0]]
+            return
+        can_flip = len(others) < self.most[value] and self.size - len(others) > self.least[old]
+        if goal is not None and (goal[others] != value).any():
+            others = others[goal[others] != value]
+        if can_flip and (not len(others) or rng.random() < 0.5):
+            row[column] = value
+        elif len(others):
+            other = others[int(rng.random() * len(others))]
+            row[column], row[other] = value, old
+
     def _repair(self, row: Codes, rng: Generator | None, kept: NDArray[Any] | None) -> None:
         order = np.arange(self.size) if rng is None else rng.permutation(self.size)
         if kept is not None:
@@ -187,13 +215,15 @@ class _List:
         own = f"{short(value)} is not a value of {self!r}"
         if isinstance(value, str | bytes) or not isinstance(value, Sequence | np.ndarray):
             raise ValueError(f"{own}, expected a list")
-        codes = [self._index._find(item) for item in value]
-        for item, code in zip(value, codes, strict=True):
+        codes: dict[int, None] = {}  # in the order of the items
+        for item in value:
+            code = self._index._find(item)
             if code is None:
                 raise ValueError(f"{own}: {short(item)} is not one of its items")
-            if codes.count(code) > 1:
+            if code in codes:
                 raise ValueError(f"{own}: {short(item)} is there more than once")
-        return [code for code in codes if code is not None]
+            codes[code] = None
+        return list(codes)
 
     _index: Categorical
 

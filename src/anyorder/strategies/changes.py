@@ -82,33 +82,37 @@ class Changes:
         lists come in turns with the changes of other variables.
         """
         order: Index = rng.permutation(len(self))
-        if self._moves:
-            order = self._in_turns(order)
-        if not self._scales:
-            return order
-        turn = np.empty(len(self))
-        turn[self._singles :] = 0
+        if self._scales:
+            order = self._coarse_first(order, rng)
+        return self._in_turns(order) if self._moves else order
+
+    def _coarse_first(self, order: Index, rng: Generator) -> Index:
+        """An order in which each variable has a change, or two steps of one size, in each turn."""
+        turn = np.zeros(len(self))
         for j in range(len(self._others)):
-            count = int(self._others[j])
-            own = np.argsort(-np.abs(self.steps[self._of(j)]), kind="stable")
-            turn[self._of(j)][own if j in self._scales else rng.permutation(count)] = np.arange(
-                count
-            )
-        # pairs of steps of one size are in one turn
+            own = self._of(j)
+            if j in self._scales:
+                tried = np.argsort(-np.abs(self.steps[own]), kind="stable")
+            else:
+                tried = rng.permutation(int(self._others[j]))
+            turn[own][tried] = np.arange(len(tried))
         for j in self._scales:
             turn[self._of(j)] //= 2
-        return order[np.argsort(turn[order], kind="stable")]
+        found: Index = order[np.argsort(turn[order], kind="stable")]
+        return found
 
     def _in_turns(self, order: Index) -> Index:
-        """An order in which every column, be it of a list or not, has about the same share."""
-        owner = self.variables.copy()
-        columns = np.ones(len(self._others))
-        for first, own in self._moves:
-            owner[first : first + len(own)] = own.group.first
-            owner[np.isin(owner, np.arange(own.group.first, own.group.first + own.group.size))] = (
-                own.group.first
-            )
-            columns[own.group.first] = own.group.size
+        """An order in which every column, be it of a list or not, has about the same share.
+
+        Changes of one variable or list stay in their order; the k-th of a list of m columns comes
+        where the (k / m)-th of a variable does.
+        """
+        owner = self.variables.copy()  # the variable, or the first column of the list
+        columns = np.ones(len(self._others))  # of each owner
+        for _, moves in self._moves:
+            first, size = moves.group.first, moves.group.size
+            owner[(owner >= first) & (owner < first + size)] = first
+            columns[first] = size
         owners = owner[order]
         by_owner = np.argsort(owners, kind="stable")
         counts = np.bincount(owners, minlength=len(columns))

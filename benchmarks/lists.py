@@ -1,0 +1,366 @@
+"""Lists: the default, local strategies, plain local searches and pymoo's GA on three problems.
+
+    python benchmarks/lists.py run
+    python benchmarks/lists.py table
+
+The problems are p-median (10 of 100 sites), a tour of 50 cities, and a flow shop of 20 jobs on 10
+machines; ten instances each, 5,000 evaluations, one run an instance. All minimise. Everybody may
+look up what was evaluated before: only new points count as evaluations.
+
+`run` appends to results/lists.csv what is not there yet. pymoo takes part where it is installed.
+Constants of the default were set on instances 0 to 4; `table` shows them and the others apart.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import importlib.util
+import multiprocessing
+import os
+import time
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field
+from importlib import metadata
+from itertools import product
+from typing import Any
+
+import numpy as np
+from common import RESULTS, machine
+from numpy.random import Generator
+
+import anyorder as ao
+
+PATH = RESULTS / "lists.csv"
+FIELDS = ("problem", "instance", "algorithm", "evaluations", "best", "seconds")
+MARKS = (200, 500, 1_000, 2_000, 5_000)
+SLOW = {"policy": 1_000}  # evaluations of those that take long
+OURS = ("auto", "ils", "hill-climber", "one-plus-one", "policy")
+ALGORITHMS = (*OURS, "plain", "pymoo")
+INSTANCES = {"0-4, used in tuning": range(5), "5-9": range(5, 10)}
+MOST_REPEATS = 200_000  # evaluations of known points before a run is given up
+
+Values = Sequence[int]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What is minimised, and how a plain local search looks at it.
+
+    `size` is None for a permutation of `items`. `moves` are pairs of places of a permutation, or of
+    a chosen and another item; `apply` makes one of them.
+    """
+
+    items: int
+    size: int | None
+    value: Callable[[Values], float]
+    moves: Callable[[Values], list[tuple[int, int]]]
+    apply: Callable[[Values, tuple[int, int]], list[int]]
+    kicks: int  # random moves of the best point after a climb; 0: a new random point
+
+    @property
+    def space(self) -> ao.Space:
+        """With one variable, "list"."""
+        items = range(self.items)
+        chosen = ao.Permutation(items) if self.size is None else ao.Subset(items, self.size)
+        return ao.Space({"list": chosen})
+
+    def random(self, rng: Generator) -> list[int]:
+        """Any point."""
+        found = rng.permutation(self.items)[: self.size].tolist()
+        return found if self.size is None else sorted(found)
+
+
+# --- problems -----------------------------------------------------------------------------------
+
+
+def _distances(seed: int, count: int) -> Any:
+    places = np.random.default_rng(seed).random((count, 2))
+    return np.linalg.norm(places[:, None] - places[None], axis=2)
+
+
+def p_median(seed: int, items: int = 100, size: int = 10) -> Problem:
+    """Sum of the distances of all points to the nearest chosen one; exchanges (Teitz and Bart)."""
+    distances = _distances(seed, items)
+
+    def moves(chosen: Values) -> list[tuple[int, int]]:
+        others = sorted(set(range(items)) - set(chosen))
+        return [(old, new) for old in chosen for new in others]
+
+    def apply(chosen: Values, move: tuple[int, int]) -> list[int]:
+        return sorted({*chosen, move[1]} - {move[0]})
+
+    def value(chosen: Values) -> float:
+        return float(distances[:, chosen].min(axis=1).sum())
+
+    return Problem(items, size, value, moves, apply, 0)
+
+
+def tour(seed: int, items: int = 50) -> Problem:
+    """The length of a closed tour; 2-opt: reversals."""
+    distances = _distances(seed, items)
+    pairs = [(a, b) for a in range(items) for b in range(a + 1, items) if b - a < items - 1]
+
+    def apply(places: Values, move: tuple[int, int]) -> list[int]:
+        a, b = move
+        return [*places[:a], *reversed(places[a : b + 1]), *places[b + 1 :]]
+
+    def value(places: Values) -> float:
+        return float(distances[places, np.roll(places, 1)].sum())
+
+    return Problem(items, None, value, lambda _: pairs, apply, 0)
+
+
+def flow_shop(seed: int, items: int = 20, machines: int = 10) -> Problem:
+    """When the last job leaves the last machine; insertions, and some of them after a climb."""
+    times = np.random.default_rng(seed).integers(1, 100, (items, machines)).tolist()
+    pairs = [(a, b) for a in range(items) for b in range(items) if a != b and a != b + 1]
+
+    def apply(jobs: Values, move: tuple[int, int]) -> list[int]:
+        rest = [*jobs]
+        rest.insert(move[1], rest.pop(move[0]))
+        return rest
+
+    def value(jobs: Values) -> float:
+        ends = [0] * machines
+        for job in jobs:
+            end = 0
+            for k, duration in enumerate(times[job]):
+                end = max(end, ends[k]) + duration
+                ends[k] = end
+        return float(ends[-1])
+
+    return Problem(items, None, value, lambda _: pairs, apply, 4)
+
+
+PROBLEMS = {"p-median": p_median, "tour": tour, "flow shop": flow_shop}
+
+
+# --- algorithms ---------------------------------------------------------------------------------
+
+
+class Spent(Exception):
+    """The budget is used up."""
+
+
+@dataclass
+class Meter:
+    """Evaluates points, and keeps the best value after each new one."""
+
+    problem: Problem
+    budget: int
+    known: dict[Hashable, float] = field(default_factory=dict)
+    best: list[float] = field(default_factory=list)
+    calls: int = 0
+
+    def __call__(self, values: Values) -> float:
+        """The value of a point; `Spent` if it is new and the budget is used up."""
+        key, self.calls = tuple(values), self.calls + 1
+        if key not in self.known:
+            if len(self.best) == self.budget:
+                raise Spent
+            self.known[key] = value = self.problem.value(values)
+            self.best.append(min([value, *self.best[-1:]]))
+        elif self.calls > self.budget + MOST_REPEATS:
+            raise Spent
+        return self.known[key]
+
+
+def local_search(problem: Problem, value: Meter, seed: int) -> None:
+    """First improvement in random order; from a local optimum, on from a new point."""
+    rng = np.random.default_rng(seed)
+    best = here = problem.random(rng)
+    best_value = here_value = value(here)
+    while True:
+        improved = True
+        while improved:
+            improved = False
+            moves = problem.moves(here)
+            for k in rng.permutation(len(moves)).tolist():
+                there = problem.apply(here, moves[k])
+                if (found := value(there)) < here_value:
+                    here, here_value, improved = there, found, True
+                    if problem.size is not None:
+                        break  # other moves are possible
+        if here_value <= best_value:
+            best, best_value = here, here_value
+        here = best if problem.kicks else problem.random(rng)
+        for _ in range(problem.kicks):
+            moves = problem.moves(here)
+            here = problem.apply(here, moves[int(rng.integers(len(moves)))])
+        here_value = value(here)
+
+
+def genetic(problem: Problem, value: Meter, seed: int) -> None:
+    """The GA of pymoo with the operators of its documentation's examples."""
+    from pymoo.algorithms.soo.nonconvex.ga import GA
+    from pymoo.core.crossover import Crossover
+    from pymoo.core.mutation import Mutation
+    from pymoo.core.problem import ElementwiseProblem
+    from pymoo.core.sampling import Sampling
+    from pymoo.operators.crossover.ox import OrderCrossover
+    from pymoo.operators.mutation.inversion import InversionMutation
+    from pymoo.operators.sampling.rnd import PermutationRandomSampling
+    from pymoo.optimize import minimize
+
+    size = problem.size
+
+    class Function(ElementwiseProblem):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__(n_var=problem.items, n_obj=1, xl=0, xu=problem.items, vtype=int)
+
+        def _evaluate(self, x: Any, out: dict[str, Any], *_: Any, **__: Any) -> None:
+            out["F"] = value(x.tolist() if size is None else np.flatnonzero(x).tolist())
+
+    class Some(Sampling):  # type: ignore[misc]
+        def _do(self, problem: Any, count: int, *_: Any, random_state: Any, **__: Any) -> Any:
+            ranks = random_state.permuted(np.tile(np.arange(problem.n_var), (count, 1)), axis=1)
+            return ranks < size
+
+    class Common(Crossover):  # type: ignore[misc]
+        """What both parents have, and a random half of what one of them has."""
+
+        def __init__(self) -> None:
+            super().__init__(2, 1)
+
+        def _do(self, problem: Any, x: Any, *_: Any, random_state: Any, **__: Any) -> Any:
+            child = x[0] & x[1]
+            for k, row in enumerate(child):
+                left = random_state.permutation(np.flatnonzero(x[0, k] ^ x[1, k]))
+                row[left[: size - np.count_nonzero(row)]] = True
+            return child[None]
+
+    class Exchange(Mutation):  # type: ignore[misc]
+        def _do(self, problem: Any, x: Any, *_: Any, random_state: Any, **__: Any) -> Any:
+            for row in x:
+                old = random_state.choice(np.flatnonzero(row))
+                new = random_state.choice(np.flatnonzero(~row))
+                row[old], row[new] = False, True
+            return x
+
+    if size is None:
+        parts = PermutationRandomSampling(), OrderCrossover(), InversionMutation()
+    else:
+        parts = Some(), Common(), Exchange()
+    algorithm = GA(
+        pop_size=20 if size is None else 100,
+        sampling=parts[0],
+        crossover=parts[1],
+        mutation=parts[2],
+        eliminate_duplicates=True,
+    )
+    minimize(Function(), algorithm, ("n_gen", 10**9), seed=seed)
+
+
+def run_one(job: tuple[str, int, str]) -> list[tuple[Any, ...]]:
+    """One run: its best value after each mark, and its seconds of CPU time."""
+    name, instance, algorithm = job
+    problem = PROBLEMS[name](instance)
+    value = Meter(problem, SLOW.get(algorithm, max(MARKS)))
+    start = time.process_time()
+    try:
+        if algorithm == "plain":
+            local_search(problem, value, instance)
+        elif algorithm == "pymoo":
+            genetic(problem, value, instance)
+        else:
+            options: dict[str, Any] = {"seed": instance, "algorithm": algorithm, "progress": False}
+            ao.minimize(lambda p: value(p["list"]), problem.space, value.budget, **options)
+    except Spent:
+        pass
+    seconds = round(time.process_time() - start, 2)
+    marks = [mark for mark in MARKS if mark <= value.budget]
+    return [(*job, m, value.best[min(m, len(value.best)) - 1], seconds) for m in marks]
+
+
+# --- files and tables ---------------------------------------------------------------------------
+
+
+def read() -> list[dict[str, str]]:
+    """All rows so far."""
+    if not PATH.exists():
+        return []
+    with PATH.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def run(given: argparse.Namespace) -> None:
+    """Run what is missing, and append it."""
+    done = {(row["problem"], int(row["instance"]), row["algorithm"]) for row in read()}
+    facts, has_pymoo = machine(), importlib.util.find_spec("pymoo") is not None
+    facts["pymoo"] = metadata.version("pymoo") if has_pymoo else ""
+    jobs = [
+        (name, instance, algorithm)
+        for algorithm in given.algorithms
+        if algorithm != "pymoo" or has_pymoo
+        for instance in given.instances
+        for name in PROBLEMS
+        if (name, instance, algorithm) not in done
+    ]
+    new = not PATH.exists()
+    with (
+        PATH.open("a", encoding="utf-8", newline="") as file,
+        multiprocessing.get_context("spawn").Pool(given.processes) as pool,
+    ):
+        writer = csv.writer(file, lineterminator="\n")
+        if new:
+            writer.writerow([*FIELDS, *facts])
+        for rows in pool.imap(run_one, jobs):
+            writer.writerows([*row, *facts.values()] for row in rows)
+            file.flush()
+
+
+def table(_: argparse.Namespace) -> None:
+    """Means of each algorithm, on the instances that all have run; the lowest in bold.
+
+    After the last mark also standard errors of the mean, and seconds of CPU time of a run.
+    """
+    values: dict[tuple[str, str], dict[int, dict[int, float]]] = {}
+    seconds: dict[tuple[str, str], list[float]] = {}
+    for row in read():
+        key, instance = (row["problem"], row["algorithm"]), int(row["instance"])
+        of = values.setdefault(key, {}).setdefault(instance, {})
+        of[int(row["evaluations"])] = float(row["best"])
+        seconds.setdefault(key, []).append(float(row["seconds"]))
+    for name, half in product(PROBLEMS, INSTANCES):
+        shown = [algorithm for algorithm in ALGORITHMS if (name, algorithm) in values]
+        instances = set(INSTANCES[half]).intersection(*(values[name, a] for a in shown))
+        if not instances:
+            continue
+        print(f"\n{name}, instances {half} ({len(instances)} runs)\n")
+        print("| |", " | ".join(f"{mark:,}" for mark in MARKS), "| s |")
+        print("| --- |" + " --- |" * (len(MARKS) + 1))
+        found = {
+            (algorithm, mark): [values[name, algorithm][i][mark] for i in sorted(instances)]
+            for algorithm in shown
+            for mark in MARKS
+            if mark <= SLOW.get(algorithm, max(MARKS))
+        }
+        lowest = {m: min(np.mean(v) for (_, n), v in found.items() if n == m) for m in MARKS}
+        for algorithm in shown:
+            cells = []
+            for mark in MARKS:
+                some = found.get((algorithm, mark), [])
+                text = f"{np.mean(some):.5g}" if some else ""
+                if mark == max(MARKS) and len(some) > 1:
+                    text += f" ± {np.std(some, ddof=1) / len(some) ** 0.5:.2g}"
+                bold = some and np.mean(some) == lowest[mark]
+                cells.append(f"**{text}**" if bold else text)
+            cells.append(f"{np.mean(seconds[name, algorithm]):.1f}")
+            print(f"| {algorithm} |", " | ".join(cells), "|")
+
+
+def main() -> None:
+    for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"):
+        os.environ.setdefault(variable, "1")  # one thread a process
+    parser = argparse.ArgumentParser(description="Lists: the default beside others.")
+    parser.add_argument("action", choices=("run", "table"))
+    parser.add_argument("--algorithms", nargs="+", choices=ALGORITHMS, default=ALGORITHMS)
+    parser.add_argument("--instances", nargs="+", type=int, default=list(range(10)))
+    parser.add_argument("--processes", type=int, default=os.cpu_count())
+    given = parser.parse_args()
+    {"run": run, "table": table}[given.action](given)
+
+
+if __name__ == "__main__":
+    main()
