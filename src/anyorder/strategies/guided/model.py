@@ -41,7 +41,7 @@ SEQUENCES, SETS = ("places", "edges", "arrows"), ("single", "pairs")
 PENALTIES = (0.3, 3.0, 30.0)  # variance of the noise, relative to that of a weight
 MOST_PAIRS = 250  # of chosen items in a point, else pairs are left out
 MOST_TABLE = 1_000  # items of a list whose pairs have a table
-MOST_FEATURES = 1 << 21
+MOST_FEATURES, MOST_ACTIVE = 1 << 21, 2_000  # of all points, and of one; beyond, no model is used
 ITERATIONS, TOLERANCE = 30, 1e-4  # of conjugate gradients
 HELD_BACK = 0.2  # share of the answers that kinds and penalties are compared by
 BETTER = 0.98  # a kind that comes later must have so much of the error, or less
@@ -125,7 +125,8 @@ class AdditiveModel:
         self._tables_at = [entry[2] for entry in lists]
         self._base = int(sizes.sum())
         self._size = self._base + at + 2  # and a constant, and the padding
-        self.usable = self._size <= MOST_FEATURES
+        active = sum(group.size if group.sequence else int(group.most[1]) for group in groups)
+        self.usable = self._size <= MOST_FEATURES and active <= MOST_ACTIVE
         self._moves = _moves_of(changes, groups, wide, kernels.SKIPPED)
         self.kinds, self._penalty = self._choices()[0], PENALTIES[0]
         self.error = 1.0

@@ -138,8 +138,8 @@ class GuidedSearch(Search):
                 point = self._settled(self._model.climb(point, worth, order)[None], best)[0]
                 if not self._is_known(point, others):
                     return point
-        for _ in range(ATTEMPTS):
-            point = self._mutant(best)
+        for attempt in range(2 * ATTEMPTS):  # in a small space, what is near may all be known
+            point = self._mutant(best) if attempt < ATTEMPTS else self._uniform(1)[0]
             if not self._is_known(point, others):
                 break
         return point
