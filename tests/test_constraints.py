@@ -72,6 +72,17 @@ def test_other_results_are_refused_by_name(result: Any, said: str) -> None:
         ao.maximize(value, SPACE, 10, constraint=bad, **QUICK)
 
 
+def test_an_exception_in_a_constraint_names_the_point() -> None:
+    def broken(x: Any) -> Any:
+        raise KeyError("no such part")
+
+    with pytest.raises(KeyError) as raised:
+        ao.maximize(value, SPACE, 10, constraint=broken, **QUICK)
+    (note,) = raised.value.__notes__
+    assert note.startswith("in constraint ")
+    assert "broken at [" in note
+
+
 def test_a_constraint_that_refuses_everything_is_named(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from functions import QUICK
+from functions import FAST, QUICK
 
 import anyorder as ao
 
@@ -101,3 +101,81 @@ def test_one_value_is_enough(caplog: pytest.LogCaptureFixture) -> None:
     result = ao.maximize(f, ao.Space.binary(5), 20, on_failure="worst", **QUICK)
     assert result.stop_reason == "budget"
     assert "every evaluation failed" not in caplog.text
+
+
+# --- several objectives, which there are not ------------------------------------------------------
+
+SEVERAL = "several objectives are not supported: use a weighted sum, or constraints on all but one"
+
+
+def two(form: str, point: Any) -> Any:
+    """A function with two values for a point, in one of the forms that people return them in."""
+    forms = {"tuple": (1.0, 2.0), "list": [1, 2], "array": np.ones(2), "dict": {"a": 1, "b": 2}}
+    return forms[form]
+
+
+@pytest.mark.parametrize(
+    ("form", "options"),
+    [
+        *((form, {}) for form in ("tuple", "list", "array", "dict")),
+        ("tuple", {"workers": 1}),
+        ("tuple", {"workers": 2, "algorithm": "ils", "config": None}),
+        ("tuple", {"asynchronous": True, "workers": 1}),
+    ],
+)
+def test_several_objectives_are_refused(form: str, options: Any) -> None:
+    for run in (ao.maximize, ao.minimize):
+        with pytest.raises(TypeError) as raised:
+            run(functools.partial(two, form), NAMED, 5, **{**QUICK, **options})
+        assert str(raised.value).startswith("what f returned is ")
+        assert str(raised.value).endswith(f", expected one number: {SEVERAL}")
+        assert re.search(AT, notes(raised.value))
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda points: [(1, 2)] * len(points),
+        lambda points: np.ones((len(points), 2)),
+        lambda points: (points.sum(1), points.sum(1)),
+    ],
+)
+def test_several_objectives_of_a_batch_are_refused(f: Any) -> None:
+    with pytest.raises((TypeError, ValueError), match=re.escape(SEVERAL)):
+        ao.maximize(f, ao.Space.binary(4), 20, vectorized=True, **QUICK)
+
+
+def test_several_objectives_are_not_told() -> None:
+    opt = ao.Optimizer(ao.Space.binary(4), 0, FAST)
+    asked = opt.ask(2)
+    for points, values in (
+        (asked, [(1, 2), (3, 4)]),
+        (asked, np.ones((2, 2))),
+        (asked[0], (1, 2)),
+        (asked, ([1, 2], [3, 4])),
+        (asked, [(1, 2), (3, 4, 5)]),
+    ):
+        with pytest.raises((TypeError, ValueError), match=re.escape(SEVERAL)):
+            opt.tell(points, values, on_failure="worst")
+    assert opt.told == 0
+    with pytest.raises(
+        TypeError, match=re.escape(f"data: value 0 is (1, 2), expected one number: {SEVERAL}")
+    ):
+        ao.Optimizer(ao.Space.binary(4), 0, FAST, data=(asked, [(1, 2), 3]))
+
+
+def test_other_wrong_values_are_no_objectives() -> None:
+    for value, shown in (((3.0,), "(3.0,)"), (np.ones(1), "array([1.])"), ("12", "'12'")):
+        with pytest.raises(TypeError) as raised:
+            ao.maximize(lambda x, value=value: value, ao.Space.binary(4), 5, **QUICK)
+        assert str(raised.value) == f"what f returned is {shown}, expected a number"
+
+
+def test_many_runs_refuse_several_objectives() -> None:
+    space = ao.Space.binary(4)
+    runs = ao.solve_many(lambda x: (1.0, 2.0), space=space, runs=2, budget=20, config=FAST)
+    assert runs.stop_reasons == ("failed", "failed")
+    assert all(SEVERAL in (run.error or "") for run in runs)
+    for f in (lambda x: (x.sum(-1), x.sum(-1)), lambda x: np.ones((*x.shape[:2], 2))):
+        with pytest.raises(ValueError, match=re.escape(SEVERAL)):
+            ao.solve_many(f, space=space, runs=2, budget=20, config=FAST, vectorized=True)

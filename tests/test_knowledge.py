@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -135,7 +136,7 @@ def test_a_state_holds_data() -> None:
 def test_all_forms_of_data_are_the_same(tmp_path: Path) -> None:
     points, values = mixed_data()
     study, table = tmp_path / "study.db", tmp_path / "table.csv"
-    ao.maximize(
+    earlier = ao.maximize(
         speed, MIXED, 20, seed=3, algorithm="rls", study=study, data=(points[:30], values[:30])
     )
     history = ao.load(study)
@@ -147,12 +148,13 @@ def test_all_forms_of_data_are_the_same(tmp_path: Path) -> None:
     runs = {
         name: ao.maximize(speed, MIXED, 15, seed=1, algorithm="umda+population=10", data=data)
         for name, data in {
-            "tuple": kept, "study": study, "history": history, "csv": table,
+            "tuple": kept, "study": study, "history": history, "csv": table, "result": earlier,
             "evaluated": (evaluated, history.values[~history.cached]),
         }.items()
     }  # fmt: skip
     assert_same(runs["tuple"].history, runs["study"].history)
     assert_same(runs["tuple"].history, runs["history"].history)
+    assert_same(runs["tuple"].history, runs["result"].history)
     assert_same(runs["csv"].history, runs["evaluated"].history)
 
 
@@ -180,7 +182,9 @@ def test_a_csv_file_of_a_nameless_space(tmp_path: Path) -> None:
     ("text", "said"),
     [
         ("", "is empty"),
-        ("x0,value\n1,2\n", "no column 'x1'"),
+        ("x0,value\n1,2\n", r"no column 'x1' \(did you mean 'x0'\?\)"),
+        ("a,b,value\n1,1,2\n", r"no column 'x0': it has \['a', 'b', 'value'\]"),
+        ("x0;x1;value\n1;1;2\n", "it has one, 'x0;x1;value', expected commas between"),
         ("x0,x1\n1,2\n", "no column 'value'"),
         ("x0,x1,value\n1,2,3\n", "row 1, column 'x1': '2' is not a value"),
         ("x0,x1,value\n1,0,3\n1,1,much\n", "row 2: the value is 'much', expected a number"),
@@ -202,6 +206,8 @@ def test_a_bad_file_is_refused_in_one_line(text: str, said: str, tmp_path: Path)
         ({"data": ([[0, 2]], [1.0])}, "data: point 0, variable 1: 2 is not a value"),
         ({"data": ([[0, 1]], [1.0, 2.0])}, "data: 2 values, expected 1"),
         ({"data": "nowhere.csv"}, "data is 'nowhere.csv', and there is no such file"),
+        ({"data": "."}, "data is '.', which cannot be read: "),
+        ({"data": [([9] * 99, 2.0)] * 500}, r"data is .{,300}\.\.\..{,3}, expected \(points, val"),
         ({"start": [[0, 2]]}, "start: point 0, variable 1: 2 is not a value"),
         ({"start": 3}, "start: points is 3"),
     ],
@@ -209,6 +215,27 @@ def test_a_bad_file_is_refused_in_one_line(text: str, said: str, tmp_path: Path)
 def test_bad_arguments_are_refused(options: dict[str, Any], said: str) -> None:
     with pytest.raises((TypeError, ValueError), match=said):
         ao.maximize(sum, ao.Space.binary(2), 3, **options)
+
+
+def test_a_spreadsheet_writes_truth_in_capitals(tmp_path: Path) -> None:
+    table = tmp_path / "table.csv"
+    table.write_text("on,k,value\nTRUE,3,1\nFALSE,4,2\n")
+    space = ao.Space({"on": ao.Binary(), "k": ao.Integer(1, 9)})
+    opt = ao.Optimizer(space, 0, data=table)
+    assert opt.archive.codes.tolist() == [[1, 2], [0, 3]]
+
+
+def test_a_study_says_that_its_data_are_others(tmp_path: Path) -> None:
+    study, ones = tmp_path / "study.db", ([[1] * len(SPACE)], [1.0])
+    zeros = ([[0] * len(SPACE)], [1.0])
+    ao.maximize(value, SPACE, 5, study=study, data=ones, **QUICK)
+    for options, said in (
+        ({}, "was started with data, and this call has none: pass the same, call anyorder.resume"),
+        ({"data": zeros}, "was started with other data, and this call has its own: "),
+        ({"data": ones, "start": zeros[0]}, "was started without start, and this call has some: "),
+    ):
+        with pytest.raises(ValueError, match=re.escape(said)):
+            ao.maximize(value, SPACE, 5, study=study, **QUICK, **options)
 
 
 def test_an_optimizer_says_how_to_pass_a_study(tmp_path: Path) -> None:

@@ -68,6 +68,7 @@ def test_points_are_lists() -> None:
     assert SPACE.labels[4:8] == ("tour[4]", "level", "pair[0]", "pair[1]")
     any_order = {**BEST, "pair": (None, "y"), "some": np.array([4, 1])}
     assert np.array_equal(SPACE.encode([any_order]), codes)
+    assert np.array_equal(SPACE.encode([{**BEST, "some": {4, 1}}]), codes)
     # 3 levels without and 3 with "deep"
     assert SPACE.points == 120 * (3 + 3 * 2) * 6 * (5 + 10 + 10)
     assert Space({"p": Permutation(range(5)), "s": Subset(range(4))}).points == 120 * 16
@@ -81,6 +82,7 @@ def test_points_are_lists() -> None:
         ({"tour": list("abcd")}, ("'tour'", "it has 4 items, expected all 5")),
         ({"tour": "abcde"}, ("'tour'", "'abcde'", "expected a list")),
         ({"tour": 3}, ("'tour'", "expected a list")),
+        ({"tour": set("abcde")}, ("'tour'", "expected a list")),
         ({"pair": ["x"]}, ("'pair'", "it has 1 items, expected 2")),
         ({"pair": ["x", "x"]}, ("'pair'", "'x' is there more than once")),
         ({"some": []}, ("'some'", "it has 0 items, expected 1 to 3")),
@@ -109,6 +111,12 @@ def test_what_is_no_value(change: dict[str, Any], words: tuple[str, ...]) -> Non
 def test_what_is_no_variable(make: Any, words: str) -> None:
     with refused(ValueError, words):
         make()
+
+
+def test_a_size_of_another_type() -> None:
+    for size in ("2", 2.0, True, range(1, 3)):
+        with refused(TypeError, f"size is {size!r}, expected a number or (low, high)"):
+            Subset([1, 2, 3], size=size)
 
 
 def test_text_is_no_list_of_items() -> None:

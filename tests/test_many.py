@@ -281,7 +281,9 @@ def test_a_problem_that_raises_fails_its_own_runs() -> None:
         full = runs[r - 2].values
         first = int((full >= 7).argmax())
         np.testing.assert_array_equal(runs[r].values, full[:first])
-        assert runs[r].error == f"ArithmeticError: too good (at evaluation {first + 1})"
+        error = runs[r].error or ""
+        assert error.startswith("ArithmeticError: too good while evaluating [")  # and the point
+        assert error.endswith(f"] (at evaluation {first + 1})")
 
 
 class Patchy(ao.problems.OneMax):
@@ -327,9 +329,9 @@ def test_runs_leave_when_they_reach_the_target(direction: str) -> None:
         (ZeroDivisionError("oh"), "ZeroDivisionError: oh"),
         (
             float("nan"),
-            "ValueError: f returned NaN or None for array([1, 1, 1, 1, 1, 1]), expected",
+            "ValueError: f returned NaN or None for [1, 1, 1, 1, 1, 1], expected",
         ),
-        (None, "ValueError: f returned NaN or None for array([1, 1, 1, 1, 1, 1]), expected"),
+        (None, "ValueError: f returned NaN or None for [1, 1, 1, 1, 1, 1], expected"),
         ("good", "TypeError: what f returned is 'good', expected a number"),
         (10**400, "ValueError: what f returned is too large"),
     ],
@@ -367,7 +369,9 @@ def test_a_failure_stops_its_own_run_only(result: Any, expected: str) -> None:
 def test_all_may_fail_at_once() -> None:
     runs = many(lambda x: 1 / 0)
     assert runs.stop_reasons == ("failed",) * 3
-    assert runs[0].error == "ZeroDivisionError: division by zero (at evaluation 1)"
+    error = runs[0].error or ""
+    assert error.startswith("ZeroDivisionError: division by zero while evaluating [")
+    assert error.endswith("] (at evaluation 1)")
     assert (runs[0].best, runs[0].best_value, runs[0].evaluations) == (None, -math.inf, 0)
     assert np.isnan(runs.curves).all()
     assert repr(runs).startswith("<Runs: 3 runs, 3 failed, 0 evaluations")
@@ -513,7 +517,7 @@ def test_nan_in_a_row_fails_that_run(nothing: Any) -> None:
         failed = int((plain.values == 6).argmax()) if (plain.values == 6).any() else 30
         np.testing.assert_array_equal(run.values, plain.values[:failed])
         if failed < 30:
-            assert "NaN or None for array([1, 1, 1, 1, 1, 1])" in (run.error or "")
+            assert "NaN or None for [1, 1, 1, 1, 1, 1]" in (run.error or "")
 
 
 @pytest.mark.parametrize(

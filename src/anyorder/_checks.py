@@ -14,7 +14,7 @@ import numbers as _numbers
 import operator
 import os
 import reprlib
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping, Set
 from typing import Any
 
 import numpy as np
@@ -25,7 +25,13 @@ Check = Callable[[str, Any], Any]
 _brief = reprlib.Repr()
 _brief.maxlist = _brief.maxtuple = _brief.maxdict = 6
 _brief.maxstring = _brief.maxother = _brief.maxlong = 60
-short = _brief.repr
+_LONGEST = 300  # characters of a value in a message
+
+
+def short(value: object) -> str:
+    """A value for a message: one line, and not a long one."""
+    text = " ".join(_brief.repr(value).split())
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
 
 
 # --- single values ------------------------------------------------------------------------------
@@ -164,15 +170,39 @@ def number(what: str, value: Any) -> float:
         raise TypeError(f"{what} is {short(value)}, expected a number") from None
 
 
+SEVERAL = "several objectives are not supported: use a weighted sum, or constraints on all but one"
+
+
+def is_several(value: Any) -> bool:
+    """Whether this is more than one number: a tuple, a list, a dict, an array of any library."""
+    if isinstance(value, str | bytes) or not hasattr(value, "__len__"):
+        return False
+    try:
+        return len(value) > 1
+    except TypeError:  # an array without dimensions
+        return False
+
+
+def value_of(what: str, value: Any) -> float:
+    """What the user's function returned for one point, as `number` gives it."""
+    if type(value) is not float and is_several(value):
+        raise TypeError(f"{what} is {short(value)}, expected one number: {SEVERAL}")
+    return number(what, value)
+
+
 def numbers(values: Any, expected: int, *, nan: bool = False) -> npt.NDArray[np.float64]:
     """One number for each candidate, a lone one for one; NaN only where it is allowed."""
-    listed = [values] if np.ndim(values) == 0 else values
+    lone = not hasattr(values, "__len__") or getattr(values, "ndim", 1) == 0
+    listed = [values] if lone or isinstance(values, str | bytes | Mapping | Set) else values
     if len(listed) != expected:
-        raise ValueError(f"{len(listed)} values, expected {expected}: one for each candidate")
+        # a tuple of arrays, or a tuple for one candidate
+        several = len(listed) > 1 and (expected == 1 or all(map(is_several, listed)))
+        hint = f" ({SEVERAL})" if several else ""
+        raise ValueError(f"{len(listed)} values, expected {expected}: one for each candidate{hint}")
     if isinstance(listed, np.ndarray) and listed.ndim == 1 and listed.dtype.kind in "biuf":
         result = listed.astype(np.float64)
     else:
-        result = np.array([number(f"value {k}", value) for k, value in enumerate(listed)], float)
+        result = np.array([value_of(f"value {k}", value) for k, value in enumerate(listed)], float)
     if not nan and np.isnan(result).any():
         raise ValueError(
             f"value {int(np.isnan(result).argmax())} is NaN or None, expected a number"

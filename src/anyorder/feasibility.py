@@ -105,7 +105,11 @@ class Feasibility:
         """0 for an allowed point; how much is violated; inf without a number."""
         self.calls += 1
         (codes,) = self.space.canonical(codes[None])
-        result = self.constraint(self.space.point(codes))
+        try:
+            result = self.constraint(self.space.point(codes))
+        except Exception as error:
+            error.add_note(f"in constraint {self._name()} at {self.space.brief(codes)}")
+            raise
         try:
             found = measure(result)
         except (TypeError, ValueError) as error:

@@ -3,7 +3,7 @@
 (points, values)   points as the function gets them, and a number for each
 a DataFrame        a column for each variable, and one called "value"
 a CSV file         the same; `anyorder show --csv` and `Result.to_pandas` write such tables
-a History          of an earlier run, or of a study (`anyorder.load`)
+a History          of an earlier run, or of a study (`anyorder.load`); a Result has one
 """
 
 from __future__ import annotations
@@ -28,7 +28,10 @@ from anyorder.space.packing import Packing
 from anyorder.space.variables import Categorical, Float, Integer, Variable
 
 _STUDY = b"SQLite format 3\0"
-_EXPECTED = "expected (points, values), a DataFrame, a History or the path of a CSV file"
+_EXPECTED = (
+    "expected (points, values), a DataFrame, a History, a Result, or the path of a CSV file or "
+    "of a study"
+)
 
 
 class Data(NamedTuple):
@@ -130,8 +133,9 @@ def read_data(data: Any, space: Space) -> Data:
     """Data in any of the forms above; one line says what is wrong with them."""
     if isinstance(data, Data):
         return data
-    if isinstance(data, History):
-        return _of_history(data, space)
+    history = getattr(data, "history", data)  # of a Result
+    if isinstance(history, History):
+        return _of_history(history, space)
     if is_study(data):
         raise ValueError(f"data is {str(data)!r}, a study: pass anyorder.load({str(data)!r})")
     if isinstance(data, str | os.PathLike):
@@ -169,6 +173,8 @@ def _read_csv(path: str | os.PathLike[str]) -> dict[str, list[str]]:
             rows = [row for row in csv.reader(file, strict=True) if row]
     except FileNotFoundError:
         raise ValueError(f"data is {where!r}, and there is no such file") from None
+    except OSError as error:  # a folder, or not ours to read
+        raise ValueError(f"data is {where!r}, which cannot be read: {error.strerror}") from None
     except (UnicodeDecodeError, csv.Error) as error:
         raise ValueError(f"data file {where} is no CSV table: {error}") from None
     if not rows:
@@ -186,7 +192,10 @@ def _of_table(table: Mapping[str, Sequence[Any]], space: Space, what: str) -> Da
     names = columns(space)
     for name in (*names, "value"):
         if name not in table:
-            raise ValueError(f"{what} has no column {name!r}{did_you_mean(name, table)}")
+            hint = did_you_mean(name, table) or f": it has {short([*table])}"
+            if len(table) == 1:
+                hint = f": it has one, {short(*table)}, expected commas between columns"
+            raise ValueError(f"{what} has no column {name!r}{hint}")
     rows = [k for k in range(len(table["value"])) if _is_measured(table, k)]
     codes = np.empty((len(rows), len(space)), np.int32)
     for j, (name, variable) in enumerate(zip(names, space.columns, strict=True)):
@@ -228,7 +237,7 @@ def _texts(name: str, variable: Variable) -> dict[str, int]:
     if isinstance(variable, Integer | Float):
         return {}
     if not isinstance(variable, Categorical):
-        return {"False": 0, "True": 1, "false": 0, "true": 1}
+        return {"False": 0, "True": 1, "false": 0, "true": 1, "FALSE": 0, "TRUE": 1}
     texts: dict[str, int] = {}
     for code, value in enumerate(variable.values):
         if texts.setdefault(str(value), code) != code:

@@ -135,9 +135,9 @@ def maximize(
     data
         What is known already: `(points, values)`; a DataFrame with a column for each variable (x0,
         x1, ... in a nameless space) and one called "value"; the path of such a CSV file, or of an
-        earlier study; or a `History`. Every strategy learns from them before its first proposal.
-        They cost no budget, and none of these points is evaluated again (see `cache`). A value of
-        NaN or None is a point that failed. `result.best` may be one of them.
+        earlier study; or a `History` or `Result`. Every strategy learns from them before its first
+        proposal. They cost no budget, and none of these points is evaluated again (see `cache`). A
+        value of NaN or None is a point that failed. `result.best` may be one of them.
     study
         A file to keep the run in. If it exists, the run in it is continued as if it had never
         stopped.

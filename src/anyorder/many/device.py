@@ -17,7 +17,7 @@ import numpy as np
 import torch
 
 from anyorder.many.base import Log, Task
-from anyorder.many.objective import Objective, Problems, Torch, matrix, no_number
+from anyorder.many.objective import Objective, Problems, Torch, matrix, no_number, wrong_shape
 from anyorder.problems import together
 from anyorder.strategies.policy.engines import Policy
 from anyorder.strategies.policy.engines.cuda import CudaEngine
@@ -251,8 +251,7 @@ def _evaluator(engine: Any, objective: Objective) -> Callable[[Any], Any]:
         if not isinstance(result, torch.Tensor):
             result = torch.from_numpy(matrix(result, tuple(points.shape[:2])))
         if tuple(result.shape) != tuple(points.shape[:2]):
-            expected = f"expected {tuple(points.shape[:2])}: a number for each"
-            raise ValueError(f"f returned shape {tuple(result.shape)}, {expected}")
+            raise ValueError(wrong_shape(tuple(result.shape), tuple(points.shape[:2])))
         if result.is_complex():
             raise TypeError(f"f returned {result.dtype}, expected numbers")
         return result.detach().to(engine.device, torch.float64).contiguous()

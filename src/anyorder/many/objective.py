@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from anyorder import problems as _problems
-from anyorder._checks import number
+from anyorder._checks import SEVERAL, number, value_of
 from anyorder.problems import Problem
 from anyorder.space import Space
 
@@ -149,12 +149,13 @@ def one_by_one(functions: Sequence[Callable[..., Any]], space: Space, points: Co
         for row, function in enumerate(functions):
             try:
                 for k, point in enumerate(space.decode(points[row])):
-                    value = number("what f returned", function(point))
-                    if math.isnan(value):  # the function may have changed its argument
-                        raise ValueError(no_number(space, points[row, k]))
-                    values[row, k] = value
-            except Exception as error:
-                errors[row] = f"{type(error).__name__}: {error}"
+                    values[row, k] = value_of("what f returned", function(point))
+                    if math.isnan(values[row, k]):
+                        errors[row] = f"ValueError: {no_number(space, points[row, k])}"
+                        break
+            except Exception as error:  # the function may have changed its argument
+                where = space.brief(points[row, k])
+                errors[row] = f"{type(error).__name__}: {error} while evaluating {where}"
     except KeyboardInterrupt:
         return Evaluated(values, errors, interrupted=True)
     return Evaluated(values, errors)
@@ -166,12 +167,14 @@ def matrix(result: Any, shape: tuple[int, ...]) -> Values:
         if result.is_complex():
             raise TypeError(f"f returned {result.dtype}, expected numbers")
         result = result.detach().cpu().double().numpy()
+    elif isinstance(result, tuple | list):
+        result = [one.detach().cpu().numpy() if hasattr(one, "detach") else one for one in result]
     try:
         array = np.asarray(result)
     except ValueError as error:
         raise ValueError(f"f returned no array of shape {shape}, as expected: {error}") from None
     if array.shape != shape:
-        raise ValueError(f"f returned shape {array.shape}, expected {shape}: a number for each")
+        raise ValueError(wrong_shape(array.shape, shape))
     if array.dtype.kind == "O":
         numbers = [number("what f returned", value) for value in array.flat]
         return np.array(numbers, np.float64).reshape(shape)
@@ -180,6 +183,12 @@ def matrix(result: Any, shape: tuple[int, ...]) -> Values:
     return array.astype(np.float64)
 
 
+def wrong_shape(found: tuple[int, ...], expected: tuple[int, ...]) -> str:
+    """What to say of values that are not one for each candidate."""
+    hint = f" ({SEVERAL})" if len(found) > len(expected) else ""
+    return f"f returned shape {found}, expected {expected}: a number for each{hint}"
+
+
 def no_number(space: Space, codes: Codes) -> str:
     """What to say of a point whose value is none."""
-    return f"f returned NaN or None for {space.one(codes)!r}, expected a number"
+    return f"f returned NaN or None for {space.brief(codes)}, expected a number"

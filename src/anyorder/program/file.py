@@ -198,6 +198,9 @@ def _variable(name: str, entry: Any) -> tuple[Variable | List, str | None]:
         case {"subset": items}:
             return Subset(_items(name, items, listed=True), fields.get("size")), None
     numbers = {**fields, "when": when}
+    if "levels" not in fields and any(isinstance(fields[key], float) for key in ("low", "high")):
+        given = f"low is {short(fields['low'])} and high is {short(fields['high'])}"
+        raise ValueError(f"{given}, expected integers, or levels = ... for a grid of numbers")
     return (Float(**numbers) if "levels" in numbers else Integer(**numbers)), None
 
 

@@ -21,7 +21,7 @@ from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future
 from queue import SimpleQueue
 from typing import Any, NamedTuple, Protocol
 
-from anyorder._checks import integer, number, numbers, require, short
+from anyorder._checks import integer, numbers, require, short, value_of
 from anyorder.errors import DIED, FAILED, INFEASIBLE, OK, TIMEOUT, Infeasible
 
 
@@ -78,7 +78,7 @@ class Measured:
             size = len(points)  # before f can change it
             return numbers(self.f(points), size, nan=True)
         shown = points.copy()
-        value = number("what f returned", self.f(points))
+        value = value_of("what f returned", self.f(points))
         if math.isnan(value):
             raise ValueError(f"f returned NaN or None for {short(shown)}, expected a number")
         return value

@@ -169,6 +169,13 @@ class Study:
             had = self.settings.get(name)
             if value == had or name in _MAY_DIFFER or (name == "seed" and not seed_given):
                 continue
+            if name in ("start", "data"):  # packed, which nobody can read
+                started = "without" if had is None else "with" if value is None else "with other"
+                has = "none" if value is None else "some" if had is None else "its own"
+                raise StudyMismatch(
+                    f"study {self.path} was started {started} {name}, and this call has "
+                    f"{has}: pass the same, call anyorder.resume, or use another file"
+                )
             if isinstance(had, dict) and isinstance(value, dict):  # only what differs
                 keys = [key for key in {**had, **value} if had.get(key) != value.get(key)]
                 # a schedule laid out for a budget keeps it when the run gets a larger one

@@ -8,7 +8,7 @@ a subset there is a column for each item, 1 where it is chosen, and the number o
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -17,7 +17,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from anyorder._checks import integer, short
-from anyorder.space.variables import Binary, Categorical, Variable, to_json
+from anyorder.space.variables import INTS, Binary, Categorical, Variable, to_json
 
 Codes = NDArray[np.int32]
 Counts = NDArray[np.int64]
@@ -205,6 +205,7 @@ class _List:
     items: tuple[Any, ...]
     ordered: ClassVar[bool] = False
     when: ClassVar[None] = None
+    _accepted: ClassVar[tuple[type, ...]] = (Sequence, np.ndarray)  # as a value
 
     def __len__(self) -> int:
         """The number of columns, one for each item."""
@@ -213,7 +214,8 @@ class _List:
     def _checked(self, value: Any) -> list[int]:
         """The positions of the items of a list, which must be different ones."""
         own = f"{short(value)} is not a value of {self!r}"
-        if isinstance(value, str | bytes) or not isinstance(value, Sequence | np.ndarray):
+        accepted = isinstance(value, self._accepted) and not isinstance(value, str | bytes)
+        if not accepted:
             raise ValueError(f"{own}, expected a list")
         codes: dict[int, None] = {}  # in the order of the items
         for item in value:
@@ -303,6 +305,7 @@ class Subset(_List):
 
     items: tuple[Any, ...]
     size: int | tuple[int, int] | None
+    _accepted: ClassVar[tuple[type, ...]] = (Sequence, np.ndarray, Set)
     _index: Categorical = field(init=False, compare=False, hash=False)
     _least: int = field(init=False, compare=False)
     _most: int = field(init=False, compare=False)
@@ -318,8 +321,10 @@ class Subset(_List):
             if least > most:
                 raise ValueError(f"size is {short(size)}, expected low <= high")
             size = (least, most)
-        else:
+        elif isinstance(size, INTS) and not isinstance(size, bool | np.bool_):
             size = least = most = integer("size", size, 0, len(found))
+        else:
+            raise TypeError(f"size is {short(size)}, expected a number or (low, high)")
         self.__dict__.update(items=found, size=size, _index=Categorical(found))
         self.__dict__.update(_least=least, _most=most)
 
