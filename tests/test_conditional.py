@@ -372,7 +372,7 @@ def test_a_script_with_conditions(tmp_path: Path) -> None:
         ('x = { low = 1, high = 3, when = { other = "a" } }', "names 'other'"),
         ("x = { low = 1, high = 3, levels = 3, step = 2 }", "step"),
         ("x = { low = 0.0, high = 1.0 }", "levels = ... for a grid of numbers"),
-        ("x = { low = 1.5, high = 3 }", "low is 1.5, expected an integer"),
+        ("x = { low = 1.5, high = 3 }", "low is 1.5 and high is 3, expected integers, or levels"),
     ],
 )
 def test_bad_lines(line: str, words: str, tmp_path: Path) -> None:
