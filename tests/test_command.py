@@ -148,7 +148,7 @@ def test_what_a_file_does_not_say_is_left_to_the_loop(tmp_path: Path) -> None:
         ("flag =", "flagg =", "line 7: unroll is {'flagg': '-funroll-loops'}, expected a list"),
         ('"-funroll-loops"', "3", "line 7: flag is 3, expected text"),
         ("high = 8", "high = 0", "line 8: low is 1 and high is 0"),
-        ("high = 8", "high = 8.5", "line 8: high is 8.5, expected an integer"),
+        ("high = 8", "high = 8.5", "line 8: low is 1 and high is 8.5, expected integers"),
         ("level = {", "point = {", "line 8: a variable cannot be called 'point'"),
         ("{unroll}", "{unrol}", "line 12: unknown {unrol} (did you mean 'unroll'?)"),
         ("{unroll}", "{unroll", "line 12: lone { in '{unroll', a brace is written twice"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import pickle
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -146,6 +147,16 @@ def test_every_strategy_gets_answers_where_little_is_allowed(algorithm: str) -> 
     assert len(np.unique(result.history.codes[paid], axis=0)) == 120
     # five random weights have a mean of 2.5 and a standard deviation of .6
     assert result.best_value > 3.8
+
+
+@pytest.mark.parametrize("constraint", [five, lambda x: abs(float(x.sum()) - 5)])
+def test_repairs_go_on_where_all_near_points_are_known(constraint: Any) -> None:
+    """The 5 x 11 exchanges of a local optimum are soon known; there are 4,368 allowed points."""
+    space = ao.Space.binary(16)
+    f = functools.partial(np.dot, WEIGHTS[:16])
+    result = ao.maximize(f, space, 300, seed=0, algorithm="rls", constraint=constraint)
+    assert (result.stop_reason, result.evaluations) == ("budget", 300)
+    assert len(result.history.values) < 900  # hardly any of the refused proposals is in vain
 
 
 def test_other_variables_and_several_constraints() -> None:

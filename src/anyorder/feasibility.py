@@ -306,12 +306,22 @@ class Feasibility:
         return None
 
     def _near(self, codes: Codes, is_known: Callable[[Codes], bool]) -> Codes | None:
-        """An allowed point that is not known: one, two or three random changes away."""
-        for changes in range(1, min(SMALL, len(self._free)) + 1):
+        """An allowed point that is not known: one, two or three random changes away, or further.
+
+        Where all near ones are known, it is the end of a random walk over allowed points.
+        """
+        most = min(SMALL, len(self._free))
+        for changes in range(1, most + 1):
             for _ in range(TRIES):
                 point = self._changed(codes, changes)
                 if not is_known(point) and not self.violation(point):
                     return point
+        for _ in range(SMALL * TRIES if most else 0):
+            point = self._changed(codes, 1 + int(self._rng.integers(most)))
+            if not self.violation(point):
+                if not is_known(point):
+                    return point
+                codes = point
         return None
 
     def _changed(self, codes: Codes, changes: int) -> Codes:
