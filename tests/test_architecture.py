@@ -15,7 +15,7 @@ LAYERS = (
     {"_sqlite", "space"},
     {"archive", "candidate", "history", "knowledge", "toml_file"},
     {"strategies", "problems"},
-    {"testing", "plotting", "optimizer", "optimizer_state", "feasibility", "effects"},
+    {"testing", "plotting", "optimizer", "optimizer_state", "feasibility", "effects", "samples"},
     {"result"},
     {"session"},
     {"optimize", "many", "program"},

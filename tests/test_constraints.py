@@ -305,6 +305,24 @@ def test_ask_gives_what_is_allowed_and_a_state_continues() -> None:
     assert pickle.loads(pickle.dumps(opt)).best_value == opt.best_value
 
 
+def test_a_point_that_is_told_and_refused_has_no_value() -> None:
+    opt = ao.Optimizer(BITS, 0, algorithm="ils", constraint=excess)
+    few, many = np.zeros(40, int), np.ones(40, int)
+    opt.tell([many, few], [99.0, 1.0])
+    assert opt.best_value == 1.0
+    assert opt.archive.column("status").tolist() == [REJECTED, OK]
+    opt.tell(many, 99.0)  # and once more
+    assert opt.best_value == 1.0
+
+
+def test_a_study_says_that_its_constraint_is_missing(tmp_path: Path) -> None:
+    study = tmp_path / "study.db"
+    ao.maximize(weight, BITS, 5, seed=0, algorithm="ils", constraint=excess, study=study)
+    said = "was started with constraint, and this call has none: pass the same, or use another"
+    with pytest.raises(ValueError, match=said):
+        ao.resume(study, weight, 10)
+
+
 def test_a_state_of_repairs_of_another_space_is_refused() -> None:
     feasibility = Feasibility(SPACE, lambda x: True, 0)
     feasibility.violation(np.zeros(8, np.int32))

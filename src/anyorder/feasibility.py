@@ -35,6 +35,7 @@ from anyorder.candidate import Candidate
 from anyorder.effects import Effects
 from anyorder.errors import INFEASIBLE, OK, REJECTED, measure, violation_in
 from anyorder.knowledge import Data
+from anyorder.samples import samples
 from anyorder.space import Space
 from anyorder.space.groups import Group
 from anyorder.strategies.base import Codes
@@ -49,7 +50,6 @@ TRIES = 60  # random changes that are tried at a time
 LONGEST = 2_000  # calls of the constraint in one repair
 MOST_VAIN = 8  # after so many repairs in vain, one in 2**8 refused proposals is repaired
 SAMPLES = 10_000  # calls of the constraint to find the first allowed point
-FEW = 16  # a variable of so many values is sampled with a share for each of them
 
 
 class Feasibility:
@@ -189,6 +189,12 @@ class Feasibility:
         values = np.where(refused, np.nan, data.values)
         statuses = np.where(refused, REJECTED, data.statuses).astype(np.uint8)
         return Data(data.codes, values, statuses)
+
+    def judge(self, candidate: Candidate) -> None:
+        """Take the value from a candidate that is refused, as `refuse` does with data."""
+        candidate.violation = self.violation(candidate.codes)
+        if candidate.violation > 0:
+            candidate.value, candidate.status, candidate.known = math.nan, REJECTED, True
 
     # --- repair ---------------------------------------------------------------------------------
 
@@ -352,35 +358,13 @@ class Feasibility:
             return False
         self._searched = True
         end = self.calls + SAMPLES
-        for point in self._samples():
+        for point in samples(self.space, self._rng):
             found = self.violation(point)
             if math.isfinite(found) and found:
                 self._descend(point, found, min(end, self.calls + LONGEST))
             if self._pool or self.calls >= end:
                 break
         return bool(self._pool)
-
-    def _samples(self) -> Iterator[Codes]:
-        """All first values, all last values, and samples that each have their own shares."""
-        yield self._with_lists(np.zeros(len(self._cards), np.int32))
-        yield self._with_lists((self._cards - 1).astype(np.int32))
-        few = int(min(self._cards.max(), FEW))
-        exists = np.arange(few) < self._cards[:, None]
-        while True:
-            power = 1 + 2 * int(self._rng.integers(2))
-            weights = np.where(exists, self._rng.standard_exponential(few) ** power, 0.0)
-            below = np.cumsum(weights / weights.sum(axis=1, keepdims=True), axis=1)[:, :-1]
-            drawn = self._rng.random(len(self._cards))
-            point = (drawn[:, None] >= below).sum(axis=1)
-            skewed = drawn ** math.exp(self._rng.normal())
-            point = np.where(self._cards > FEW, (skewed * self._cards).astype(np.int64), point)
-            yield self._with_lists(np.minimum(point, self._cards - 1).astype(np.int32))
-
-    def _with_lists(self, point: Codes) -> Codes:
-        """The point with random lists."""
-        for group in self.space.groups:
-            point[group.columns] = group.uniform(1, self._rng)[0]
-        return point
 
     # --- state ----------------------------------------------------------------------------------
 

@@ -71,8 +71,7 @@ class Optimizer:
     constraint
         Says which points `ask` may give; see `maximize`.
     data
-        What is known already: `(points, values)`, a DataFrame, the path of a CSV file, or a
-        `History`; see `maximize`.
+        What is known already, as in `maximize`; a study as `anyorder.load(path)`.
     """
 
     def __init__(
@@ -257,7 +256,8 @@ class Optimizer:
 
         One candidate and one number will do as well as a batch. Infinities are values like others.
         A bad argument changes nothing. Every strategy learns from points never asked; the policy
-        does so once there are two generations of them.
+        does so once there are two generations of them. Those that the constraint refuses have no
+        value.
 
         Parameters
         ----------
@@ -277,6 +277,8 @@ class Optimizer:
         for row, key, value in zip(codes, keys, told, strict=True):
             candidate = self._asked(row, key)
             candidate.value, candidate.status = value, FAILED if math.isnan(value) else OK
+            if candidate.ticket is None and self.feasibility is not None:
+                self.feasibility.judge(candidate)
             answered.append(candidate)
         self._take(answered, skip=on_failure == "skip")
 

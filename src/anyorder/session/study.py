@@ -169,12 +169,13 @@ class Study:
             had = self.settings.get(name)
             if value == had or name in _MAY_DIFFER or (name == "seed" and not seed_given):
                 continue
-            if name in ("start", "data"):  # packed, which nobody can read
-                started = "without" if had is None else "with" if value is None else "with other"
-                has = "none" if value is None else "some" if had is None else "its own"
+            if name in ("start", "data", "constraint"):  # packed, or not there
+                started = "with other" if had and value else "with" if had else "without"
+                has = "its own" if had and value else "some" if value else "none"
+                again = "" if name == "constraint" else ", call anyorder.resume"
                 raise StudyMismatch(
-                    f"study {self.path} was started {started} {name}, and this call has "
-                    f"{has}: pass the same, call anyorder.resume, or use another file"
+                    f"study {self.path} was started {started} {name}, and this call has {has}: "
+                    f"pass the same{again}, or use another file"
                 )
             if isinstance(had, dict) and isinstance(value, dict):  # only what differs
                 keys = [key for key in {**had, **value} if had.get(key) != value.get(key)]
