@@ -159,6 +159,29 @@ def test_repairs_go_on_where_all_near_points_are_known(constraint: Any) -> None:
     assert len(result.history.values) < 900  # hardly any of the refused proposals is in vain
 
 
+@pytest.mark.parametrize("algorithm", ["auto", "ils", "policy"])
+def test_a_sum_of_many_values_is_met_exactly(algorithm: str) -> None:
+    """One point in some thousands, which a random change of one variable hardly ever meets."""
+    space = ao.Space({f"v{k}": ao.Integer(0, 1000) for k in range(6)})
+    calls = 0
+
+    def missed(point: Any) -> int:
+        nonlocal calls
+        calls += 1
+        return abs(sum(point.values()) - 3000)
+
+    def f(point: Any) -> float:
+        return -float(sum((v - 200 * k) ** 2 for k, v in enumerate(point.values())))
+
+    result = ao.maximize(f, space, 100, seed=0, algorithm=algorithm, constraint=missed)
+    assert (result.stop_reason, result.evaluations) == ("budget", 100)
+    assert sum(result.best.values()) == 3000
+    assert calls < 100 * 100
+    result = ao.maximize(f, space, 1, start=dict.fromkeys(space.names, 0), constraint=missed,
+                         seed=0, algorithm=algorithm)  # fmt: skip
+    assert sum(result.best.values()) == 3000
+
+
 def test_other_variables_and_several_constraints() -> None:
     space = ao.Space(
         {

@@ -10,7 +10,8 @@ strategies do well alone.
     violation   0: allowed; a positive number: by how much it is not; inf: not at all, no number
     repaired    from a refused point:
                   a single change that makes it allowed
-                  with numbers, single changes that each lower the violation
+                  with numbers, single changes that each lower the violation; where there are many
+                    values, to that at which it would be 0 if it were linear
                   a few of its values, the others those of the best point so far
                   the first allowed point on a random way to an allowed one
                   from the nearest allowed point towards it, as far as allowed
@@ -22,7 +23,7 @@ strategies do well alone.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
@@ -35,9 +36,9 @@ from anyorder.candidate import Candidate
 from anyorder.effects import Effects
 from anyorder.errors import INFEASIBLE, OK, REJECTED, measure, violation_in
 from anyorder.knowledge import Data
+from anyorder.moves import Moves
 from anyorder.samples import samples
 from anyorder.space import Space
-from anyorder.space.groups import Group
 from anyorder.strategies.base import Codes
 from anyorder.strategies.state import State, from_state, to_state
 
@@ -75,13 +76,7 @@ class Feasibility:
 
     def __init__(self, space: Space, constraint: Callable[[Any], Any], seed: int) -> None:
         self.space, self.constraint = space, constraint
-        self._cards = space.cardinalities.astype(np.int64)
-        can_change = self._cards > 1
-        self._group_of: dict[int, Group] = {}  # by column, of lists
-        for group in space.groups:
-            can_change[group.columns] &= not group.fixed
-            self._group_of |= dict.fromkeys(range(len(self._cards))[group.columns], group)
-        self._free = np.flatnonzero(can_change)
+        self._moves = Moves(space)
         # passes over all columns without an improvement, before a descent ends
         self._passes = max([group.size for group in space.groups if group.sequence], default=1)
         self._rng = np.random.default_rng([seed, 17])
@@ -229,36 +224,12 @@ class Feasibility:
             found = self._near(found, is_known)
         return None if found is None else self.space.canonical(found[None])[0]
 
-    def _changes(self, codes: Codes, effects: Effects | None) -> Iterator[tuple[int, int]]:
-        """A change of each variable: in random order, or those that promise most first."""
-        known = None if effects is None else effects.changes(codes)
-        order = self._rng.permutation(self._free)
-        if known is None:
-            values = self._cards[order]
-            steps = 1 + (self._rng.random(len(order)) * (values - 1)).astype(np.int64)
-            targets = (codes[order] + steps) % values
-        else:
-            order = order[np.argsort(-known[1][order], kind="stable")]
-            targets = known[0][order]
-        return zip(order.tolist(), targets.tolist(), strict=True)
-
-    def _give(
-        self, point: Codes, columns: list[int], values: Iterable[int], goal: Codes | None = None
-    ) -> None:
-        """Give columns of a point values, in place; lists stay valid, see `Group.give`."""
-        for i, value in zip(columns, values, strict=True):
-            if (group := self._group_of.get(i)) is None:
-                point[i] = value
-                continue
-            near = None if goal is None else goal[group.columns]
-            group.give(point[group.columns], i - group.first, value, self._rng, near)
-
     def _once(
         self, codes: Codes, is_known: Callable[[Codes], bool], effects: Effects | None
     ) -> Codes | None:
         """An allowed point that is not known, one change away."""
-        for i, target in islice(self._changes(codes, effects), TRIES):
-            self._give(point := codes.copy(), [i], [target])
+        for i, target in islice(self._moves.each(codes, effects, self._rng), TRIES):
+            point = self._moves.given(codes, [i], [target], self._rng)
             if not is_known(point) and not self.violation(point):
                 return point
         return None
@@ -274,9 +245,11 @@ class Feasibility:
         point, passes = codes, self._passes
         while passes and self.calls < end:
             passes, before = passes - 1, violation
-            for i, target in self._changes(point, effects):
-                self._give(trial := point.copy(), [i], [target])
+            for i, target in self._moves.each(point, effects, self._rng):
+                trial = self._moves.given(point, [i], [target], self._rng)
                 now = self.violation(trial)
+                if now and self._moves.wide[i]:
+                    trial, now = self._interpolated(point, violation, trial, now, i)
                 if not now:
                     return trial
                 if now < violation:
@@ -289,13 +262,32 @@ class Feasibility:
                 effects = None  # which would try the same changes again
         return None
 
+    def _interpolated(
+        self, point: Codes, violation: float, trial: Codes, now: float, i: int
+    ) -> tuple[Codes, float]:
+        """The best of a change of variable i and of those that a straight line suggests.
+
+        Where a sum is too large, or not what it must be, one of them is just right.
+        """
+        start, step = int(point[i]), int(trial[i]) - int(point[i])
+        both_sides, one_side = violation + now, violation - now
+        for span in (both_sides, one_side):
+            if not now or not span or not math.isfinite(span):
+                continue
+            guess = start + step * (violation / span)
+            other = point.copy()
+            other[i] = round(min(max(guess, 0.0), float(self._moves.cards[i] - 1)))
+            if other[i] not in (start, trial[i]) and (found := self.violation(other)) < now:
+                trial, now = other, found
+        return trial, now
+
     def _mixed(self, base: Codes, codes: Codes, is_known: Callable[[Codes], bool]) -> Codes | None:
         """An allowed point that is not known: a few values of `codes`, the others of the base."""
         different = np.flatnonzero(base != codes)
         most = min(SMALL, len(different) - 1)
         for _ in range(TRIES if most > 0 else 0):
             which = self._rng.choice(different, 1 + int(self._rng.integers(most)), replace=False)
-            self._give(point := base.copy(), which.tolist(), codes[which], codes)
+            point = self._moves.given(base, which.tolist(), codes[which], self._rng, codes)
             if not is_known(point) and not self.violation(point):
                 return point
         return None
@@ -306,7 +298,7 @@ class Feasibility:
         """The first allowed point that is not known on a random way from a point to another."""
         point = codes.copy()
         for i in self._rng.permutation(np.flatnonzero(codes != other))[:-1].tolist():
-            self._give(point, [i], [other[i]], other)
+            point = self._moves.given(point, [i], [other[i]], self._rng, other)
             if not is_known(point) and not self.violation(point):
                 return point
         return None
@@ -316,27 +308,24 @@ class Feasibility:
 
         Where all near ones are known, it is the end of a random walk over allowed points.
         """
-        most = min(SMALL, len(self._free))
+        most = min(SMALL, len(self._moves.free))
         for changes in range(1, most + 1):
             for _ in range(TRIES):
-                point = self._changed(codes, changes)
+                point = self._moves.random(codes, changes, self._rng)
                 if not is_known(point) and not self.violation(point):
                     return point
-        for _ in range(SMALL * TRIES if most else 0):
-            point = self._changed(codes, 1 + int(self._rng.integers(most)))
-            if not self.violation(point):
+        end = self.calls + SMALL * TRIES
+        while most and self.calls < end:
+            point = self._moves.random(codes, 1 + int(self._rng.integers(most)), self._rng)
+            violation = self.violation(point)
+            if violation and math.isfinite(violation) and self._moves.wide.any():
+                found = self._descend(point, violation, self.calls + TRIES)
+                point, violation = (point, violation) if found is None else (found, 0.0)
+            if not violation:
                 if not is_known(point):
                     return point
                 codes = point
         return None
-
-    def _changed(self, codes: Codes, changes: int) -> Codes:
-        point = codes.copy()
-        which = self._rng.choice(self._free, changes, replace=False)
-        values = self._cards[which]
-        steps = 1 + (self._rng.random(changes) * (values - 1)).astype(np.int64)
-        self._give(point, which.tolist(), (point[which] + steps) % values)
-        return point
 
     def _towards(self, base: Codes, codes: Codes) -> Codes:
         """From an allowed point towards another one, by one to three variables at a time."""
@@ -347,7 +336,7 @@ class Feasibility:
                 break
             count = min(len(different), 1 + int(self._rng.integers(SMALL)))
             which = self._rng.choice(different, count, replace=False)
-            self._give(trial := point.copy(), which.tolist(), codes[which], codes)
+            trial = self._moves.given(point, which.tolist(), codes[which], self._rng, codes)
             if not self.violation(trial):
                 point = trial
         return point
@@ -389,7 +378,7 @@ class Feasibility:
         """Continue where `state` was taken."""
         values = from_state(state, self._values())
         pool: npt.NDArray[np.int32] = values["pool"]
-        if pool.shape[1:] != (len(self.space),) or ((pool < 0) | (pool >= self._cards)).any():
+        if pool.shape[1:] != (len(self.space),) or ((pool < 0) | (pool >= self._moves.cards)).any():
             raise ValueError("the allowed points of the state are of another space")
         self._rng, self._share, self._pool = values["rng"], values["share"], list(pool)
         self._least, self._least_point = values["least"], values["least_point"]
