@@ -341,7 +341,7 @@ def test_a_point_that_is_told_and_refused_has_no_value() -> None:
 def test_a_study_says_that_its_constraint_is_missing(tmp_path: Path) -> None:
     study = tmp_path / "study.db"
     ao.maximize(weight, BITS, 5, seed=0, algorithm="ils", constraint=excess, study=study)
-    said = "was started with constraint, and this call has none: pass the same, or use another"
+    said = "was started with a constraint, and this call has none: pass the same, or another file"
     with pytest.raises(ValueError, match=said):
         ao.resume(study, weight, 10)
 

@@ -230,8 +230,8 @@ def test_a_study_says_that_its_data_are_others(tmp_path: Path) -> None:
     zeros = ([[0] * len(SPACE)], [1.0])
     ao.maximize(value, SPACE, 5, study=study, data=ones, **QUICK)
     for options, said in (
-        ({}, "was started with data, and this call has none: pass the same, call anyorder.resume"),
-        ({"data": zeros}, "was started with other data, and this call has its own: "),
+        ({}, "was started with data, and this call has none: pass the same"),
+        ({"data": zeros}, "was started with other data than this call has: "),
         ({"data": ones, "start": zeros[0]}, "was started without start, and this call has some: "),
     ):
         with pytest.raises(ValueError, match=re.escape(said)):

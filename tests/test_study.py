@@ -383,7 +383,8 @@ def test_another_run_is_refused(study: Path, name: str) -> None:
     before = study.read_bytes()
     options = {"space": SPACE, **QUICK, **OTHERS.get(name, {})}
     run = ao.minimize if name == "direction" else ao.maximize
-    with refused(ValueError, str(study), f"started with {name} ", "pass the same, or another file"):
+    words = "without a constraint" if name == "constraint" else f"with {name} "
+    with refused(ValueError, str(study), f"started {words}", "pass the same, or another file"):
         run(value, options.pop("space"), 40, study=study, **options)
     assert study.read_bytes() == before
     assert [path.name for path in study.parent.iterdir()] == [study.name]

@@ -169,13 +169,15 @@ class Study:
             had = self.settings.get(name)
             if value == had or name in _MAY_DIFFER or (name == "seed" and not seed_given):
                 continue
-            if name in ("start", "data", "constraint"):  # packed, or not there
-                started = "with other" if had and value else "with" if had else "without"
-                has = "its own" if had and value else "some" if value else "none"
-                again = "" if name == "constraint" else ", call anyorder.resume"
+            if name in ("start", "data", "constraint"):  # of which there is nothing to show
+                what, some = ("a constraint", "one") if name == "constraint" else (name, "some")
+                words = f"without {what}, and this call has {some}"
+                if had:
+                    words = f"with {what}, and this call has none"
+                if had and value:
+                    words = f"with other {name} than this call has"
                 raise StudyMismatch(
-                    f"study {self.path} was started {started} {name}, and this call has {has}: "
-                    f"pass the same{again}, or use another file"
+                    f"study {self.path} was started {words}: pass the same, or another file"
                 )
             if isinstance(had, dict) and isinstance(value, dict):  # only what differs
                 keys = [key for key in {**had, **value} if had.get(key) != value.get(key)]
