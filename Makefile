@@ -13,6 +13,8 @@ BIN := $(VENV)/bin
 # Byte code is written at the first import: half of an installation would be spent on files that
 # nobody reads. -qq leaves errors.
 INSTALL := pip install -qq --no-compile
+# Where it is set, every process that the tests start would translate Numba and the others again.
+unexport PYTHONDONTWRITEBYTECODE
 OLDEST_TESTS := tests/test_space.py tests/test_optimizer.py tests/test_engines.py \
   tests/test_cli.py tests/test_plots.py tests/test_pbo.py tests/test_features.py \
   tests/test_tabular.py tests/test_bench_algorithms.py
