@@ -25,7 +25,7 @@ demo: $(VENV)/.base
 	$(BIN)/python examples/demo.py
 
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest -n auto --maxprocesses 4 -m "not slow and not gpu"
+	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist worksteal -m "not slow and not gpu"
 
 test-gpu: $(VENV)-gpu/.gpu
 	$(VENV)-gpu/bin/python -m pytest -m "gpu and not slow"
