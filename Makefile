@@ -13,6 +13,8 @@ BIN := $(VENV)/bin
 # Byte code is written at the first import: half of an installation would be spent on files that
 # nobody reads. -qq leaves errors.
 INSTALL := pip install -qq --no-compile
+# Where it is set, every process that the tests start would translate Numba and the others again.
+unexport PYTHONDONTWRITEBYTECODE
 OLDEST_TESTS := tests/test_space.py tests/test_optimizer.py tests/test_engines.py \
   tests/test_cli.py tests/test_plots.py tests/test_pbo.py tests/test_features.py \
   tests/test_tabular.py tests/test_bench_algorithms.py
@@ -23,7 +25,7 @@ demo: $(VENV)/.base
 	$(BIN)/python examples/demo.py
 
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest -n auto --maxprocesses 4 -m "not slow and not gpu"
+	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist worksteal -m "not slow and not gpu"
 
 test-gpu: $(VENV)-gpu/.gpu
 	$(VENV)-gpu/bin/python -m pytest -m "gpu and not slow"

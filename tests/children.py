@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from conftest import hears_ctrl_c
+from conftest import ctrl_c_is_heard
 from functions import lines
 
 import anyorder as ao
@@ -109,12 +109,12 @@ class Child:
         self.mark = f"ANYORDER_MARK={random.SystemRandom().getrandbits(64):x}"
         name, mark = self.mark.split("=")
         env = {"LOG": str(self.log), "NAP": str(nap), "STUDY": str(self.study), name: mark}
-        self.process = subprocess.Popen(
-            [sys.executable, str(script), json.dumps([budget, options])], env=os.environ | env,
-            start_new_session=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-            preexec_fn=hears_ctrl_c,
-            encoding="utf-8",
-        )  # fmt: skip
+        with ctrl_c_is_heard():
+            self.process = subprocess.Popen(
+                [sys.executable, str(script), json.dumps([budget, options])], env=os.environ | env,
+                start_new_session=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                encoding="utf-8",
+            )  # fmt: skip
 
     def signal(self, number: int) -> None:
         """As a terminal does: to the whole group."""
@@ -126,7 +126,7 @@ class Child:
         finally:
             if self.process.poll() is None:
                 self.process.kill()
-                self.process.communicate()
+                self.process.communicate(timeout=seconds)
 
     def alone(self) -> None:
         """Nothing that it started is alive any more."""

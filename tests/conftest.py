@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import faulthandler
 import functools
+import hashlib
 import os
 import re
 import signal
 import sys
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +20,9 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import settings
+from numba.core.caching import FunctionCache
+from numba.core.compiler_lock import global_compiler_lock
+from numba.core.dispatcher import Dispatcher
 
 import anyorder
 from anyorder.space.groups import Group
@@ -27,6 +34,11 @@ from anyorder.strategies.policy.engines.cpu import CpuEngine
 from anyorder.strategies.policy.engines.reference import ReferenceEngine
 from anyorder.strategies.policy.engines.shared_cpu import SharedCpuEngine
 from anyorder.strategies.policy.model import Model, make_model
+
+try:
+    import fcntl
+except ImportError:  # Windows: each process compiles
+    fcntl = None  # type: ignore[assignment]
 
 # No deadline, as machines are slow at times; in CI the same examples every time.
 settings.register_profile("anyorder", deadline=None, derandomize="CI" in os.environ)
@@ -193,7 +205,78 @@ def refused(kind: type[Exception], *words: str) -> Any:
     return pytest.raises(kind, match=".*".join(map(re.escape, words)))
 
 
-def hears_ctrl_c() -> None:
-    """For `preexec_fn`: what runs in the background of a shell would ignore SIGINT."""
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_DFL)
+@contextlib.contextmanager
+def ctrl_c_is_heard() -> Iterator[None]:
+    """Processes started in it hear Ctrl-C; those in the background of a shell would ignore it.
+
+    A handler, whatever it does, is the default again in a new program. `preexec_fn` could do the
+    same, but runs Python in a fork of a process that has threads, which may deadlock.
+    """
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    had = [signal.signal(number, lambda *_: None) for number in numbers]
+    try:
+        yield
+    finally:
+        for number, handler in zip(numbers, had, strict=True):
+            signal.signal(number, handler)
+
+
+# --- nothing hangs for ever -----------------------------------------------------------------------
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    """End the process of a test that outlives its time limit by a minute.
+
+    pytest-timeout raises an exception in the main thread. That does not end a loop in compiled
+    code, and a `with` that it leaves may wait for what hangs: for a thread or a process.
+    """
+    marker, option = item.get_closest_marker("timeout"), item.config.getoption("timeout")
+    usual = item.config.getini("timeout") if option is None else option
+    limit = float(marker.args[0] if marker is not None else usual or 0)
+    if limit:
+        faulthandler.dump_traceback_later(limit + 60, exit=True, file=_STDERR)
+    try:
+        return (yield)
+    finally:
+        faulthandler.cancel_dump_traceback_later()
+
+
+_STDERR = os.dup(2)  # while tests run, pytest captures what is written to the file 2
+
+
+# --- Numba ----------------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def _one_process_at_a_time(name: str) -> Iterator[None]:
+    """A lock between the processes of pytest-xdist, which the system releases when one dies."""
+    with (Path(tempfile.gettempdir()) / f"anyorder-tests-{name}.lock").open("a") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _compile_once() -> None:
+    """Let one process compile a loop, and the others wait for it and read it from the disk.
+
+    Each would compile all of them otherwise, which takes longer than the tests. Loops are locked
+    in the order in which they call each other, so that nobody waits for those that wait for him.
+    """
+    plain = Dispatcher.compile
+
+    @functools.wraps(plain)
+    def compile(self: Any, signature: Any) -> Any:
+        if not isinstance(self._cache, FunctionCache):
+            return plain(self, signature)
+        code = self.py_func.__code__
+        place = f"{os.getuid()} {code.co_filename} {code.co_firstlineno}"
+        name = hashlib.sha256(place.encode()).hexdigest()[:16]
+        # the lock of threads first, so that only one thread of a process waits for the other
+        with global_compiler_lock, _one_process_at_a_time(name):
+            return plain(self, signature)
+
+    Dispatcher.compile = compile
+
+
+if fcntl is not None and "PYTEST_XDIST_WORKER" in os.environ:
+    _compile_once()

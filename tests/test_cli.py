@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-from conftest import hears_ctrl_c
+from conftest import ctrl_c_is_heard
 
 import anyorder
 from anyorder.cli import main
@@ -335,13 +335,12 @@ def test_ctrl_c_that_leaves_at_once_exits_with_130(
 ) -> None:
     (tmp_path / "held.py").write_text(HELD, encoding="utf-8")
     said = tmp_path / "said"
-    with (
-        said.open("w", encoding="utf-8") as stderr,
-        subprocess.Popen(
+    with said.open("w", encoding="utf-8") as stderr, ctrl_c_is_heard():
+        process = subprocess.Popen(
             [sys.executable, "held.py", way, *command.split()], cwd=tmp_path,
-            stdout=subprocess.PIPE, stderr=stderr, preexec_fn=hears_ctrl_c,
-        ) as process,
-    ):  # fmt: skip
+            stdout=subprocess.PIPE, stderr=stderr,
+        )  # fmt: skip
+    with process:
         try:
             wait_for(process, (tmp_path / "begun").exists)
             process.send_signal(signal.SIGINT)

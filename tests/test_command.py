@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from children import wait_until
 from click.testing import CliRunner
-from conftest import hears_ctrl_c
+from conftest import ctrl_c_is_heard
 
 import anyorder as ao
 from anyorder.cli import main
@@ -440,7 +441,7 @@ def test_a_timeout_kills_the_children_too(tmp_path: Path) -> None:
     start = time.monotonic()
     with pytest.raises(TimeoutError, match=r"no end after 0.5 s: sleep 60"):
         command({})
-    assert time.monotonic() - start < 10
+    assert time.monotonic() - start < 50  # of the minute that it sleeps
     assert gone(int((tmp_path / "child").read_text(encoding="utf-8")))
     itself = int((tmp_path / "self").read_text(encoding="utf-8"))
     with pytest.raises(ChildProcessError):  # not even a zombie
@@ -456,7 +457,7 @@ def test_a_timeout_of_one_that_has_closed_its_output() -> None:
 def test_what_a_command_leaves_behind_neither_delays_it_nor_stays(tmp_path: Path) -> None:
     start = time.monotonic()
     assert shell(f"sleep 60 & echo $! > {tmp_path}/child; echo 5")({}) == 5
-    assert time.monotonic() - start < 10
+    assert time.monotonic() - start < 50  # of the minute that it sleeps
     assert gone(int((tmp_path / "child").read_text(encoding="utf-8")))
 
 
@@ -513,7 +514,7 @@ def test_stop_ends_what_runs_in_other_threads() -> None:
         running = [pool.submit(command, {}) for _ in range(4)]
         time.sleep(0.3)
         command.stop()
-    assert time.monotonic() - start < 10
+    assert time.monotonic() - start < 50  # of the minute that it sleeps
     assert all("stopped" in str(future.exception()) for future in running)
 
 
@@ -641,15 +642,19 @@ def test_run_says_what_is_wrong(problem: Path, tmp_path: Path) -> None:
 def started(problem: Path, folder: Path, script: str) -> subprocess.Popen[str]:
     """`anyorder run`, once the program it optimises is at work."""
     (folder / "script.py").write_text(script, encoding="utf-8")
-    process = subprocess.Popen(
-        [sys.executable, "-m", "anyorder", "run", str(problem)],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=hears_ctrl_c,
-        env=os.environ | {"TMPDIR": str(folder / "scratch")},
-        encoding="utf-8",
-    )  # fmt: skip
-    while not (folder / "pid").exists():
-        assert process.poll() is None
-        time.sleep(0.02)
+    with ctrl_c_is_heard():
+        process = subprocess.Popen(
+            [sys.executable, "-m", "anyorder", "run", str(problem)],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            env=os.environ | {"TMPDIR": str(folder / "scratch")},
+            encoding="utf-8",
+        )  # fmt: skip
+    try:
+        wait_until(lambda: process.poll() is not None or (folder / "pid").exists())
+        assert process.poll() is None, process.stderr.read() if process.stderr else ""
+    except BaseException:
+        process.kill()
+        raise
     return process
 
 
@@ -668,8 +673,11 @@ def test_nothing_is_left_when_run_is_ended(number: int, problem: Path, tmp_path:
     )
     with started(problem, tmp_path, script) as process:
         assert len(list((tmp_path / "scratch").iterdir())) == 1
-        process.send_signal(number)
-        process.communicate(timeout=60)
+        try:
+            process.send_signal(number)
+            process.communicate(timeout=60)
+        finally:
+            process.kill()
     assert process.returncode == (-number if number == signal.SIGKILL else 128 + number)
     assert all(gone(int(pid)) for pid in (tmp_path / "pid").read_text(encoding="utf-8").split())
     for _ in range(200):  # the guard is another process
@@ -677,6 +685,50 @@ def test_nothing_is_left_when_run_is_ended(number: int, problem: Path, tmp_path:
             break
         time.sleep(0.05)
     assert list((tmp_path / "scratch").iterdir()) == []
+
+
+FORKS = """
+import os, sys, threading, time
+from anyorder.program import guard, matching
+from anyorder.program.command import Command
+
+def hold(lock):
+    lock.acquire()
+    threading.Event().wait()
+
+command = Command(("echo", "cost 3"), regex=r"cost (\\d)")
+assert command({}) == 3
+if sys.argv[1] == "held":
+    for lock in (guard._lock, matching._lock):
+        threading.Thread(target=hold, args=[lock], daemon=True).start()
+        while not lock.locked():
+            time.sleep(0.01)
+if os.fork() == 0:
+    if sys.argv[1] == "held":
+        assert command({}) == 3
+    os.write(1, b"forked\\n")
+    time.sleep(600)  # and has every pipe of its parent
+sys.stdin.readline()
+if sys.argv[1] == "held":
+    os._exit(0)
+"""
+
+
+@pytest.mark.parametrize("lock", ["held", "free"])
+def test_a_fork_delays_neither_its_parent_nor_itself(lock: str, tmp_path: Path) -> None:
+    """Such as those of `multiprocessing`; a thread of the parent may hold a lock just then."""
+    with subprocess.Popen(
+        [sys.executable, "-c", FORKS, lock], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        start_new_session=True,
+    ) as process:  # fmt: skip
+        try:
+            assert process.stdin is not None
+            assert process.stdout is not None
+            assert process.stdout.readline() == b"forked\n"
+            process.stdin.close()
+            assert process.wait(60) == 0
+        finally:
+            os.killpg(process.pid, signal.SIGKILL)
 
 
 @pytest.mark.parametrize("presses", [1, 2])
@@ -690,29 +742,37 @@ def test_ctrl_c_waits_for_what_runs_and_twice_does_not(
         "print('cost 1')",
         encoding="utf-8",
     )
-    command = [sys.executable, "-m", "anyorder", "run", str(problem)]
-    with subprocess.Popen(
-        command,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        preexec_fn=hears_ctrl_c,
-        encoding="utf-8",
-    ) as process:
+    command, said = [sys.executable, "-m", "anyorder", "run", str(problem)], tmp_path / "said"
+    with said.open("w", encoding="utf-8") as stderr, ctrl_c_is_heard():
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=stderr, encoding="utf-8")
+
+    def noted(file: Path, text: str = "") -> Any:
+        wait_until(
+            lambda: (
+                process.poll() is not None
+                or (
+                    file.exists()
+                    and file.stat().st_size
+                    and text in file.read_text(encoding="utf-8")
+                )
+            )
+        )
+        assert process.poll() is None, said.read_text(encoding="utf-8")
+
+    with process:
         try:
-            while not (mark.exists() and mark.read_text(encoding="utf-8")):
-                time.sleep(0.05)
+            noted(mark)
             process.send_signal(signal.SIGINT)
-            assert process.stderr is not None
-            assert "Ctrl-C again" in process.stderr.readline()
+            noted(said, "Ctrl-C again")
             if presses == 2:
                 process.send_signal(signal.SIGINT)
             else:
                 go.touch()
-            out, err = process.communicate(timeout=30)
+            out, _ = process.communicate(timeout=60)
         finally:
             process.kill()
+    _, *err = said.read_text(encoding="utf-8").splitlines()
     assert process.returncode == 130
     assert ("stopped by interrupted" in out) is (presses == 1)
-    assert err == ("interrupted: left at once\n" if presses == 2 else "")
+    assert err == (["interrupted: left at once"] if presses == 2 else [])
     assert gone(int(mark.read_text(encoding="utf-8")))

@@ -263,7 +263,7 @@ def test_data_of_earlier_runs(tmp_path: Path) -> None:
     earlier = read_data(ao.load(study), SPACE)
     for some, other in zip(read_data(table, SPACE), earlier, strict=True):
         np.testing.assert_array_equal(some, other)
-    policy = PolicySearch(SPACE, 0, engine="reference")
+    policy = PolicySearch(SPACE, 0, ao.Config(epochs=3, hidden=(4,)), engine="reference")
     before = ao.Optimizer(SPACE, 0, algorithm=policy, data=earlier).told
     assert before == 40
     assert policy.generation == 7  # 4 of all points, 2 of the better half, 1 of the better quarter

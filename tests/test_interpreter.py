@@ -29,9 +29,9 @@ CHOSEN = (
 
 def interpreted(*arguments: str) -> None:
     environment = subprocess_environment(TRITON_INTERPRET="1")
-    command = [sys.executable, "-m", "pytest", *arguments]
+    command = [sys.executable, "-m", "pytest", "-n", "auto", "--maxprocesses", "4", *arguments]
     done = subprocess.run(
-        command, env=environment, capture_output=True, text=True, timeout=1800, encoding="utf-8"
+        command, env=environment, capture_output=True, text=True, timeout=1700, encoding="utf-8"
     )
     assert done.returncode == 0, done.stdout[-4000:]
     assert "passed" in done.stdout
@@ -39,6 +39,7 @@ def interpreted(*arguments: str) -> None:
 
 pytestmark = [
     pytest.mark.gpu,
+    pytest.mark.timeout(1800),  # many tests, each of which has the usual limit
     pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="no Triton"),
 ]
 

@@ -138,9 +138,9 @@ def test_with_restarts_of_the_policy(study: Path, kept: str, stop: bool) -> None
     """Long enough that the policy collapses; the moments of stopping are drawn, not chosen."""
     config = FAST.replace(learning_rate=0.05)
     options: dict[str, Any] = {"seed": 0, "config": config, "cache": False, "stop_collapsed": stop}
-    whole = ao.maximize(value, ao.Space.binary(6), 1_500, **options)
+    whole = ao.maximize(value, ao.Space.binary(6), 900, **options)
     assert (whole.stop_reason == "collapsed") if stop else whole.history.restarts
-    for budget in [*sorted(random.Random(0).sample(range(1, 1_500), 12)), 1_500]:
+    for budget in [*sorted(random.Random(0).sample(range(1, 900), 12)), 900]:
         result = ao.maximize(value, ao.Space.binary(6), budget, study=study, **options)
     assert_same(result.history, whole.history)
     assert result.stop_reason == whole.stop_reason

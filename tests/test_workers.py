@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import multiprocessing
 import os
 import pickle
 import subprocess
@@ -159,6 +160,11 @@ def test_retries_of_a_vectorised_function() -> None:
 # --- the same history everywhere ------------------------------------------------------------------
 
 
+def process_pool() -> ProcessPoolExecutor:
+    """The standard library's; without forks of this process, whose threads may hold locks."""
+    return ProcessPoolExecutor(2, multiprocessing.get_context("spawn"))
+
+
 @pytest.fixture(scope="module")
 def serial() -> ao.History:
     return ao.maximize(value, SPACE, 57, **QUICK).history
@@ -174,7 +180,7 @@ def test_executors_give_the_serial_history(serial: ao.History) -> None:
         assert_same(
             ao.maximize(slow_for_some, SPACE, 57, executor=threads, **QUICK).history, serial
         )
-    with ProcessPoolExecutor(2) as pool:
+    with process_pool() as pool:
         assert_same(ao.maximize(slow_for_some, SPACE, 57, executor=pool, **QUICK).history, serial)
 
 
@@ -292,7 +298,7 @@ def test_a_broken_executor_ends_the_run_and_the_study_goes_on(tmp_path: Path) ->
     study = tmp_path / "study.db"
     f = functools.partial(sometimes, leaves, None)
     with (
-        ProcessPoolExecutor(2) as pool,
+        process_pool() as pool,
         pytest.raises(RuntimeError, match="not possible any more: BrokenProcessPool"),
     ):
         ao.maximize(f, SPACE, 30, executor=pool, study=study, on_failure="worst", **QUICK)

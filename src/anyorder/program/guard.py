@@ -70,6 +70,22 @@ def _stop() -> None:
         process = _guard[1]
         assert process.stdin is not None
         with contextlib.suppress(OSError):
+            # Closing the pipe is not enough where a process that was forked has it, too: it would
+            # not end for the guard, nor the guard for us.
+            _write(process, b'["end"]\n')
             process.stdin.close()
         process.wait()
     _guard = None
+
+
+def _after_fork() -> None:
+    """The lock may be held by a thread that is not here; the pipe is another's."""
+    global _lock
+    _lock = threading.Lock()
+    if _guard is not None and _guard[1].stdin is not None:
+        with contextlib.suppress(OSError):
+            _guard[1].stdin.close()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

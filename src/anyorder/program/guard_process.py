@@ -2,8 +2,9 @@
 
 Run as a script, with the number of the process to watch. Each line on stdin is a JSON list:
 ["group", N] and ["folder", PATH] register a process group and a folder, ["forget", ...] removes
-either. Once stdin ends, or the watched process has another parent, every group that is still
-registered is killed and every folder removed. Standard library only: it starts in milliseconds.
+either. After ["end"], once stdin ends, or the watched process is not the parent any more, every
+group that is still registered is killed and every folder removed. Standard library only: it starts
+in milliseconds.
 """
 
 import contextlib
@@ -23,8 +24,8 @@ def main() -> None:
         signal.signal(number, signal.SIG_IGN)
     parent = int(sys.argv[1])
     registered: dict[str, set[int | str]] = {"group": set(), "folder": set()}
-    received = b""
-    while os.getppid() == parent:
+    received, ended = b"", False
+    while not ended and os.getppid() == parent:
         ready, _, _ = select.select([0], [], [], _LOOK)
         if not ready:
             continue
@@ -34,7 +35,9 @@ def main() -> None:
         *lines, received = (received + chunk).split(b"\n")
         for line in lines:
             action, *rest = json.loads(line)
-            if action == "forget":
+            if action == "end":
+                ended = True
+            elif action == "forget":
                 registered[rest[0]].discard(rest[1])
             else:
                 registered[action].add(rest[0])

@@ -49,7 +49,7 @@ def last_match(
             with _lock:
                 _idle.append((os.getpid(), process))
         else:
-            _end(process, kill=True)
+            _end(process)
     result: list[str | None] = json.loads(answer)
     return result
 
@@ -99,9 +99,9 @@ def _take() -> subprocess.Popen[bytes]:
     )  # fmt: skip
 
 
-def _end(process: subprocess.Popen[bytes], kill: bool = False) -> None:
-    if kill:
-        process.kill()
+def _end(process: subprocess.Popen[bytes]) -> None:
+    # An idle one, too: a process that was forked may have the pipe, which then does not end.
+    process.kill()
     for pipe in (process.stdin, process.stdout):
         assert pipe is not None
         with contextlib.suppress(OSError):
@@ -116,3 +116,13 @@ def _end_all() -> None:
         _idle.clear()
     for process in ours:
         _end(process)
+
+
+def _after_fork() -> None:
+    """The lock may be held by a thread that is not here."""
+    global _lock
+    _lock = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

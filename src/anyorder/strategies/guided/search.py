@@ -14,7 +14,7 @@ is not worse than the best takes its place.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import Any, ClassVar
 
 import numpy as np
@@ -99,9 +99,11 @@ class GuidedSearch(Search):
             return self._uniform(count)
         self._fit()
         found: list[Codes] = []
+        taken: set[bytes] = set()
         for k in range(count):
             operator = self._choose()
-            found.append(self._new(operator, self._best, found))
+            found.append(self._new(operator, self._best, taken))
+            taken.add(_key(found[-1]))
             self._waiting[self._next_ticket + k] = operator
         return np.stack(found)
 
@@ -122,7 +124,7 @@ class GuidedSearch(Search):
         found: npt.NDArray[np.float64] = share / share.sum()
         return found
 
-    def _new(self, operator: int, best: Codes, others: Sequence[Codes]) -> Codes:
+    def _new(self, operator: int, best: Codes, others: Set[bytes]) -> Codes:
         """A point of this operator that is not known, if there is one; else any."""
         point: Codes = best
         if operator in (SCAN, STEP):
@@ -171,9 +173,9 @@ class GuidedSearch(Search):
         changeable = self._changeable(point) if self.space.conditional else None
         return self._changes.distinct(point, changes, changeable)
 
-    def _is_known(self, point: Codes, others: Sequence[Codes]) -> bool:
+    def _is_known(self, point: Codes, others: Set[bytes]) -> bool:
         """Whether a point is answered, or among the others of this proposal."""
-        if any(np.array_equal(point, other) for other in others):
+        if _key(point) in others:
             return True
         if self.archive is None:
             return bool((self._points == point).all(axis=1).any())
@@ -275,3 +277,7 @@ class GuidedSearch(Search):
         if self._found_by >= 0:
             found["best_found_by"] = NAMES[self._found_by]
         return {**self._model.facts(), **found}
+
+
+def _key(point: Codes) -> bytes:
+    return point.astype(np.int32, copy=False).tobytes()
