@@ -1,14 +1,15 @@
 """The strategy `auto`: delta search in a portfolio, and who gets the next evaluations.
 
-Five operators share one best point:
+Six operators share one best point:
 
     climb     an iteration of delta search: jump or kick from the best point, and climb
     restart   climb from a random point
     mutate    change a few variables of the best point, or exchange the values of two
     mix       copy to the best point what belongs together in another local optimum
     explore   a trial of P3, which does without the model; only while nothing else improves
+    leap      go to a maximum of the global model, fitted to all that was observed
 
-The last three cost one evaluation, a *trial*. A trial that is not worse than the best point takes
+The last four cost one evaluation, a *trial*. A trial that is not worse than the best point takes
 its place, and is climbed from where the model predicts well.
 
 Each operator has a prior share of the evaluations. The share grows with its credit, improvements of
@@ -35,11 +36,11 @@ from anyorder.strategies.delta.search import MOST_STEPS, DeltaSearch
 from anyorder.strategies.p3 import P3
 from anyorder.strategies.pool import Pool
 
-CLIMB, RESTART, MUTATE, MIX, EXPLORE = 0, 1, 2, 3, 4
-NAMES = ("climb", "restart", "mutate", "mix", "explore")
+CLIMB, RESTART, MUTATE, MIX, EXPLORE, LEAP = 0, 1, 2, 3, 4, 5
+NAMES = ("climb", "restart", "mutate", "mix", "explore", "leap")
 # Shares of the evaluations without any credit; that of exploring is multiplied by the share of the
 # run since the last improvement.
-PRIORS = (0.72, 0.05, 0.15, 0.08, 1.0)
+PRIORS = (0.72, 0.05, 0.15, 0.08, 1.0, 0.3)
 LEAST_SHARE = 0.03  # no operator gets less
 PRIOR_WINS = 0.5  # how many improvements, and their cost, the priors are worth
 MEMORY_N, MEMORY_SPENT = 2.0, 0.5  # credit decays over 2n + e / 2 evaluations
@@ -48,8 +49,11 @@ PREDICTS = 0.7  # if the squared error of the model is below this share of the s
 FEWEST_CHANGES = 2  # of a mutation; one less where the model does not predict well
 MORE_CHANGES = 0.33  # chance of each further change of a mutation
 EXCHANGES = 0.5  # share of mutations that are exchanges
-STEP_PRIORS = (0.75, 0.25)  # the same for steps of a climb at the best point, and mutations
+STEP_SHARES = (0.75, 0.25)  # without credit: steps of a climb at the best point, and mutations
+STEP_PRIOR = 10.0  # evaluations that the mean improvement of both is worth
+STEP_LEAST = 0.04  # mutations get at least this share of them
 STAGNANT, STAGNANT_N = 0.25, 5  # of the run, and times n: evaluations without any improvement
+KICKS = 0.5  # share of kicks among points proposed while others are awaited; the rest are mutations
 ATTEMPTS = 5  # to find a trial that is new
 MOST_TRIED = 10_000  # trials of one best point that are remembered
 
@@ -68,7 +72,7 @@ class AutoSearch(DeltaSearch):
     name = "auto"
     STATE: ClassVar[tuple[str, ...]] = (
         "_cost", "_wins", "_uses", "_found", "_begun", "_record", "_tried", "_improved",
-        "_exploring", "_aside", "_step_cost", "_step_wins", "_counted", "_height",
+        "_exploring", "_aside", "_step_cost", "_step_gains", "_counted", "_height",
     )  # fmt: skip
 
     def __init__(self, space: Space, seed: Seed = None) -> None:
@@ -90,7 +94,7 @@ class AutoSearch(DeltaSearch):
         self._aside = False  # whether the present trial interrupts a climb
         # Of steps of a climb at the best point, and of mutations that interrupt it:
         self._step_cost = np.zeros(2)  # evaluations, with decay
-        self._step_wins = np.zeros(2)  # improvements, with decay
+        self._step_gains = np.zeros(2)  # what they improved, with decay
         self._counted, self._height = 0, -np.inf  # evaluations and best value when last counted
 
     # --- operators ------------------------------------------------------------------------------
@@ -104,13 +108,26 @@ class AutoSearch(DeltaSearch):
             self._restart()
             return
         if self._operator != CLIMB:
-            point = self._explore() if self._operator == EXPLORE else self._variation()
+            if self._operator == EXPLORE:
+                point = self._explore()
+            elif self._operator == LEAP:
+                point = self._leap()
+            else:
+                point = self._variation()
             if point is not None:
                 self._trial = point.tobytes()
                 return
             self._operator = CLIMB
         if not self._resume_extra() and not self._jump():
             self._kick()
+
+    def _leap(self) -> Codes | None:
+        """A maximum of the global model that is new; None if there is none."""
+        self.pairwise.refresh()
+        point = self.pairwise.maximum(self._best, self._rng)
+        if point is None or (key := point.tobytes()) in self._failed or key in self._known:
+            return None
+        return point
 
     def _variation(self) -> Codes | None:
         """A mutation or mixture of the best point that is new; None if none was found."""
@@ -138,6 +155,10 @@ class AutoSearch(DeltaSearch):
             changes += 1
         model.mutate(self._random(), point, changes)
         return point
+
+    def _distant(self) -> Codes:
+        """A mutation of the best point, or a kick."""
+        return super()._distant() if self._rng.random() < KICKS else self._mutation()
 
     def _explore(self) -> Codes | None:
         """The next trial of the explorer whose answer is not known."""
@@ -170,16 +191,15 @@ class AutoSearch(DeltaSearch):
         if now < self._n or not ahead or model.scalars[layout.NOISE] > 0:
             self._counted, self._height = now, model.value
             return False
-        spent, won = now - self._counted, model.value > self._height + model.slack
+        spent, gained = now - self._counted, max(model.value - self._height, 0.0)
         self._counted, self._height = now, model.value
         if spent:
             decay = math.exp(-spent / (MEMORY_N * self._n + MEMORY_SPENT * now))
             self._step_cost *= decay
-            self._step_wins *= decay
+            self._step_gains *= decay
             self._step_cost[0] += spent
-            self._step_wins[0] += won
-        share = _shares(np.array(STEP_PRIORS), self._step_cost, self._step_wins)[1]
-        if self._step_cost[1] >= share * self._step_cost.sum():
+            self._step_gains[0] += gained
+        if self._step_cost[1] >= self._share_aside() * self._step_cost.sum():
             return False
         self._take(model.point, model.value)
         self._step_cost[1] += 1
@@ -189,14 +209,28 @@ class AutoSearch(DeltaSearch):
         if point is None:
             return False
         self._trial, self._aside = point.tobytes(), True
+        self._uses[MUTATE] += 1
         return True
+
+    def _share_aside(self) -> float:
+        """The share of mutations, by the squares of what both improved per evaluation.
+
+        One that is twice as good gets most of the evaluations: while single changes are cheap
+        improvements, mutations would only slow the climb down.
+        """
+        mean = self._step_gains.sum() / (self._step_cost.sum() + 1.0)
+        rates = (self._step_gains + STEP_PRIOR * mean) / (self._step_cost + STEP_PRIOR)
+        if not 0 < rates.max() < np.inf:
+            return STEP_SHARES[1]
+        climb, mutate = np.array(STEP_SHARES) * (rates / rates.max()) ** 2
+        return max(float(mutate / (climb + mutate)), STEP_LEAST)
 
     def _judge_aside(self, point: Codes, f: float | None) -> None:
         """The answer to a mutation that interrupted a climb, which goes on."""
         model = self.model
         self._aside = False
         if f is not None and f >= self._best_value - model.slack:
-            self._step_wins[1] += f > self._best_value + model.slack
+            self._step_gains[1] += max(f - self._best_value, 0.0)
             self._take(point, f)
             model.go_to(point, f)
             self._must_measure = False
@@ -284,6 +318,8 @@ class AutoSearch(DeltaSearch):
         stagnant = now - self._improved > max(STAGNANT * now, STAGNANT_N * self._n)
         if self._explorer is None or not stagnant:
             behind[EXPLORE] = -np.inf
+        if not self.pairwise.trusted or self._free_climbs:
+            behind[LEAP] = -np.inf
         behind += 1e-9 * self._rng.random(len(NAMES))
         return int(behind.argmax())
 

@@ -18,11 +18,14 @@ from anyorder.strategies.delta import layout
 from anyorder.strategies.delta.model import Model
 
 FIRST_FIT = 2  # times n: observations before the first fit
-GROWTH, GROWTH_POOR = 1.35, 2.5  # factors from one fit to the next, while it is good and while not
-GOOD = 0.7  # squared error relative to that of predicting 0 below which a fit is good
+GROWTH, GROWTH_POOR = 1.2, 2.5  # factors from one fit to the next, while it is good and while not
+GOOD = 0.95  # squared error relative to that of predicting 0 below which a fit is good
 TRUSTED = 0.8  # the same, to be used at all
 FIT_NOISE = 0.01  # residual that is tolerated, relative to the root mean square gain
 ITERATIONS = 14  # of conjugate gradients
+QUICK_ITERATIONS = 5  # the same for a fit that only takes in what was observed since the last one
+QUICK_GROWTH = 1.02  # growth of the observations after which that is worthwhile
+ROWS = 16  # features that an observation may change
 MOST_FEATURES = 2048  # beyond this there is no global model
 MOST_BYTES = 100_000_000  # for observations; the oldest are overwritten
 STARTS = 3  # of tabu search, until its maximum is a new one
@@ -53,11 +56,12 @@ class Pairwise:
         m = int(self._first[-1])
         self.enabled = m <= MOST_FEATURES
         self._m = m if self.enabled else 0
-        self._capacity = max(MOST_BYTES // (4 * m), 1)
+        self._capacity = max(MOST_BYTES // (4 * m + 8 * ROWS), 1)
         self.effects = np.zeros((self._m, self._m), np.float32)
         self.biases = np.zeros(self._m, np.float32)
         self._allocate(256 if self.enabled else 0)
         self._count = 0  # observations in all
+        self._fitted = 0  # of them when the model was last fitted
         self._next_fit = FIRST_FIT * len(space)
         self.fits = 0
         # running means of squared errors: of this model, of the pairs, of predicting 0
@@ -67,8 +71,8 @@ class Pairwise:
         self._maxima = np.zeros((0, len(space)), np.int32)
 
     def _allocate(self, rows: int) -> None:
-        self._rows = np.zeros((rows, 2), np.int32)
-        self._steps = np.zeros((rows, 2), np.float32)
+        self._rows = np.zeros((rows, ROWS), np.int32)
+        self._steps = np.zeros((rows, ROWS), np.float32)
         self._phis = np.zeros((rows, self._m), np.float32)
         self._gains = np.zeros(rows, np.float32)
 
@@ -91,6 +95,17 @@ class Pairwise:
         )  # fmt: skip
         self._count += 1
         return predicted
+
+    def note_several(self, x: Codes, y: Codes, gain: float) -> None:
+        """Write down what going from one point to another gains, unless too much changes."""
+        if not self.enabled:
+            return
+        if self._count == len(self._gains) < self._capacity:
+            self._grow()
+        self._count += self._kernels.note_several(
+            self._kinds, self._first, self._values, x, y, self._rows, self._steps, self._phis,
+            self._gains, self._count % len(self._gains), gain,
+        )  # fmt: skip
 
     def track(self, gain: float, predicted: float) -> None:
         """Keep the record of both models, after the other one has learned the gain too."""
@@ -123,18 +138,8 @@ class Pairwise:
         square = scalars.item(layout.SUM_SQUARES) / max(scalars.item(layout.GAINS), 1.0)
         if not square > 0:
             return
-        noise = math.sqrt(FIT_NOISE**2 * square + 2 * scalars.item(layout.NOISE))
-        scales = np.empty_like(self.effects)
         for repeat in range(2 if good else 1):
-            self._kernels.set_scales(
-                *model.buffers, self._kinds, self._first, self.effects, square,
-                self.fits > 0 or repeat > 0, scales,
-            )  # fmt: skip
-            self._kernels.fit(
-                self._rows, self._steps, self._phis, self._gains,
-                min(self._count, len(self._gains)), self.effects, self.biases, scales,
-                np.float32(math.sqrt(square / 2)), np.float32(noise), ITERATIONS,
-            )  # fmt: skip
+            self._fit(square, self.fits > 0 or repeat > 0, ITERATIONS)
         self.fits += 1
         enough = self._weight > len(self._kinds) / 2
         self.trusted = enough and error < TRUSTED * zero
@@ -144,6 +149,30 @@ class Pairwise:
                 error / zero, model.tolerance**2,
             )  # fmt: skip
             model.tidy()
+
+    def _fit(self, square: float, again: bool, iterations: int) -> None:
+        """Fit to all gains, whose mean square is `square`, from the present effects on."""
+        model = self._model
+        noise = math.sqrt(FIT_NOISE**2 * square + 2 * model.scalars.item(layout.NOISE))
+        scales = np.empty_like(self.effects)
+        self._kernels.set_scales(
+            *model.buffers, self._kinds, self._first, self.effects, square, again, scales
+        )
+        self._kernels.fit(
+            self._rows, self._steps, self._phis, self._gains,
+            min(self._count, len(self._gains)), self.effects, self.biases, scales,
+            np.float32(math.sqrt(square / 2)), np.float32(noise), iterations,
+        )  # fmt: skip
+        self._fitted = self._count
+
+    def refresh(self) -> None:
+        """Take in what was observed since the last fit, if it is enough."""
+        if self._count < QUICK_GROWTH * self._fitted:
+            return
+        scalars = self._model.scalars
+        square = scalars.item(layout.SUM_SQUARES) / max(scalars.item(layout.GAINS), 1.0)
+        if square > 0:
+            self._fit(square, True, QUICK_ITERATIONS)
 
     def maximum(self, best: Codes, rng: np.random.Generator) -> Codes | None:
         """A maximum of the model, found by tabu search, that is new; None if there is none."""
@@ -161,8 +190,8 @@ class Pairwise:
         return None
 
     _STATE = (
-        "effects", "biases", "_rows", "_steps", "_phis", "_gains", "_count", "_next_fit", "fits",
-        "_errors", "_weight", "trusted", "_maxima",
+        "effects", "biases", "_rows", "_steps", "_phis", "_gains", "_count", "_fitted", "_next_fit",
+        "fits", "_errors", "_weight", "trusted", "_maxima",
     )  # fmt: skip
 
     def state(self) -> dict[str, Any]:

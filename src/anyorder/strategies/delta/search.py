@@ -28,6 +28,8 @@ SURPRISE = 100.0  # times the tolerance: a value differs from what was certain
 KICK = 4.0  # least number of changes of an extra proposal, as for other kicks
 MOST_STARTS = 16  # answered extra proposals that are kept as points to climb from
 SMALL = 4096  # spaces up to this size: every point is remembered, and none proposed twice
+MOST_AHEAD = 20  # changes looked at for one that is new, while a value is awaited
+CONFIDENT = 1.0  # standard deviations: a gain that is added to others without measuring it again
 MOST_STEPS = 300  # climbs and changes known already within one proposal; then any new point
 
 
@@ -37,7 +39,7 @@ class Waiting(NamedTuple):
     kind: str  # "change", "point" (the present one), "repeat", "confirmation", "trial", "extra"
     point: bytes
     base: bytes  # of a change: the point that is changed
-    value: float  # its value
+    value: float  # its value; -inf if that was not measured yet
     variable: int
     climb: int  # how many local optima there had been
 
@@ -57,7 +59,9 @@ class DeltaSearch(Climber):
     """
 
     name = "delta"
-    STATE: ClassVar[tuple[str, ...]] = ("_waiting", "_free_moves", "_failed", "_known")
+    STATE: ClassVar[tuple[str, ...]] = (
+        "_waiting", "_free_moves", "_failed", "_known", "_fallback",
+    )  # fmt: skip
 
     def __init__(self, space: Space, seed: Seed = None) -> None:
         super().__init__(space, seed)
@@ -65,6 +69,7 @@ class DeltaSearch(Climber):
         self._free_moves = 0  # in a row
         self._failed: set[bytes] = set()
         self._known: dict[bytes, float] = {}  # in small spaces, all values
+        self._fallback: tuple[float, bytes] = (-np.inf, b"")  # the best of what was combined
         self._combinations: int = math.prod(self._cardinalities.tolist())
 
     # --- proposing ------------------------------------------------------------------------------
@@ -92,7 +97,7 @@ class DeltaSearch(Climber):
         model = self.model
         for _ in range(MOST_STEPS):
             if self._awaited >= 0:
-                return self._extra(ticket)
+                return self._ahead(ticket)
             if self._trial:
                 self._awaited = ticket
                 point, self._trial = self._trial, b""
@@ -123,8 +128,22 @@ class DeltaSearch(Climber):
         """Whether a portfolio wants a trial of its own before the next step of the climb."""
         return False
 
+    def _ahead(self, ticket: int) -> Codes:
+        """The most promising change of the present point, while a value is awaited.
+
+        It may be the value of the present point itself: the search will probably climb from there.
+        """
+        for _ in range(MOST_AHEAD):
+            optimum, variable, value, _ = self.model.advance(self._random(), 0)
+            if optimum:
+                break
+            if (found := self._ask_change(ticket, variable, value)) is not None:
+                return found
+        return self._extra(ticket)
+
     def _ask(self, ticket: int, kind: str, point: bytes, base: bytes, i: int) -> Codes:
-        self._waiting[ticket] = (kind, point, base, self.model.value, i, self._optima)
+        value = self.model.value if self.model.measured else -np.inf
+        self._waiting[ticket] = (kind, point, base, value, i, self._optima)
         return np.frombuffer(point, np.int32)
 
     def _ask_present(self, ticket: int) -> Codes | None:
@@ -150,7 +169,10 @@ class DeltaSearch(Climber):
             model.exclude(variable, value, failed=True)
             return None
         if point in self._known:
-            self._learn_change(variable, value, self._known[point])
+            if model.measured:
+                self._learn_change(variable, value, self._known[point])
+            else:
+                model.exclude(variable, value)
             return None
         if self._waiting and any(entry[1] == point for entry in self._waiting.values()):
             model.exclude(variable, value)
@@ -164,8 +186,7 @@ class DeltaSearch(Climber):
             if self._best_value == -np.inf or attempt >= 10 or not len(self._free):
                 point = self._uniform(1)[0].tobytes()
             else:
-                changes = int(min(KICK / (1.0 - self._rng.random()), max(self._n // 2, 1)))
-                point = self._varied(self._best, 1, changes)[0].astype(np.int32).tobytes()
+                point = self._distant().tobytes()
             if not self._is_old(point, waiting):
                 break
         if self._is_old(point, waiting) and self._combinations <= SMALL:
@@ -175,6 +196,12 @@ class DeltaSearch(Climber):
                 if not self._is_old(point, waiting):
                     break
         return self._ask(ticket, "extra", point, b"", -1)
+
+    def _distant(self) -> Codes:
+        """A kick of the best point."""
+        changes = int(min(KICK / (1.0 - self._rng.random()), max(self._n // 2, 1)))
+        kicked: Codes = self._varied(self._best, 1, changes)[0].astype(np.int32)
+        return kicked
 
     def _is_old(self, point: bytes, waiting: set[bytes]) -> bool:
         return point in waiting or point in self._failed or point in self._known
@@ -196,6 +223,7 @@ class DeltaSearch(Climber):
         if not self._known and self._must_confirm():
             self._awaited = ticket
             return self._ask(ticket, "confirmation", model.point.tobytes(), b"", -1)
+        self._fallback = (-np.inf, b"")
         self._accept()
         self._leave()
         return None
@@ -212,6 +240,8 @@ class DeltaSearch(Climber):
             elif self._remembers():
                 self._known[point.tobytes()] = float(answer.value)
             waiting = None if entry is None else Waiting(*entry)
+            if ok and waiting is not None and waiting.kind in ("trial", "point", "extra"):
+                self._note_distant(point, float(answer.value))
             if waiting is not None and waiting.kind == "change":
                 self._learn_neighbour(waiting, point, float(answer.value), ok)
             elif waiting is not None and answer.ticket == self._awaited:
@@ -228,6 +258,11 @@ class DeltaSearch(Climber):
                     self._return()
             elif ok:
                 self._learn_other(waiting, point, float(answer.value))
+
+    def _note_distant(self, point: Codes, f: float) -> None:
+        """Teach the global model the difference to the best point."""
+        if self._best_value > -np.inf:
+            self.pairwise.note_several(self._best, point, f - self._best_value)
 
     def _learn_change(self, variable: int, value: int, f: float, climb: bool = True) -> bool:
         """Teach both models the value of a neighbour; whether the search moved there."""
@@ -251,12 +286,38 @@ class DeltaSearch(Climber):
             model.exclude(i, new, failed=True)
             return
         value = model.value
+        if waiting.value == -np.inf:
+            if ok:
+                self._learn_other(None, point, f)
+            return
         base = np.frombuffer(waiting.base, np.int32)
         self._learn_elsewhere(base, waiting.value, i, new, f if ok else -np.inf)
         same_climb = waiting.climb == self._optima and not self._must_measure
+        if ok and same_climb and f > waiting.value + model.slack and self._combine(i, point, f):
+            return
         bar = value if same_climb else max(value, self._best_value)
         if ok and f > bar + model.slack:
             self._adopt(point, f)
+
+    def _combine(self, i: int, point: Codes, f: float) -> bool:
+        """Add the change of i that leads to `point` to the present point; whether it was done.
+
+        Of several changes of one point that were evaluated at the same time more than one may be
+        better. Together they are measured once, instead of one after the other again.
+        """
+        model = self.model
+        found = model.predict(i, int(point[i]))
+        deviation = math.sqrt(model.scalars.item(layout.CALIBRATION) * found.variance)
+        awaited = self._awaited >= 0 and self._waiting[self._awaited][0] == "point"
+        if awaited or not found.known or found.gain <= max(CONFIDENT * deviation, model.slack):
+            return False
+        if model.measured:
+            self._fallback = (model.value, model.point.tobytes())
+        self._fallback = max(self._fallback, (f, point.tobytes()))
+        together = model.point.copy()
+        together[i] = point[i]
+        model.go_to(together, model.value + found.gain, measured=False)
+        return True
 
     def _learn_elsewhere(self, base: Codes, value: float, i: int, new: int, f: float) -> None:
         """Learn a neighbour of another point than the present one; f is -inf if it failed."""
@@ -286,7 +347,7 @@ class DeltaSearch(Climber):
             self._learn_elsewhere(self._best, self._best_value, i, int(point[i]), f)
         if f > max(model.value if model.measured else -np.inf, self._best_value) + model.slack:
             self._adopt(point, f)
-        elif waiting is not None:
+        elif waiting is not None and np.count_nonzero(point != self._best) >= KICK:
             self._starts = [*self._starts, (f, point.tobytes())][-MOST_STARTS:]
 
     def _judge(self, point: Codes, f: float | None) -> None:
@@ -298,15 +359,24 @@ class DeltaSearch(Climber):
         self._awaited = -1
         self._must_measure = False
         self._trial = b""
+        self._fallback = (-np.inf, b"")
         self.model.go_to(point, f)
 
     def _arrive(self, f: float) -> None:
         """The value of the present point has come."""
         model = self.model
-        if not self._must_measure and abs(f - model.value) > SURPRISE * model.tolerance:
+        (other, fallback), self._fallback = self._fallback, (-np.inf, b"")
+        certain = not self._must_measure and not fallback
+        if certain and abs(f - model.value) > SURPRISE * model.tolerance:
             self._distrusted_until = model.evaluations + DISTRUST * self._n
         self._must_measure = False
         model.arrive(f)
+        base = model.point.tobytes()
+        for ticket, entry in self._waiting.items():
+            if entry[0] == "change" and entry[2] == base:
+                self._waiting[ticket] = (*entry[:3], f, *entry[4:])
+        if f < other - model.slack:
+            model.go_to(np.frombuffer(fallback, np.int32), other)
 
     def give_up(self, tickets: Sequence[int]) -> None:
         """Forget proposals, and do not propose their points again; one that is awaited is left."""

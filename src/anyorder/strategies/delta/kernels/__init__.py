@@ -24,6 +24,7 @@ from anyorder.strategies.delta.kernels.fitting import (
     import_effects,
     maximise,
     note,
+    note_several,
     set_scales,
 )
 from anyorder.strategies.delta.kernels.varying import exchange, kick, mutate
@@ -39,6 +40,7 @@ __all__ = [
     "maximise",
     "mutate",
     "note",
+    "note_several",
     "observe",
     "predict_change",
     "set_scales",

@@ -67,6 +67,7 @@ def gain_of(J, h, phi, row1, step1, row2, step2):
 def note(kinds, first, values, x, J, h, rows, steps, phis, gains, k, i, new, gain):
     """Write observation k; returns the gain that the model predicted."""
     row1, step1, row2, step2 = rows_of(kinds, first, values, i, x[i], new)
+    steps[k] = 0.0
     rows[k, 0], rows[k, 1] = row1, row2
     steps[k, 0], steps[k, 1] = step1, step2
     gains[k] = gain
@@ -74,11 +75,52 @@ def note(kinds, first, values, x, J, h, rows, steps, phis, gains, k, i, new, gai
     return gain_of(J, h, phis[k], row1, step1, row2, step2)
 
 
+@njit(cache=True)
+def note_several(kinds, first, values, x, y, rows, steps, phis, gains, k, gain):
+    """Write as observation k that going from x to y gains so much; False if too much changes.
+
+    With phi from x and psi from y the gain is (psi - phi).(h + J (phi + psi) / 2). It is divided by
+    the root of the number of changes, as its error grows with that.
+    """
+    phi, psi = phis[k], np.empty_like(phis[k])
+    features(kinds, first, values, x, phi)
+    features(kinds, first, values, y, psi)
+    changes, count = 0, 0
+    for i in range(len(x)):
+        changes += x[i] != y[i]
+    for a in range(len(phi)):
+        count += phi[a] != psi[a]
+    if count > rows.shape[1] or changes == 0:
+        return False
+    scale = 1.0 / math.sqrt(changes)
+    steps[k] = 0.0
+    count = 0
+    for a in range(len(phi)):
+        if phi[a] != psi[a]:
+            rows[k, count], steps[k, count] = a, scale * (psi[a] - phi[a])
+            count += 1
+        phi[a] = 0.5 * (phi[a] + psi[a])
+    gains[k] = scale * gain
+    return True
+
+
 @njit(cache=True, fastmath=True)
 def apply(rows, steps, phis, count, J, h, out):
     """The gains that J and h give."""
     for e in range(count):
-        out[e] = gain_of(J, h, phis[e], rows[e, 0], steps[e, 0], rows[e, 1], steps[e, 1])
+        total = np.float32(0.0)
+        phi = phis[e]
+        for side in range(rows.shape[1]):
+            step = steps[e, side]
+            if step == 0.0:
+                if side > 0:
+                    break
+                continue
+            row, product = J[rows[e, side]], np.float32(0.0)
+            for k in range(len(phi)):
+                product += row[k] * phi[k]
+            total += step * (h[rows[e, side]] + product)
+        out[e] = total
 
 
 @njit(cache=True, fastmath=True)
@@ -87,7 +129,9 @@ def apply_transposed(rows, steps, phis, count, weights, J, h):
     J[:] = 0.0
     h[:] = 0.0
     for e in range(count):
-        for side in range(2):
+        for side in range(rows.shape[1]):
+            if steps[e, side] == 0.0 and side > 0:
+                break
             w = np.float32(weights[e] * steps[e, side])
             if w != 0.0:
                 row = J[rows[e, side]]
@@ -262,20 +306,32 @@ def maximise(kinds, first, values, J, h, x, steps, seed):
     for step in range(steps):
         chosen, value, gain = -1, 0, -1e30
         for i in range(n):
-            many = kinds[i] == POWERS
-            for k in range(min(LEVELS, values[i]) if many else values[i]):
-                new = below(random, values[i]) if many else k
-                if new == point[i]:
-                    continue
-                row1, step1, row2, step2 = rows_of(kinds, first, values, i, point[i], new)
-                g = step1 * field[row1] + step2 * field[row2]
-                if g > gain and (free[i] <= step or gained + g > most + 1e-7):
-                    chosen, value, gain = i, new, g
+            k = first[i]
+            tabu = free[i] > step
+            bar = max(gain, most + 1e-7 - gained) if tabu else gain
+            if kinds[i] == SPIN:
+                g = -2.0 * phi[k] * field[k]
+                if g > bar:
+                    chosen, value, gain = i, 1 - point[i], g
+            elif kinds[i] == INDICATORS:
+                here = field[k + point[i]]
+                for new in range(values[i]):
+                    g = field[k + new] - here
+                    if new != point[i] and g > bar:
+                        chosen, value, gain, bar = i, new, g, g
+            else:
+                for _ in range(LEVELS):
+                    new = below(random, values[i])
+                    row1, step1, row2, step2 = rows_of(kinds, first, values, i, point[i], new)
+                    g = step1 * field[row1] + step2 * field[row2]
+                    if new != point[i] and g > bar:
+                        chosen, value, gain, bar = i, new, g, g
         if chosen < 0:
             continue
         row1, step1, row2, step2 = rows_of(kinds, first, values, chosen, point[chosen], value)
         for k in range(m):
             field[k] += np.float32(step1) * J[row1, k] + np.float32(step2) * J[row2, k]
+        phi[first[chosen]] += np.float32(step1 if kinds[chosen] == SPIN else 0.0)
         point[chosen] = value
         gained += gain
         free[chosen] = step + 1 + n // 20 + int(uniform(random) * TENURE)
