@@ -152,6 +152,61 @@ def test_the_global_model_finds_the_pairs() -> None:
     assert np.corrcoef(strategy.pairwise.effects.ravel(), pairs.ravel())[0, 1] > 0.95
 
 
+def test_the_global_model_learns_from_several_changes_at_once() -> None:
+    """The observation is the difference of the model's values, whatever changes."""
+    space = ao.Space([ao.Binary()] * 3 + [ao.Categorical(range(3))] * 2 + [ao.Integer(1, 1000)] * 2)
+    strategy, rng = DeltaSearch(space, seed=0), np.random.default_rng(0)
+    pairwise, kernels = strategy.pairwise, strategy.pairwise._kernels
+    m = len(pairwise.biases)
+    pairs = rng.standard_normal((m, m)).astype(np.float32)
+    pairs += pairs.T
+    for first, last in zip(pairwise._first[:-1], pairwise._first[1:], strict=True):
+        pairs[first:last, first:last] = 0.0
+    linear = rng.standard_normal(m).astype(np.float32)
+
+    def value(point: Any) -> float:
+        phi = np.empty(m, np.float32)
+        kernels.features(pairwise._kinds, pairwise._first, pairwise._values, point, phi)
+        return float(linear @ phi + phi @ pairs @ phi / 2)
+
+    for changes in (1, 2, 5, 7):
+        x = rng.integers(space.cardinalities).astype(np.int32)
+        y = np.where(np.arange(7) < changes, (x + 1) % space.cardinalities, x).astype(np.int32)
+        gain, count = value(y) - value(x), pairwise._count
+        pairwise.note_several(x, y, gain)
+        assert pairwise._count == count + 1
+        found = np.empty(count + 1, np.float32)
+        kernels.apply(
+            pairwise._rows, pairwise._steps, pairwise._phis, count + 1, pairs, linear, found
+        )
+        assert found[-1] == pytest.approx(pairwise._gains[count], abs=1e-4)
+        assert pairwise._gains[count] * (x != y).sum() ** 0.5 == pytest.approx(gain, abs=1e-4)
+    pairwise.note_several(x, x, 0.0)
+    assert pairwise._count == count + 1  # nothing changes, so nothing is learned
+
+
+@BOTH
+def test_several_changes_that_are_better_are_made_at_once(maker: Any) -> None:
+    """Eight at a time need few evaluations more than one at a time."""
+    weights = np.random.default_rng(3).standard_normal(64)
+
+    def needed(batch: int, seed: int) -> int:
+        strategy, spent = maker(ao.Space.binary(64), seed=seed), 0
+        while spent < 1000:
+            proposals = strategy.propose(batch)
+            values = [float(weights @ codes) for codes in proposals.codes]
+            spent += len(values)
+            if max(values) > weights[weights > 0].sum() - 1e-9:
+                return spent
+            strategy.learn(
+                [Answer(*a) for a in zip(proposals.tickets, proposals.codes, values, strict=True)]
+            )
+        return spent
+
+    alone = sum(needed(1, seed) for seed in range(5))
+    assert sum(needed(8, seed) for seed in range(5)) < 2 * alone
+
+
 def test_memory_is_bounded_and_more_is_refused() -> None:
     for space in (ao.Space.binary(1024), ao.Space.categorical(64, 64)):
         sizes = layout.sizes_of(space)
@@ -350,9 +405,9 @@ def test_runs_in_a_session(maker: Any) -> None:
 
 
 def test_the_portfolio_uses_all_operators() -> None:
-    problem = ao.problems.nk(32, 3, seed=0)
+    problem = ao.problems.nk(64, 4, seed=0)
     strategy = AutoSearch(problem.space, seed=0)
-    search(strategy, problem, 2_000)
+    search(strategy, problem, 3_000)
     facts = strategy.facts()
     assert all(count > 0 for count in facts["operators"].values())
     assert sum(facts["shares"].values()) == pytest.approx(1, abs=0.01)

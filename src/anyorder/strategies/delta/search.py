@@ -2,53 +2,36 @@
 
     propose   makes the moves that are certain, and asks for the change that promises most; at a
               local optimum it jumps or kicks
-    learn     teaches the models, and moves where a change is better
+    learn     teaches the models, and moves where a change is better (`learner`)
 
 Everything random comes from the generator of `Search`; kernels are seeded from it.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, NamedTuple
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from anyorder.errors import OK
 from anyorder.space import Space
-from anyorder.strategies.base import Answer, Codes, Seed
+from anyorder.strategies.base import Codes, Seed
 from anyorder.strategies.delta import layout
-from anyorder.strategies.delta.climber import DISTRUST, READINGS, Climber
+from anyorder.strategies.delta.learner import KICK, SMALL, Learner
 from anyorder.strategies.state import State, from_state, to_state
 
 MOST_FREE_MOVES = 3  # times n: moves in a row that are not paid for
-SURPRISE = 100.0  # times the tolerance: a value differs from what was certain
-KICK = 4.0  # least number of changes of an extra proposal, as for other kicks
-MOST_STARTS = 16  # answered extra proposals that are kept as points to climb from
-SMALL = 4096  # spaces up to this size: every point is remembered, and none proposed twice
 MOST_AHEAD = 20  # changes looked at for one that is new, while a value is awaited
-CONFIDENT = 1.0  # standard deviations: a gain that is added to others without measuring it again
 MOST_STEPS = 300  # climbs and changes known already within one proposal; then any new point
 
 
-class Waiting(NamedTuple):
-    """A proposal that is not answered."""
-
-    kind: str  # "change", "point" (the present one), "repeat", "confirmation", "trial", "extra"
-    point: bytes
-    base: bytes  # of a change: the point that is changed
-    value: float  # its value; -inf if that was not measured yet
-    variable: int
-    climb: int  # how many local optima there had been
-
-
-class DeltaSearch(Climber):
+class DeltaSearch(Learner):
     """Local search that predicts the gain of every single change, and pays only for some.
 
-    Asked for several points it gives the next best changes of the present point; where those run
-    out or the search waits for one value, kicks of the best point, which it may climb from later.
+    Asked for several points it gives the next best changes of the present point, even before the
+    value of that is known; where those run out, kicks of the best point, which it may climb from
+    later.
 
     Parameters
     ----------
@@ -59,18 +42,11 @@ class DeltaSearch(Climber):
     """
 
     name = "delta"
-    STATE: ClassVar[tuple[str, ...]] = (
-        "_waiting", "_free_moves", "_failed", "_known", "_fallback",
-    )  # fmt: skip
+    STATE: ClassVar[tuple[str, ...]] = ("_free_moves",)
 
     def __init__(self, space: Space, seed: Seed = None) -> None:
         super().__init__(space, seed)
-        self._waiting: dict[int, tuple[Any, ...]] = {}  # by ticket
         self._free_moves = 0  # in a row
-        self._failed: set[bytes] = set()
-        self._known: dict[bytes, float] = {}  # in small spaces, all values
-        self._fallback: tuple[float, bytes] = (-np.inf, b"")  # the best of what was combined
-        self._combinations: int = math.prod(self._cardinalities.tolist())
 
     # --- proposing ------------------------------------------------------------------------------
 
@@ -79,11 +55,6 @@ class DeltaSearch(Climber):
         while len(points) < count and not self._exhausted():
             points.append(self._next(self._next_ticket + len(points)))
         return np.array(points, np.int32) if points else self._none()
-
-    def _remembers(self) -> bool:
-        """Whether the value of every point is kept: not where there are many, or values differ."""
-        noisy = self.archive is not None and not self.archive.deterministic
-        return self._combinations <= SMALL and not noisy
 
     def _exhausted(self) -> bool:
         """Whether all points are known, failed or being evaluated."""
@@ -227,177 +198,6 @@ class DeltaSearch(Climber):
         self._accept()
         self._leave()
         return None
-
-    # --- learning -------------------------------------------------------------------------------
-
-    def _learn(self, answers: Sequence[Answer]) -> None:
-        for answer in answers:
-            entry = None if answer.ticket is None else self._waiting.pop(answer.ticket, None)
-            point = np.ascontiguousarray(answer.codes, np.int32)
-            ok = answer.status == OK and math.isfinite(answer.value)
-            if not ok:
-                self._failed.add(point.tobytes())
-            elif self._remembers():
-                self._known[point.tobytes()] = float(answer.value)
-            waiting = None if entry is None else Waiting(*entry)
-            if ok and waiting is not None and waiting.kind in ("trial", "point", "extra"):
-                self._note_distant(point, float(answer.value))
-            if waiting is not None and waiting.kind == "change":
-                self._learn_neighbour(waiting, point, float(answer.value), ok)
-            elif waiting is not None and answer.ticket == self._awaited:
-                self._awaited = -1
-                if ok and waiting.kind == "confirmation":
-                    self._readings += 1
-                    self.model.average(float(answer.value), self._readings)
-                elif waiting.kind == "trial":
-                    self.model.scalars[layout.EVALUATIONS] += ok
-                    self._judge(point, float(answer.value) if ok else None)
-                elif ok:
-                    self._arrive(float(answer.value))
-                else:
-                    self._return()
-            elif ok:
-                self._learn_other(waiting, point, float(answer.value))
-
-    def _note_distant(self, point: Codes, f: float) -> None:
-        """Teach the global model the difference to the best point."""
-        if self._best_value > -np.inf:
-            self.pairwise.note_several(self._best, point, f - self._best_value)
-
-    def _learn_change(self, variable: int, value: int, f: float, climb: bool = True) -> bool:
-        """Teach both models the value of a neighbour; whether the search moved there."""
-        model, pairwise = self.model, self.pairwise
-        gain = f - model.value
-        predicted = pairwise.note(variable, value, gain)
-        moved = model.observe(self._random(), variable, value, f, climb)
-        pairwise.track(gain, predicted)
-        pairwise.update()
-        return moved
-
-    def _learn_neighbour(self, waiting: Waiting, point: Codes, f: float, ok: bool) -> None:
-        """The answer to a change: of the present point, or of one that was left since."""
-        model, i = self.model, waiting.variable
-        new = int(point[i])
-        here = model.measured and model.point.tobytes() == waiting.base
-        if here and ok:
-            self._learn_change(i, new, f)
-            return
-        if here:
-            model.exclude(i, new, failed=True)
-            return
-        value = model.value
-        if waiting.value == -np.inf:
-            if ok:
-                self._learn_other(None, point, f)
-            return
-        base = np.frombuffer(waiting.base, np.int32)
-        self._learn_elsewhere(base, waiting.value, i, new, f if ok else -np.inf)
-        same_climb = waiting.climb == self._optima and not self._must_measure
-        if ok and same_climb and f > waiting.value + model.slack and self._combine(i, point, f):
-            return
-        bar = value if same_climb else max(value, self._best_value)
-        if ok and f > bar + model.slack:
-            self._adopt(point, f)
-
-    def _combine(self, i: int, point: Codes, f: float) -> bool:
-        """Add the change of i that leads to `point` to the present point; whether it was done.
-
-        Of several changes of one point that were evaluated at the same time more than one may be
-        better. Together they are measured once, instead of one after the other again.
-        """
-        model = self.model
-        found = model.predict(i, int(point[i]))
-        deviation = math.sqrt(model.scalars.item(layout.CALIBRATION) * found.variance)
-        awaited = self._awaited >= 0 and self._waiting[self._awaited][0] == "point"
-        if awaited or not found.known or found.gain <= max(CONFIDENT * deviation, model.slack):
-            return False
-        if model.measured:
-            self._fallback = (model.value, model.point.tobytes())
-        self._fallback = max(self._fallback, (f, point.tobytes()))
-        together = model.point.copy()
-        together[i] = point[i]
-        model.go_to(together, model.value + found.gain, measured=False)
-        return True
-
-    def _learn_elsewhere(self, base: Codes, value: float, i: int, new: int, f: float) -> None:
-        """Learn a neighbour of another point than the present one; f is -inf if it failed."""
-        model = self.model
-        present, kept, measured = model.point.copy(), model.value, model.measured
-        model.go_to(base, value)
-        if f > -np.inf:
-            self._learn_change(i, new, f, climb=False)
-        else:
-            model.exclude(i, new, failed=True)
-        model.go_to(present, kept, measured=measured)
-
-    def _learn_other(self, waiting: Waiting | None, point: Codes, f: float) -> None:
-        """A repeat, an extra proposal, or a point of others."""
-        model = self.model
-        if waiting is not None and waiting.kind == "repeat":
-            model.add_noise(f - waiting.value, max(self._repeats, 1))
-            return
-        if model.measured and self._awaited < 0:
-            different = np.flatnonzero(point != model.point)
-            if len(different) == 1:
-                self._learn_change(int(different[0]), int(point[different[0]]), f)
-                return
-        different = np.flatnonzero(point != self._best)
-        if len(different) == 1 and self._best_value > -np.inf:
-            i = int(different[0])
-            self._learn_elsewhere(self._best, self._best_value, i, int(point[i]), f)
-        if f > max(model.value if model.measured else -np.inf, self._best_value) + model.slack:
-            self._adopt(point, f)
-        elif waiting is not None and np.count_nonzero(point != self._best) >= KICK:
-            self._starts = [*self._starts, (f, point.tobytes())][-MOST_STARTS:]
-
-    def _judge(self, point: Codes, f: float | None) -> None:
-        """The value of a trial has come; None if it failed. A portfolio decides what to do."""
-        self._leave()
-
-    def _adopt(self, point: Codes, f: float) -> None:
-        """Go to a point that others found, or an answer that came late, since it is better."""
-        self._awaited = -1
-        self._must_measure = False
-        self._trial = b""
-        self._fallback = (-np.inf, b"")
-        self.model.go_to(point, f)
-
-    def _arrive(self, f: float) -> None:
-        """The value of the present point has come."""
-        model = self.model
-        (other, fallback), self._fallback = self._fallback, (-np.inf, b"")
-        certain = not self._must_measure and not fallback
-        if certain and abs(f - model.value) > SURPRISE * model.tolerance:
-            self._distrusted_until = model.evaluations + DISTRUST * self._n
-        self._must_measure = False
-        model.arrive(f)
-        base = model.point.tobytes()
-        for ticket, entry in self._waiting.items():
-            if entry[0] == "change" and entry[2] == base:
-                self._waiting[ticket] = (*entry[:3], f, *entry[4:])
-        if f < other - model.slack:
-            model.go_to(np.frombuffer(fallback, np.int32), other)
-
-    def give_up(self, tickets: Sequence[int]) -> None:
-        """Forget proposals, and do not propose their points again; one that is awaited is left."""
-        model = self.model
-        for ticket in tickets:
-            if (entry := self._waiting.pop(ticket, None)) is None:
-                continue
-            waiting = Waiting(*entry)
-            point = np.frombuffer(waiting.point, np.int32)
-            if waiting.kind not in ("repeat", "confirmation"):
-                self._failed.add(waiting.point)
-            if waiting.kind == "change" and model.point.tobytes() == waiting.base:
-                model.exclude(waiting.variable, int(point[waiting.variable]), failed=True)
-            if ticket == self._awaited:
-                self._awaited = -1
-                if waiting.kind == "trial":
-                    self._judge(point, None)
-                elif waiting.kind == "confirmation":
-                    self._readings = READINGS
-                else:
-                    self._return()
 
     # --- state ----------------------------------------------------------------------------------
 

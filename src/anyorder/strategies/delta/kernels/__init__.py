@@ -20,6 +20,8 @@ from anyorder.strategies.delta.kernels.choosing import (
     tidy,
 )
 from anyorder.strategies.delta.kernels.fitting import (
+    apply,
+    features,
     fit,
     import_effects,
     maximise,
@@ -31,8 +33,10 @@ from anyorder.strategies.delta.kernels.varying import exchange, kick, mutate
 
 __all__ = [
     "advance",
+    "apply",
     "exchange",
     "fail",
+    "features",
     "fit",
     "go_to",
     "import_effects",
