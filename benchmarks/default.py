@@ -35,7 +35,7 @@ from common import RESULTS, machine
 from functions import FUNCTIONS, Drawn, transformed
 
 import anyorder as ao
-from anyorder.bench.stats import welch
+from anyorder.bench.stats import welch, welch_blocked
 from anyorder.strategies.base import Answer
 from anyorder.strategies.create import create
 
@@ -214,60 +214,81 @@ def table(given: argparse.Namespace) -> None:
         print(f"{algorithm}: significantly worse than auto {worse} times, better {better} times")
 
 
-def campaigns(instances: range) -> Iterator[tuple[str, str, int, float]]:
-    """Distribution, algorithm, evaluations and best value of the runs in results/reproduction."""
+def campaigns() -> Iterator[tuple[str, int, str, int, float]]:
+    """Distribution, instance, algorithm, evaluations and best value, in results/reproduction."""
     for name in ("baselines", "h200"):
         with gzip.open(RESULTS / "reproduction" / f"{name}.csv.gz", "rt", encoding="utf-8") as file:
             for row in csv.DictReader(file):
-                if int(row["instance"]) not in instances:
-                    continue
                 best = -np.inf
                 for mark in range(100, 10_001, 100):  # empty where nothing improved
                     best = float(row[str(mark)] or best)
                     if mark in (1_000, 10_000):
-                        yield row["distribution"], row["algorithm"], mark, best
+                        instance = int(row["instance"])
+                        yield row["distribution"], instance, row["algorithm"], mark, best
+
+
+def runs_on_rows() -> Iterator[tuple[str, int, str, int, float]]:
+    """The same of the runs of this file, and of `campaigns`."""
+    families = {"qubo": "QUBO", "nk": "NK", "nkd": "NK3"}
+    for row in read():
+        if row["problem"] in SUITES["rows"]:
+            family, _, rest = row["problem"].partition(":")
+            values = dict(item.split("=") for item in rest.split(","))
+            name = f"{families[family]} {values['n']} {values.get('type', values.get('k'))}"
+            mark, best = int(row["evaluations"]), float(row["best"])
+            yield name, int(row["instance"]), row["strategy"], mark, best
+    yield from campaigns()
+
+
+def compared(one: dict[int, list[float]], other: dict[int, list[float]], blocked: bool) -> int:
+    """1 if the first is significantly above the other, -1 if below, else 0."""
+    shared = sorted(k for k in one if min(len(one[k]), len(other.get(k, []))) > 1)
+    x, y = [one[k] for k in shared], [other[k] for k in shared]
+    if not shared:
+        return 0
+    p = welch_blocked(x, y) if blocked else welch(np.concatenate(x), np.concatenate(y))
+    above = np.mean([np.mean(a) - np.mean(b) for a, b in zip(x, y, strict=True)]) > 0
+    return (1 if above else -1) * (p < 0.05)
 
 
 def wins(given: argparse.Namespace) -> None:
     """On how many of the 42 rows `auto` is significantly above and below each other algorithm."""
-    cells: dict[tuple[str, int], dict[str, list[float]]] = {}
-    for row in read():
-        if row["problem"] in SUITES["rows"] and int(row["instance"]) in HALVES[given.half]:
-            family, _, rest = row["problem"].partition(":")
-            values = dict(item.split("=") for item in rest.split(","))
-            name = {"qubo": "QUBO", "nk": "NK", "nkd": "NK3"}[family]
-            key = f"{name} {values['n']} {values.get('type', values.get('k'))}"
-            cell = cells.setdefault((key, int(row["evaluations"])), {})
-            cell.setdefault(row["strategy"], []).append(float(row["best"]))
-    for key, algorithm, mark, best in campaigns(HALVES[given.half]):
-        cells[key, mark].setdefault(algorithm, []).append(best)
+    cells: dict[tuple[str, int], dict[str, dict[int, list[float]]]] = {}
+    for name, instance, algorithm, mark, best in runs_on_rows():
+        if instance in HALVES[given.half]:
+            of = cells.setdefault((name, mark), {}).setdefault(algorithm, {})
+            of.setdefault(instance, []).append(best)
+    marks = (1_000, 10_000)
     rivals = sorted({name for cell in cells.values() for name in cell} - {"auto", "delta"})
-    print("| | 1,000: above | below | 10,000: above | below |\n| --- | --- | --- | --- | --- |")
-    best = {mark: len(SUITES["rows"]) for mark in (1_000, 10_000)}
-    for rival in rivals:
-        counts = []
-        for mark in best:
-            outcomes = [
-                (np.mean(cell["auto"]) > np.mean(cell[rival]), welch(cell["auto"], cell[rival]))
-                for (_, at), cell in cells.items()
-                if at == mark and rival in cell
-            ]
-            counts += [sum(up and p < 0.05 for up, p in outcomes)]
-            counts += [sum(not up and p < 0.05 for up, p in outcomes)]
-        print(f"| {rival} |", " | ".join(map(str, counts)), "|")
-    for mark in best:
-        first = sum(
-            all(
-                np.mean(cell["auto"]) > np.mean(cell[rival])
-                and welch(cell["auto"], cell[rival]) < 0.05
-                for rival in rivals
-                if rival in cell
+    for blocked in (True, False):
+        print("\nby instance" if blocked else "\nall instances together (Welch's test)")
+        print("| | 1,000: above | below | 10,000: above | below |\n| --- | --- | --- | --- | --- |")
+        outcomes = {
+            (key, rival): compared(cell["auto"], cell[rival], blocked)
+            for key, cell in cells.items()
+            for rival in rivals
+            if rival in cell
+        }
+        for rival in rivals:
+            found = [
+                sum(value == sign for (key, name), value in outcomes.items()
+                    if name == rival and key[1] == mark)
+                for mark in marks for sign in (1, -1)
+            ]  # fmt: skip
+            print(f"| {rival} |", " | ".join(map(str, found)), "|")
+        for mark in marks:
+            rows = [key for key in cells if key[1] == mark]
+            worst = {
+                key: min(value for (at, _), value in outcomes.items() if at == key) for key in rows
+            }
+            runs = [sum(map(len, cells[key]["auto"].values())) for key in rows]
+            print(
+                f"{mark}: significantly above all others on {list(worst.values()).count(1)} rows, "
+                f"below one of them on {list(worst.values()).count(-1)}; {min(runs)} to "
+                f"{max(runs)} runs a row"
             )
-            for (_, at), cell in cells.items()
-            if at == mark
-        )
-        runs = min(len(cell["auto"]) for (_, at), cell in cells.items() if at == mark)
-        print(f"{mark}: significantly above all others on {first} rows; {runs} or more runs a row")
+            if given.rows and blocked:
+                print("  not above all:", ", ".join(k[0] for k in rows if worst[k] < 1))
 
 
 def figure(given: argparse.Namespace) -> None:
@@ -323,6 +344,7 @@ def main() -> None:
     parser.add_argument("--instances", nargs="+", type=int, default=list(range(10)))
     parser.add_argument("--seeds", type=int, default=10, help="runs of each instance")
     parser.add_argument("--first-seed", type=int, default=0)
+    parser.add_argument("--rows", action="store_true", help="name the rows that are not won")
     parser.add_argument("--half", choices=("all", "tuned", "kept"), default="all")
     parser.add_argument("--processes", type=int, default=os.cpu_count())
     parser.add_argument("--seconds", type=float, default=1e9, help="stop after so long")

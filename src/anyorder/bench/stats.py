@@ -7,7 +7,7 @@ NumPy only; tests/test_bench_stats.py verifies all of them against SciPy or coun
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from statistics import NormalDist
 from typing import NamedTuple
@@ -87,15 +87,31 @@ def welch(x: npt.ArrayLike, y: npt.ArrayLike) -> float:
     Welch, "The generalization of Student's problem ...", Biometrika 1947. NaN with less than two
     values of either; where neither varies, 1 for equal means and 0 for others.
     """
-    a, b = np.asarray(x, np.float64), np.asarray(y, np.float64)
-    if min(len(a), len(b)) < 2 or not (np.isfinite(a).all() and np.isfinite(b).all()):
-        return math.nan
-    gap = mean(a) - mean(b)
-    va, vb = float(a.var(ddof=1)) / len(a), float(b.var(ddof=1)) / len(b)
-    if va + vb == 0 or gap == 0:
+    return welch_blocked([x], [y])
+
+
+def welch_blocked(x: Sequence[npt.ArrayLike], y: Sequence[npt.ArrayLike]) -> float:
+    """The same of two algorithms on several instances: `x[k]` and `y[k]` are those of instance k.
+
+    Each instance counts as much as any other. Instances often differ by more than algorithms do,
+    and equally for both, so only the variance within instances counts; degrees of freedom by
+    Satterthwaite's formula. NaN where an instance has less than two values of either.
+    """
+    means: tuple[list[float], list[float]] = ([], [])
+    variances, freedoms = [], []
+    for side, samples in enumerate((x, y)):
+        for sample in samples:
+            values = np.asarray(sample, np.float64)
+            if len(values) < 2 or not np.isfinite(values).all():
+                return math.nan
+            means[side].append(mean(values))
+            variances.append(float(values.var(ddof=1)) / len(values) / len(samples) ** 2)
+            freedoms.append(len(values) - 1)
+    gap, variance = mean(np.array(means[0])) - mean(np.array(means[1])), math.fsum(variances)
+    if variance == 0 or gap == 0:
         return float(gap == 0)
-    freedom = (va + vb) ** 2 / (va**2 / (len(a) - 1) + vb**2 / (len(b) - 1))
-    t2 = gap**2 / (va + vb)
+    freedom = variance**2 / math.fsum(v * v / k for v, k in zip(variances, freedoms, strict=True))
+    t2 = gap**2 / variance
     # both tails of Student's t: Abramowitz and Stegun 26.7.1 with 26.5.27
     return incomplete_beta(freedom / 2, 0.5, freedom / (freedom + t2), t2 / (freedom + t2))
 
