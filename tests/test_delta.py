@@ -366,6 +366,25 @@ def test_failures_are_left_alone(maker: Any) -> None:
     assert np.isfinite(strategy.model._floats[: 8 * 20]).any()
 
 
+@BOTH
+def test_a_violation_leads_to_allowed_points(maker: Any) -> None:
+    """Six ones of forty: 1 in 240,000 points is allowed, and the function says by how much."""
+    weights = np.random.default_rng(0).random(40)
+
+    def f(x: Any) -> float:
+        if x.sum() > 6:
+            raise ao.Infeasible("too many", violation=float(x.sum() - 6))
+        return float(weights @ x)
+
+    found = [
+        ao.maximize(f, ao.Space.binary(40), 500, seed=seed, algorithm=maker).best_value
+        for seed in range(3)
+    ]
+    assert None not in found
+    if maker is AutoSearch:  # which exchanges values
+        assert np.mean(found) > 0.9 * np.sort(weights)[-6:].sum()
+
+
 def test_points_of_others_are_learned_and_adopted() -> None:
     f, _ = quadratic(20, 0.2)
     best, points = search(DeltaSearch(ao.Space.binary(20), seed=0), f, 500)

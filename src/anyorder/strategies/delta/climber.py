@@ -21,6 +21,7 @@ JUMP = 0.5  # share of local optima that are left for a maximum of the global mo
 JUMPS_UNTIL = 30  # climbs in a row that cost nothing, after which there are no more jumps
 FREE_CLIMBS = 50  # climbs in a row that cost nothing, after which it starts again elsewhere
 TIDY_EVERY = 64  # n / this: climbs between two removals of rounding errors
+MORE_CHANGES = 0.33  # chance of each further change of a point without a value
 READINGS = 4  # of a point before it becomes the best, once there is noise
 NOISE_REPEATS = 8  # local optima that are measured twice once there is noise
 
@@ -31,7 +32,7 @@ class Climber(Search):
     STATE: ClassVar[tuple[str, ...]] = (
         "_best", "_best_value", "_awaited", "_must_measure", "_distrusted_until", "_free_climbs",
         "_spent", "_optima", "_kicks", "_jumps", "_repeats", "_forgot", "_starts", "_operator",
-        "_readings", "_trial",
+        "_readings", "_trial", "_least",
     )  # fmt: skip
 
     def __init__(self, space: Space, seed: Seed = None) -> None:
@@ -48,6 +49,7 @@ class Climber(Search):
         self._spent = 0  # evaluations at the last local optimum
         self._optima = self._kicks = self._jumps = self._repeats = 0
         self._forgot = 0  # evaluations when the means of pairs were last forgotten
+        self._least: tuple[float, bytes] = (np.inf, b"")  # violation of the point that has least
         self._starts: list[tuple[float, bytes]] = []  # answered extra proposals
         self._readings = 1  # of the present point
         self._trial = b""  # a point to measure while the present one stays, if not empty
@@ -148,9 +150,16 @@ class Climber(Search):
         self._must_measure = not self.model.kick(self._random())
 
     def _restart(self) -> None:
+        """Begin at a random point: near what is violated least, if no point has a value yet."""
         self.restarts += 1
         self._free_climbs = 0
-        self.model.go_to(self._uniform(1)[0], 0.0, measured=False)
+        point = self._uniform(1)[0]
+        if self._best_value == -np.inf and self._least[1]:
+            least, changes = np.frombuffer(self._least[1], np.int32), 1
+            while self._rng.random() < MORE_CHANGES:
+                changes += 1
+            point = self._varied(least, 1, changes)[0]
+        self.model.go_to(point.astype(np.int32), 0.0, measured=False)
         self._must_measure = True
 
     def _return(self) -> None:

@@ -61,6 +61,7 @@ class Learner(Climber):
             ok = answer.status == OK and math.isfinite(answer.value)
             if not ok:
                 self._failed.add(point.tobytes())
+                self._least = min(self._least, (_violation(answer), point.tobytes()))
             elif self._remembers():
                 self._known[point.tobytes()] = float(answer.value)
             waiting = None if entry is None else Waiting(*entry)
@@ -222,3 +223,8 @@ class Learner(Climber):
                     self._readings = READINGS
                 else:
                     self._return()
+
+
+def _violation(answer: Answer) -> float:
+    """By how much a point violates what is allowed; infinite if that is not known."""
+    return answer.violation if answer.violation < np.inf else np.inf
