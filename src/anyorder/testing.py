@@ -67,20 +67,43 @@ _OUTCOMES: dict[str, Outcome] = {
 }
 
 
-def check_strategy(make: Make) -> None:
+def check_strategy(make: Make, *, lists: bool = True) -> None:
     """Check that a strategy keeps the protocol of `anyorder.strategies.base.Strategy`.
 
-    `make` returns a new strategy for a space and a seed. A check that fails raises an
-    AssertionError that names the check and the case.
+    A check that fails raises an AssertionError that names the check and the case.
+
+    Parameters
+    ----------
+    make
+        Returns a new strategy for a space and a seed.
+    lists
+        Whether it takes spaces with a `Permutation` or a `Subset`. If not, it must refuse them with
+        a ValueError.
     """
-    for check in (_any_use, _seeds, _states, _damaged_states, _fewer, _maximizes):
+    if not lists:
+        with _context("lists"):
+            _refuses_lists(make)
+    for check in (_any_use, _states):
         with _context(check.__name__.strip("_").replace("_", " ")):
-            check(make)
+            check(make, lists)
+    for other in (_seeds, _damaged_states, _fewer, _maximizes):
+        with _context(other.__name__.strip("_").replace("_", " ")):
+            other(make)
 
 
-def _any_use(make: Make) -> None:
+def _refuses_lists(make: Make) -> None:
+    try:
+        make(_LISTS, 0)
+    except ValueError:
+        return
+    raise AssertionError("a space with lists was not refused")
+
+
+def _any_use(make: Make, lists: bool) -> None:
     """Any sizes, orders, outcomes and spaces; answers that are late, unexpected or never come."""
     for where, space in _SPACES.items():
+        if space is _LISTS and not lists:
+            continue
         for what, outcome in _OUTCOMES.items():
             with _context(f"{where}, {what}"):
                 _Run(make, space, 0).use(outcome, 8)
@@ -93,9 +116,10 @@ def _seeds(make: Make) -> None:
     _require(not logs[0] == logs[2] == logs[3], "other seeds gave the same run")
 
 
-def _states(make: Make) -> None:
+def _states(make: Make, lists: bool) -> None:
     """A restored strategy continues as one that was never interrupted, with proposals open."""
-    for space, outcome in ((_MIXED, _linear), (_MIXED, _partly_failing), (_LISTS, _linear)):
+    cases = ((_MIXED, _linear), (_MIXED, _partly_failing), (_LISTS, _linear))
+    for space, outcome in cases if lists else cases[:2]:
         turns, stops = (24, (0, 1, 5, 12)) if space is _MIXED else (8, (1, 5))
         expected, original = _Run(make, space, 0).use(outcome, turns).log, _Run(make, space, 0)
         for turn in range(turns):
