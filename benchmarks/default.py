@@ -4,6 +4,7 @@
     python benchmarks/default.py run --suite functions variants --instances 0 1 2 3 4 --seeds 2
     python benchmarks/default.py run --suite everyday --everyday FILE --instances 0 --seeds 20
     python benchmarks/default.py table --suite rows
+    python benchmarks/default.py means --suite functions
     python benchmarks/default.py wins
     python benchmarks/default.py figure
 
@@ -214,6 +215,33 @@ def table(given: argparse.Namespace) -> None:
         print(f"{algorithm}: significantly worse than auto {worse} times, better {better} times")
 
 
+def means(given: argparse.Namespace) -> None:
+    """Means with their standard errors, as in the documentation; the best one is bold."""
+    values: dict[tuple[str, int, str], list[float]] = {}
+    for row in read():
+        if int(row["instance"]) in HALVES[given.half] or given.suite == ["everyday"]:
+            key = (row["problem"], int(row["evaluations"]), row["strategy"])
+            values.setdefault(key, []).append(float(row["best"]))
+    marks = (200, 1_000) if given.suite == ["everyday"] else (1_000, 10_000)
+    print("| | evaluations |", " | ".join(f"`{name}`" for name in given.strategies), "|")
+    print("|", " | ".join(["---"] * (2 + len(given.strategies))), "|")
+    for name in (name for suite in given.suite for name in SUITES[suite]):
+        for mark in marks:
+            found = {
+                s: values[name, mark, s] for s in given.strategies if (name, mark, s) in values
+            }
+            best = max((float(np.mean(of)) for of in found.values()), default=0.0)
+            entries = []
+            for algorithm in given.strategies:
+                of = found.get(algorithm, [np.nan])
+                mean, error = float(np.mean(of)), float(np.std(of, ddof=1)) / len(of) ** 0.5
+                digits = sum(abs(mean) < limit for limit in (1, 2, 20, 1000))
+                text = f"{mean:,.{digits}f} ({error:,.{digits}f})" if algorithm in found else ""
+                entries.append(f"**{text}**" if mean == best else text)
+            label = name.partition(":")[2] if name.startswith(("function:", "everyday:")) else name
+            print(f"| {label.replace('|', ', ')} | {mark:,} |", " | ".join(entries), "|")
+
+
 def campaigns() -> Iterator[tuple[str, int, str, int, float]]:
     """Distribution, instance, algorithm, evaluations and best value, in results/reproduction."""
     for name in ("baselines", "h200"):
@@ -337,7 +365,7 @@ def main() -> None:
     for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"):
         os.environ.setdefault(variable, "1")  # one thread a process
     parser = argparse.ArgumentParser(description="The default algorithm beside others.")
-    parser.add_argument("action", choices=("run", "table", "wins", "figure"))
+    parser.add_argument("action", choices=("run", "table", "means", "wins", "figure"))
     parser.add_argument("--out", type=Path, default=RESULTS.parent / "docs" / "default.png")
     parser.add_argument("--suite", nargs="+", choices=list(SUITES), default=["rows"])
     parser.add_argument("--strategies", nargs="+", default=["auto", *LOCAL])
@@ -350,7 +378,8 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=1e9, help="stop after so long")
     parser.add_argument("--everyday", type=Path, help="a file of functions")
     given = parser.parse_args()
-    {"run": run, "table": table, "wins": wins, "figure": figure}[given.action](given)
+    actions = {"run": run, "table": table, "means": means, "wins": wins, "figure": figure}
+    actions[given.action](given)
 
 
 if __name__ == "__main__":
