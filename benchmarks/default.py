@@ -69,6 +69,7 @@ COLOURS = {  # in the order of drawing
     "policy": "#cc79a7", "one-plus-one": "#e69f00", "hill-climber": "#56b4e9", "ils": "#009e73",
     "auto": "#d55e00",
 }  # fmt: skip
+EARLIER = "auto, before leaps"  # runs of an earlier version, on the rows
 LOCAL = ("hill-climber", "ils", "tabu", "one-plus-one", "fast-one-plus-one")
 # Constants were set on instances 0 to 4.
 HALVES = {"all": range(10**9), "tuned": range(5), "kept": range(5, 10**9)}
@@ -269,14 +270,22 @@ def runs_on_rows() -> Iterator[tuple[str, int, str, int, float]]:
 
 
 def compared(one: dict[int, list[float]], other: dict[int, list[float]], blocked: bool) -> int:
-    """1 if the first is significantly above the other, -1 if below, else 0."""
-    shared = sorted(k for k in one if min(len(one[k]), len(other.get(k, []))) > 1)
+    """1 if the first is significantly above the other, -1 if below, else 0.
+
+    By instance: within instances, or if there is one run of some, a t-test of the differences.
+    """
+    shared = sorted(set(one) & set(other))
     x, y = [one[k] for k in shared], [other[k] for k in shared]
-    if not shared:
-        return 0
-    p = welch_blocked(x, y) if blocked else welch(np.concatenate(x), np.concatenate(y))
-    above = np.mean([np.mean(a) - np.mean(b) for a, b in zip(x, y, strict=True)]) > 0
-    return (1 if above else -1) * (p < 0.05)
+    gaps = [np.mean(a) - np.mean(b) for a, b in zip(x, y, strict=True)]
+    if not blocked:
+        p = welch(np.concatenate(x), np.concatenate(y))
+    elif min(map(len, x + y)) > 1:
+        p = welch_blocked(x, y)
+    else:
+        from scipy.stats import ttest_1samp
+
+        p = float(ttest_1samp(gaps, 0.0).pvalue)
+    return (1 if np.mean(gaps) > 0 else -1) * (p < 0.05)
 
 
 def wins(given: argparse.Namespace) -> None:
@@ -287,7 +296,10 @@ def wins(given: argparse.Namespace) -> None:
             of = cells.setdefault((name, mark), {}).setdefault(algorithm, {})
             of.setdefault(instance, []).append(best)
     marks = (1_000, 10_000)
-    rivals = sorted({name for cell in cells.values() for name in cell} - {"auto", "delta"})
+    every = {name for cell in cells.values() for name in cell}
+    rivals = sorted(name for name in every if not name.startswith("auto"))
+    if given.earlier:
+        rivals.append(EARLIER)
     for blocked in (True, False):
         print("\nby instance" if blocked else "\nall instances together (Welch's test)")
         print("| | 1,000: above | below | 10,000: above | below |\n| --- | --- | --- | --- | --- |")
@@ -307,7 +319,7 @@ def wins(given: argparse.Namespace) -> None:
         for mark in marks:
             rows = [key for key in cells if key[1] == mark]
             worst = {
-                key: min(value for (at, _), value in outcomes.items() if at == key) for key in rows
+                key: min(outcomes[key, name] for name in rivals if name != EARLIER) for key in rows
             }
             runs = [sum(map(len, cells[key]["auto"].values())) for key in rows]
             print(
@@ -372,6 +384,7 @@ def main() -> None:
     parser.add_argument("--instances", nargs="+", type=int, default=list(range(10)))
     parser.add_argument("--seeds", type=int, default=10, help="runs of each instance")
     parser.add_argument("--first-seed", type=int, default=0)
+    parser.add_argument("--earlier", action="store_true", help="also beside the version before")
     parser.add_argument("--rows", action="store_true", help="name the rows that are not won")
     parser.add_argument("--half", choices=("all", "tuned", "kept"), default="all")
     parser.add_argument("--processes", type=int, default=os.cpu_count())
