@@ -47,9 +47,9 @@ from anyorder.session.reading import check, load
 from anyorder.session.rescue import write_csv
 from anyorder.strategies import registry
 
-pytestmark = pytest.mark.slow
 
 SECONDS = float(os.environ.get("ANYORDER_FUZZ_SECONDS", "600"))
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(SECONDS + 300)]
 LONGEST = 60.0  # seconds: an example that takes longer hangs
 MEMORY = 4 << 30  # bytes: more than that for a small file is a fault as well
 

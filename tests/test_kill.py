@@ -81,7 +81,9 @@ def points_of(study: Path) -> list[str]:
 
 @pytest.mark.skipif(not PROC, reason="there is no /proc to look into")
 @pytest.mark.parametrize("asynchronous", [False, True])
-@pytest.mark.parametrize("kills", [2, pytest.param(100, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "kills", [2, pytest.param(100, marks=[pytest.mark.slow, pytest.mark.timeout(1800)])]
+)
 def test_kill_9(tmp_path: Path, asynchronous: bool, kills: int) -> None:
     """At moments that are drawn: from while it starts to deep in the run."""
     budget, workers, nap = min(20 + 8 * kills, 200), 4, 0.02  # of 256 points
