@@ -47,7 +47,6 @@ from anyorder.session.reading import check, load
 from anyorder.session.rescue import write_csv
 from anyorder.strategies import registry
 
-
 SECONDS = float(os.environ.get("ANYORDER_FUZZ_SECONDS", "600"))
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(SECONDS + 300)]
 LONGEST = 60.0  # seconds: an example that takes longer hangs
