@@ -80,15 +80,18 @@ def check_strategy(make: Make, *, lists: bool = True) -> None:
         Whether it takes spaces with a `Permutation` or a `Subset`. If not, it must refuse them with
         a ValueError.
     """
-    if not lists:
-        with _context("lists"):
-            _refuses_lists(make)
-    for check in (_any_use, _states):
-        with _context(check.__name__.strip("_").replace("_", " ")):
-            check(make, lists)
-    for other in (_seeds, _damaged_states, _fewer, _maximizes):
-        with _context(other.__name__.strip("_").replace("_", " ")):
-            other(make)
+    checks: dict[str, Callable[[], None]] = {
+        "lists": lambda: None if lists else _refuses_lists(make),
+        "any use": lambda: _any_use(make, lists),
+        "seeds": lambda: _seeds(make),
+        "states": lambda: _states(make, lists),
+        "damaged states": lambda: _damaged_states(make),
+        "fewer": lambda: _fewer(make),
+        "maximizes": lambda: _maximizes(make),
+    }
+    for name, check in checks.items():
+        with _context(name):
+            check()
 
 
 def _refuses_lists(make: Make) -> None:
