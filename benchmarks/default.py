@@ -289,7 +289,7 @@ def compared(one: dict[int, list[float]], other: dict[int, list[float]], blocked
 
 
 def wins(given: argparse.Namespace) -> None:
-    """On how many of the 42 rows `auto` is significantly above and below each other algorithm."""
+    """On how many of the 42 rows `--of` is significantly above and below each other algorithm."""
     cells: dict[tuple[str, int], dict[str, dict[int, list[float]]]] = {}
     for name, instance, algorithm, mark, best in runs_on_rows():
         if instance in HALVES[given.half]:
@@ -300,11 +300,12 @@ def wins(given: argparse.Namespace) -> None:
     rivals = sorted(name for name in every if not name.startswith("auto"))
     if given.earlier:
         rivals.append(EARLIER)
+    subject = given.of
     for blocked in (True, False):
         print("\nby instance" if blocked else "\nall instances together (Welch's test)")
         print("| | 1,000: above | below | 10,000: above | below |\n| --- | --- | --- | --- | --- |")
         outcomes = {
-            (key, rival): compared(cell["auto"], cell[rival], blocked)
+            (key, rival): compared(cell[subject], cell[rival], blocked)
             for key, cell in cells.items()
             for rival in rivals
             if rival in cell
@@ -321,7 +322,7 @@ def wins(given: argparse.Namespace) -> None:
             worst = {
                 key: min(outcomes[key, name] for name in rivals if name != EARLIER) for key in rows
             }
-            runs = [sum(map(len, cells[key]["auto"].values())) for key in rows]
+            runs = [sum(map(len, cells[key][subject].values())) for key in rows]
             print(
                 f"{mark}: significantly above all others on {list(worst.values()).count(1)} rows, "
                 f"below one of them on {list(worst.values()).count(-1)}; {min(runs)} to "
@@ -384,6 +385,7 @@ def main() -> None:
     parser.add_argument("--instances", nargs="+", type=int, default=list(range(10)))
     parser.add_argument("--seeds", type=int, default=10, help="runs of each instance")
     parser.add_argument("--first-seed", type=int, default=0)
+    parser.add_argument("--of", default="auto", help=f"whose wins: auto, or '{EARLIER}'")
     parser.add_argument("--earlier", action="store_true", help="also beside the version before")
     parser.add_argument("--rows", action="store_true", help="name the rows that are not won")
     parser.add_argument("--half", choices=("all", "tuned", "kept"), default="all")

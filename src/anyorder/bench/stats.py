@@ -91,11 +91,10 @@ def welch(x: npt.ArrayLike, y: npt.ArrayLike) -> float:
 
 
 def welch_blocked(x: Sequence[npt.ArrayLike], y: Sequence[npt.ArrayLike]) -> float:
-    """The same of two algorithms on several instances: `x[k]` and `y[k]` are those of instance k.
+    """Welch's test of two algorithms that ran on the same instances, with equal weights.
 
-    Each instance counts as much as any other. Instances often differ by more than algorithms do,
-    and equally for both, so only the variance within instances counts; degrees of freedom by
-    Satterthwaite's formula. NaN where an instance has less than two values of either.
+    `x[k]` and `y[k]` are the values on instance k. Only the variance within instances counts, with
+    Satterthwaite's degrees of freedom. NaN if an instance has fewer than two values of either.
     """
     means: tuple[list[float], list[float]] = ([], [])
     variances, freedoms = [], []

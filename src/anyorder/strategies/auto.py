@@ -31,7 +31,7 @@ from anyorder.errors import FAILED
 from anyorder.space import Space
 from anyorder.strategies.base import Answer, Codes, Seed
 from anyorder.strategies.delta import layout
-from anyorder.strategies.delta.climber import FREE_CLIMBS
+from anyorder.strategies.delta.climber import FREE_CLIMBS, MORE_CHANGES
 from anyorder.strategies.delta.search import MOST_STEPS, DeltaSearch
 from anyorder.strategies.p3 import P3
 from anyorder.strategies.pool import Pool
@@ -47,7 +47,6 @@ MEMORY_N, MEMORY_SPENT = 2.0, 0.5  # credit decays over 2n + e / 2 evaluations
 EARLY_RESTARTS = 2  # local optima that are left by a restart
 PREDICTS = 0.7  # if the squared error of the model is below this share of the squared gains
 FEWEST_CHANGES = 2  # of a mutation; one less where the model does not predict well
-MORE_CHANGES = 0.33  # chance of each further change of a mutation
 EXCHANGES = 0.5  # share of mutations that are exchanges
 STEP_SHARES = (0.75, 0.25)  # without credit: steps of a climb at the best point, and mutations
 STEP_PRIOR = 10.0  # evaluations that the mean improvement of both is worth

@@ -21,7 +21,7 @@ JUMP = 0.5  # share of local optima that are left for a maximum of the global mo
 JUMPS_UNTIL = 30  # climbs in a row that cost nothing, after which there are no more jumps
 FREE_CLIMBS = 50  # climbs in a row that cost nothing, after which it starts again elsewhere
 TIDY_EVERY = 64  # n / this: climbs between two removals of rounding errors
-MORE_CHANGES = 0.33  # chance of each further change of a point without a value
+MORE_CHANGES = 0.33  # chance of each further change of a mutation
 READINGS = 4  # of a point before it becomes the best, once there is noise
 NOISE_REPEATS = 8  # local optima that are measured twice once there is noise
 

@@ -112,10 +112,8 @@ def apply(rows, steps, phis, count, J, h, out):
         phi = phis[e]
         for side in range(rows.shape[1]):
             step = steps[e, side]
-            if step == 0.0:
-                if side > 0:
-                    break
-                continue
+            if step == 0.0:  # the rest of the row is empty
+                break
             row, product = J[rows[e, side]], np.float32(0.0)
             for k in range(len(phi)):
                 product += row[k] * phi[k]
@@ -130,15 +128,14 @@ def apply_transposed(rows, steps, phis, count, weights, J, h):
     h[:] = 0.0
     for e in range(count):
         for side in range(rows.shape[1]):
-            if steps[e, side] == 0.0 and side > 0:
+            if steps[e, side] == 0.0:
                 break
             w = np.float32(weights[e] * steps[e, side])
-            if w != 0.0:
-                row = J[rows[e, side]]
-                phi = phis[e]
-                h[rows[e, side]] += w
-                for k in range(len(row)):
-                    row[k] += w * phi[k]
+            row = J[rows[e, side]]
+            phi = phis[e]
+            h[rows[e, side]] += w
+            for k in range(len(row)):
+                row[k] += w * phi[k]
     for a in range(len(J)):
         for b in range(a):
             both = J[a, b] + J[b, a]
