@@ -102,3 +102,68 @@ class EagerPolicy:
             adam.zero_grad()
             loss.backward()
             adam.step()
+
+
+class EagerShared:
+    """One network for all variables of two values, n -> 100 -> 100 -> n, trained by eq. (8).
+
+    A context is a masked copy of the inputs: (runs, candidates, n, n) of them.
+    """
+
+    def __init__(self, n: int, hidden: int = 100, runs: int = 1, device: str = "cpu") -> None:
+        torch.manual_seed(0)
+        self.n, self.runs, self.device = n, runs, device
+
+        def uniform(*shape: int, fan_in: int) -> torch.Tensor:
+            draw = torch.rand(runs, *shape, device=device)
+            return torch.nn.Parameter((draw * 2 - 1) / fan_in**0.5)
+
+        self.w1, self.b1 = uniform(n, hidden, fan_in=n), uniform(1, hidden, fan_in=n)
+        self.w2 = uniform(hidden, hidden, fan_in=hidden)
+        self.b2 = uniform(1, hidden, fan_in=hidden)
+        self.w3, self.b3 = uniform(n, hidden, fan_in=hidden), uniform(n, fan_in=hidden)
+
+    def units(self, inputs: torch.Tensor) -> torch.Tensor:
+        """The last hidden layer (runs, rows, hidden) of inputs (runs, rows, n)."""
+        y = torch.tanh(torch.baddbmm(self.b1, inputs, self.w1))
+        return torch.tanh(torch.baddbmm(self.b2, y, self.w2))
+
+    @torch.no_grad()
+    def sample(self, candidates: int) -> tuple[torch.Tensor, torch.Tensor]:
+        """Candidates (runs, candidates, n), and the probabilities that each value is 1."""
+        shape = (self.runs, candidates, self.n)
+        order = torch.rand(shape, device=self.device).argsort(dim=2)
+        seen, x = torch.zeros(shape, device=self.device), torch.zeros(shape, device=self.device)
+        probs = torch.empty(shape, device=self.device)
+        run = torch.arange(self.runs, device=self.device)[:, None]
+        for step in range(self.n):
+            i = order[:, :, step]
+            logits = (self.units(seen) * self.w3[run, i]).sum(2) + self.b3[run, i]
+            one = torch.sigmoid(logits).clamp(1e-3, 1 - 1e-3)
+            value = (torch.rand(one.shape, device=self.device) < one).float()
+            x.scatter_(2, i[..., None], value[..., None])
+            probs.scatter_(2, i[..., None], one[..., None])
+            seen.scatter_(2, i[..., None], (2 * value - 1)[..., None])
+        return x, probs
+
+    def train(self, x: torch.Tensor, old: torch.Tensor, advantage: torch.Tensor, epochs: int = 50,
+              beta: float = 1.0) -> None:  # fmt: skip
+        """`epochs` steps of a fresh Adam, each under fresh orders."""
+        parameters = [self.w1, self.b1, self.w2, self.b2, self.w3, self.b3]
+        adam = torch.optim.Adam(parameters, lr=1e-3)
+        runs, candidates, n = x.shape
+        inputs, both = 2 * x - 1, torch.stack([1 - old, old])
+        for _ in range(epochs):
+            keys = torch.rand(x.shape, device=self.device)
+            mask = (keys[:, :, None, :] < keys[:, :, :, None]).float()  # (run, candidate, i, j)
+            masked = (mask * inputs[:, :, None, :]).reshape(runs, candidates * n, n)
+            top = self.units(masked).reshape(runs, candidates, n, -1)
+            logits = (top * self.w3[:, None]).sum(3) + self.b3[:, None]
+            one = torch.sigmoid(logits).clamp(1e-3, 1 - 1e-3)
+            new = torch.stack([1 - one, one])
+            ratio = torch.where(x > 0, one / old, (1 - one) / (1 - old))
+            kl = (both * (both.log() - new.log())).sum(0)
+            loss = -(ratio * advantage[:, None] - beta * kl).mean(dim=1).sum()
+            adam.zero_grad()
+            loss.backward()
+            adam.step()

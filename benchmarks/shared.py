@@ -1,9 +1,10 @@
-"""The shared network: a generation on the CPU by n; and large separate networks on a GPU.
+"""The shared network: a generation on the CPU by n; many runs on a GPU beside eager PyTorch.
 
     python benchmarks/shared.py cpu     a generation of 10 candidates, 50 epochs, n = 256 to 10,000
+    python benchmarks/shared.py cuda    100 runs of n = 1,024, K = 8, and eager PyTorch beside it
     python benchmarks/shared.py tiles   separate networks around n = 768 on a GPU, by tile
 
-Results are in results/shared_cpu.csv and shared_tiles.csv.
+Results are in results/shared_cpu.csv, shared_cuda.csv and shared_tiles.csv.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from common import write
 import anyorder as ao
 from anyorder.strategies.policy.engines import Batch, Draw, create, make_model
 
-POPULATION = 10
+POPULATION, EPOCHS, BUDGET = 10, 50, 10_000
 SIZES = (256, 512, 1024, 2048, 4096, 10_000)
 
 
@@ -56,6 +57,46 @@ def on_the_cpu(sizes: list[int]) -> None:
     write("shared_cpu.csv", rows)
 
 
+def on_a_gpu(n: int, runs: int, budget: int) -> None:
+    """`solve_many` on NK landscapes with K = 8, and a generation of eager PyTorch, scaled up."""
+    import torch
+    from eager_torch import EagerShared
+
+    config = ao.PRESETS["paper"].replace(network="shared")
+    problems = [ao.problems.nk(n, 8, seed) for seed in range(min(10, runs))]
+
+    def solve(evaluations: int) -> ao.Runs:
+        return ao.solve_many(
+            problems, runs=runs // len(problems), budget=evaluations, config=config, engine="cuda",
+            progress=False,
+        )  # fmt: skip
+
+    start = time.perf_counter()
+    solve(3 * POPULATION)
+    first = time.perf_counter() - start
+    ours = solve(budget)
+    eager_runs = min(runs, 20)  # its masks are (runs, candidates, n, n)
+    policy = EagerShared(n, runs=eager_runs, device="cuda")
+    advantage = torch.linspace(1, -1, POPULATION, device="cuda")
+    seconds = []
+    for _ in range(3):
+        torch.cuda.synchronize()
+        start = time.perf_counter()
+        points, old = policy.sample(POPULATION)
+        policy.train(points, old, advantage, EPOCHS)
+        torch.cuda.synchronize()
+        seconds.append(time.perf_counter() - start)
+    eager = min(seconds) * budget / POPULATION * runs / eager_runs
+    row = {
+        "n": n, "runs": runs, "evaluations": budget, "seconds": round(ours.seconds, 2),
+        "first_call_s": round(first, 1), "mean_best": round(float(ours.best_values.mean()), 4),
+        "eager_s": round(eager, 1), "times_eager": round(eager / ours.seconds, 1),
+        "gpu": torch.cuda.get_device_name(),
+    }  # fmt: skip
+    print(", ".join(f"{key} {value}" for key, value in row.items()), flush=True)
+    write("shared_cuda.csv", [row])
+
+
 def tiles(sizes: list[int]) -> None:
     """Separate networks beyond 768 inputs are not in registers: 5 runs x 300 evaluations."""
     from anyorder.strategies.policy.engines.cuda import engine, shapes
@@ -84,13 +125,17 @@ def tiles(sizes: list[int]) -> None:
 
 
 def main() -> None:
-    """Run one of the two."""
+    """Run one of the three."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=("cpu", "tiles"))
+    parser.add_argument("what", choices=("cpu", "cuda", "tiles"))
     parser.add_argument("--n", type=int, nargs="+")
+    parser.add_argument("--runs", type=int, default=100)
+    parser.add_argument("--budget", type=int, default=BUDGET)
     given = parser.parse_args()
     if given.what == "cpu":
         on_the_cpu(given.n or list(SIZES))
+    elif given.what == "cuda":
+        on_a_gpu((given.n or [1024])[0], given.runs, given.budget)
     else:
         tiles(given.n or [1024])
 

@@ -29,8 +29,8 @@ def shared(**settings) -> Case:
 
 
 def computable(variant: Case, engine: str) -> Case:
-    if engine == "cuda":
-        pytest.skip("cuda does not compute shared networks")
+    if engine == "cuda" and (reason := engines._not_on_a_gpu(variant.model)) is not None:
+        pytest.skip(reason)
     return variant
 
 
@@ -141,6 +141,21 @@ def contexts(variant: Case, engine: ReferenceEngine, batch) -> list[np.ndarray]:
         )
         for i in range(model.n)
     ]
+
+
+def test_many_runs_on_the_device(fast):
+    """The driver of `solve_many` on the device draws the points that the engine `cpu` draws."""
+    if fast != "cuda":
+        pytest.skip("for the engine cuda")
+    config = PRESETS["default"].replace(network="shared", hidden=(8, 8), epochs=2)
+    problem = ao.problems.nk(12, 2, 0)
+    values = [
+        ao.solve_many(
+            problem, runs=2, budget=30, config=config, engine=engine, progress=False
+        ).values
+        for engine in ("cuda", "cpu")
+    ]  # fmt: skip
+    np.testing.assert_allclose(values[0], values[1], rtol=1e-12)
 
 
 def objective_of(variant: Case, inputs: list[np.ndarray], theta, batch) -> float:
@@ -291,9 +306,13 @@ def test_default_layers_follow_the_network():
 @pytest.mark.parametrize(
     ("variant", "reason"),
     [
-        (shared(), "does not compute shared networks; engines that do: cpu, reference"),
+        (shared(hidden=(4, 4, 4)), "one or two hidden layers, not (4, 4, 4)"),
+        (shared(drop_training=0.5), "without dropout"),
+        (shared(graph=True), "without a known graph"),
+        (shared(training_order="none"), "training_order='none'"),
+        (shared(critic=2.0), "critic=2.0"),
+        (shared(generation_order="gibbs", training_order="none"), "gibbs"),
         (case(critic=2.0), "critic=2.0"),
-        (case(generation_order="gibbs", training_order="none"), "gibbs"),
         (case(generation_order="learned", training_order="learned"), "learned"),
     ],
 )
@@ -305,7 +324,19 @@ def test_what_cuda_does_not_compute_is_said(variant, reason, monkeypatch):
         engines.create("cuda", variant.model)
     name, why = engines.choose(variant.model, runs=10_000_000)
     assert name == "cpu"
-    assert reason in why
+    assert ("not been run on a GPU yet" if variant.config.network == "shared" else reason) in why
+
+
+def test_auto_never_takes_cuda(monkeypatch, caplog):
+    """It has not been run on a GPU yet; by name it is not refused."""
+    monkeypatch.setattr(engines, "_why_no_cuda", lambda: None)
+    monkeypatch.setattr(engines, "_may_have_a_gpu", lambda: True)
+    large = make_model([2] * 1_000, [False] * 1_000, PRESETS["default"].replace(network="shared"))
+    assert engines.why_not("cuda", "shared") is None
+    assert engines._not_on_a_gpu(large) is None
+    with caplog.at_level("INFO", "anyorder"):
+        assert engines.create("auto", large, runs=1_000).name == "cpu"
+    assert "engine cpu: the engine 'cuda' for shared networks has not been run on" in caplog.text
 
 
 WITHOUT_JIT = """

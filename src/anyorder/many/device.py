@@ -20,7 +20,7 @@ from anyorder.many.base import Log, Task
 from anyorder.many.objective import Objective, Problems, Torch, matrix, no_number, wrong_shape
 from anyorder.problems import together
 from anyorder.strategies.policy.engines import Policy
-from anyorder.strategies.policy.engines.cuda import CudaEngine
+from anyorder.strategies.policy.engines.cuda import CudaEngine, SharedCudaEngine
 from anyorder.strategies.policy.engines.cuda.kernels import common, generation
 from anyorder.strategies.policy.rng import drop_threshold
 
@@ -30,7 +30,7 @@ _IN_FLIGHT = 16  # generations between two checks whether any run is still activ
 
 def runs_here(engine: Any, objective: Objective, task: Task) -> bool:
     """Whether this driver takes the objective: `host.py` takes any."""
-    if not isinstance(engine, CudaEngine):
+    if not isinstance(engine, CudaEngine | SharedCudaEngine):
         return False
     if task.digits.split_any or task.space.conditional:
         return False
@@ -47,7 +47,9 @@ def run_device(engine: Any, objective: Objective, task: Task, bar: Any) -> Log:
 class _Batch:
     """Runs in lockstep on the device."""
 
-    def __init__(self, engine: CudaEngine, objective: Objective, task: Task) -> None:
+    def __init__(
+        self, engine: CudaEngine | SharedCudaEngine, objective: Objective, task: Task
+    ) -> None:
         self.engine, self.task = engine, task
         config, model = task.config, engine.model
         self.size, self.count = len(task.seeds), config.population

@@ -45,6 +45,7 @@ ENGINE_CLASSES = {
     ("separate", "cuda"): ("cuda", "CudaEngine"),
     ("separate", "cpu"): ("cpu", "CpuEngine"),
     ("separate", "reference"): ("reference", "ReferenceEngine"),
+    ("shared", "cuda"): ("cuda", "SharedCudaEngine"),
     ("shared", "cpu"): ("shared_cpu", "SharedCpuEngine"),
     ("shared", "reference"): ("reference", "ReferenceEngine"),
 }
@@ -131,6 +132,13 @@ def _not_on_a_gpu(model: Model[Network]) -> str | None:
         return "it does not sample by sweeps (generation_order='gibbs')"
     if config.generation_order == "learned":
         return "it draws orders itself and does not learn them (generation_order='learned')"
+    if model.network.kind == "shared":
+        if len(config.hidden) not in (1, 2):
+            return f"it computes shared networks of one or two hidden layers, not {config.hidden}"
+        if model.graph is not None or config.drop_generation or config.drop_training:
+            return "it computes shared networks without dropout and without a known graph"
+        if config.training_order == "none":
+            return "it trains shared networks under orders (training_order='none')"
     return None
 
 

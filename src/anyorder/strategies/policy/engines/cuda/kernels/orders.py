@@ -5,6 +5,7 @@ import triton.language as tl
 
 from anyorder.strategies.policy.engines.cuda.kernels.common import (
     ENDED,
+    FIRST,
     GENERATION,
     ORDER_G,
     ORDER_T,
@@ -18,6 +19,7 @@ from anyorder.strategies.policy.engines.cuda.kernels.common import (
 RANDOM = tl.constexpr(0)
 AS_SAMPLED = tl.constexpr(1)  # the order in which each candidate was sampled
 FIXED = tl.constexpr(2)
+SAMPLING = tl.constexpr(3)  # that of new candidates
 
 # A rank is stored with the top bit of 16 set. Subtracting the rank of variable i leaves that bit
 # unless the other variable comes before i. With these two it is always, or never, left.
@@ -80,3 +82,48 @@ def count_smaller(mine, own, keys, n, TIES: tl.constexpr, FP: tl.constexpr, BLOC
             before = before | equal
         count += before.to(tl.int32)
     return tl.sum(count, 0)
+
+
+@triton.jit
+def _order_words(runs, stamps, epoch, c, r, B, KIND: tl.constexpr, PER_CANDIDATE: tl.constexpr):
+    """The generation, row and purpose of the words that are a candidate's sort keys."""
+    generation, row, purpose = field(runs, r, GENERATION), c.to(tl.int64), ORDER_T + 256 * epoch
+    if KIND == SAMPLING:
+        row, purpose = field(runs, r, FIRST) + c, epoch * 0 + ORDER_G
+    if KIND == AS_SAMPLED:
+        stamp = stamps + (r * B + c) * 2
+        generation, row, purpose = tl.load(stamp), tl.load(stamp + 1), epoch * 0 + ORDER_G
+    if not PER_CANDIDATE:
+        row = row * 0
+    return generation, row, purpose
+
+
+@triton.jit
+def sorted_orders(orders, runs, stamps, n, B, KIND: tl.constexpr, PER_CANDIDATE: tl.constexpr,
+                  NP: tl.constexpr):  # fmt: skip
+    """Orders (R, epochs, B, n): the variables sorted by their keys, equal ones by number."""
+    epoch, c, r = tl.program_id(0), tl.program_id(1), tl.program_id(2)
+    if field(runs, r, STATUS) >= ENDED:
+        return
+    generation, row, purpose = _order_words(runs, stamps, epoch, c, r, B, KIND, PER_CANDIDATE)
+    keys = words(field(runs, r, SEED), row, generation, purpose, 0, NP // 4)
+    j = tl.arange(0, NP)
+    keys = (keys.to(tl.uint32, bitcast=True).to(tl.int64) << 16) + j
+    keys = tl.sort(tl.where(j < n, keys, 1 << 60))
+    at = orders + ((r.to(tl.int64) * tl.num_programs(0) + epoch) * B + c) * n
+    tl.store(at + j, (keys & 0xFFFF).to(tl.int32), mask=j < n)
+
+
+@triton.jit
+def order_keys(keys, runs, stamps, n, B, KIND: tl.constexpr, PER_CANDIDATE: tl.constexpr,
+               BLOCK: tl.constexpr):  # fmt: skip
+    """Sort keys (R, epochs, B, n) of orders that are too long for `sorted_orders`, as int64."""
+    epoch, c, r = tl.program_id(0), tl.program_id(1), tl.program_id(2)
+    if field(runs, r, STATUS) >= ENDED:
+        return
+    generation, row, purpose = _order_words(runs, stamps, epoch, c, r, B, KIND, PER_CANDIDATE)
+    at = keys + ((r.to(tl.int64) * tl.num_programs(0) + epoch) * B + c) * n
+    for first in range(0, n, BLOCK):
+        word = words(field(runs, r, SEED), row, generation, purpose, first // 4, BLOCK // 4)
+        j = first + tl.arange(0, BLOCK)
+        tl.store(at + j, word.to(tl.uint32, bitcast=True).to(tl.int64), mask=j < n)

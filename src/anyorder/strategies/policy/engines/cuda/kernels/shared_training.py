@@ -1,0 +1,322 @@
+"""The shared network: training, by prefix sums along an order.
+
+As in the engine `cpu` (`shared_cpu/`), an epoch has two phases. `contexts` and `slopes` go through
+each candidate's order in blocks, from its end, forward and backward through the layers, and store
+what the gradients of each variable need; then `update_variables` and `update_layers` sum over
+candidates and take Adam's step. Parameters in training are rows of P places (`SharedRows`),
+of which the unused ones are and stay 0. The other constants are those of `shared.py`.
+"""
+
+import triton
+import triton.language as tl
+
+from anyorder.strategies.policy.engines.cuda.kernels.common import (
+    INTERPRETED,
+    RUNNING,
+    STATUS,
+    STEPS,
+    field,
+    product,
+    tanh,
+)
+from anyorder.strategies.policy.engines.cuda.kernels.general import step
+from anyorder.strategies.policy.engines.cuda.kernels.objective import (
+    binary_slope,
+    binary_terms,
+    categorical_slope,
+)
+from anyorder.strategies.policy.engines.cuda.kernels.shared import SCALE, add_product, heads, parts
+
+
+@triton.jit
+def _turned(parts):
+    return tl.trans(parts[0]), tl.trans(parts[1])
+
+
+@triton.jit
+def _unit(x):
+    """A power of two u for which the largest entry of x / u is between 1 and 2, and 1 / u."""
+    bits = tl.max(tl.max(tl.abs(x), 1), 0).to(tl.int32, bitcast=True) & 0x7F800000
+    return bits.to(tl.float32, bitcast=True), (0x7F000000 - bits).to(tl.float32, bitcast=True)
+
+
+@triton.jit
+def _sums_of_others(x, AFTER: tl.constexpr, T: tl.constexpr, P: tl.constexpr):
+    """For each of T rows the sum of the rows before it, or after it: a triangular product.
+
+    The parts are bfloat16, which have the range of x, and together 17 bits.
+    """
+    s = tl.arange(0, T)
+    if AFTER:
+        ones = s[:, None] < s[None, :]
+    else:
+        ones = s[:, None] > s[None, :]
+    zero = tl.zeros((T, P), tl.float32)
+    if INTERPRETED:
+        return tl.dot(ones.to(tl.float32), x, acc=zero, input_precision="ieee")
+    else:
+        high = x.to(tl.bfloat16)
+        low = (x - high.to(tl.float32)).to(tl.bfloat16)
+        ones = ones.to(tl.bfloat16)
+        return tl.dot(ones, high, acc=tl.dot(ones, low, acc=zero))
+
+
+@triton.jit
+def contexts(w, runs, data, work, tables, sizes, rows, DEPTH: tl.constexpr, CP: tl.constexpr,
+             P: tl.constexpr, U: tl.constexpr, T: tl.constexpr):  # fmt: skip
+    """Pre-activations of the first layer: what the values of each candidate add, and row B, where
+    every variable is hidden.
+    """
+    r = tl.program_id(1)
+    if field(runs, r, STATUS) != RUNNING:
+        return
+    u, c = tl.program_id(0) * U + tl.arange(0, U), tl.arange(0, CP)
+    n, F, B = sizes.n, sizes.features, data.candidates
+    own = w + r.to(tl.int64) * rows.total * P
+    bias = tl.load(own + rows.biases * P + u)
+    acc = tl.zeros((CP, U), tl.float32) + tl.where(c == B, 1.0, 0.0)[:, None] * bias[None, :]
+    points = data.points + r.to(tl.int64) * B * n
+    for first in range(0, F, T):
+        f = first + tl.arange(0, T)
+        variable = tl.load(tables.owner + f, mask=f < F, other=0)
+        hidden = tl.load(tables.hidden_value + f, mask=f < F, other=0.0)
+        base = tl.load(tables.code_base + f, mask=f < F, other=0)
+        inside = (c < B)[:, None] & (f < F)[None, :]
+        value = tl.load(points + c[:, None] * n + variable[None, :], mask=inside, other=-1)
+        code = tl.load(tables.codes + base[None, :] + value, mask=value >= 0, other=0.0)
+        seen = tl.where(value >= 0, code - hidden[None, :], 0.0)
+        seen = tl.where((c == B)[:, None], hidden[None, :], seen)
+        part = tl.load(own + f[:, None] * P + u[None, :], mask=(f < F)[:, None], other=0.0)
+        acc = tl.dot(seen, part, acc=acc, input_precision="tf32x3")
+    to = work.contexts + (r.to(tl.int64) * CP + c)[:, None] * P + u[None, :]
+    tl.store(to, acc, mask=(c <= B)[:, None])
+
+
+@triton.jit
+def _inputs(own, tables, i, value, there, u, MAXF: tl.constexpr, P: tl.constexpr,
+            T: tl.constexpr):  # fmt: skip
+    """What the values of variables i add to the first layer's pre-activations, (T, P)."""
+    begin = tl.load(tables.feature_start + i, mask=there, other=0)
+    count = tl.load(tables.feature_start + i + 1, mask=there, other=0) - begin
+    total = tl.zeros((T, P), tl.float32)
+    for k in tl.static_range(MAXF):
+        f = begin + k
+        shown = there & (k < count) & (value >= 0)
+        base = tl.load(tables.code_base + f, mask=shown, other=0)
+        code = tl.load(tables.codes + base + value, mask=shown, other=0.0)
+        code -= tl.load(tables.hidden_value + f, mask=shown, other=0.0)
+        total += code[:, None] * tl.load(own + f[:, None] * P + u[None, :])
+    return total
+
+
+@triton.jit(do_not_specialize=["epoch"])
+def slopes(w, runs, data, orders, epoch, epochs, work, tables, sizes, rows, beta,
+           BERNOULLI: tl.constexpr, DEPTH: tl.constexpr, H: tl.constexpr, TOP: tl.constexpr,
+           MAXF: tl.constexpr, VP: tl.constexpr, CP: tl.constexpr, P: tl.constexpr,
+           T: tl.constexpr, EXACT: tl.constexpr = True):  # fmt: skip
+    """Forward and backward of one candidate, in blocks of T variables; see `SharedWork`."""
+    c, r = tl.program_id(0), tl.program_id(1)
+    if field(runs, r, STATUS) != RUNNING:
+        return
+    n, B = sizes.n, data.candidates
+    u, s = tl.arange(0, P), tl.arange(0, T)
+    own = w + r.to(tl.int64) * rows.total * P
+    candidate = r.to(tl.int64) * B + c
+    point = data.points + candidate * n
+    order = orders + ((r.to(tl.int64) * epochs + epoch) * B + c) * n
+    tops, sums = work.tops + candidate * n * P, work.sums + candidate * n * P
+    at = work.contexts + r.to(tl.int64) * CP * P + u
+    before = tl.load(at + c * P) + tl.load(at + B * P)  # the context before a block
+    after = tl.zeros((P,), tl.float32)  # the sum of slopes of the variables of later blocks
+    bias2 = tl.zeros((P,), tl.float32)
+    middle = tl.zeros((P, P), tl.float32)
+    second, b2 = parts(middle), bias2
+    if DEPTH == 2:
+        w2 = tl.load(own + (rows.second + u)[None, :] * P + u[:, None])
+        second, b2 = parts(w2 * SCALE), tl.load(own + (rows.biases + 1) * P + u)
+    blocks = (n + T - 1) // T
+    for step_back in range(blocks):
+        t = (blocks - 1 - step_back) * T + s
+        there = t < n
+        i = tl.load(order + t, mask=there, other=0)
+        tl.store(work.places + candidate * n + i, t, mask=there)
+        value = tl.load(point + i, mask=there, other=-1)
+        x = _inputs(own, tables, i, value, there, u, MAXF, P, T)
+        before -= tl.sum(x, 0)
+        h1 = tanh(before[None, :] + _sums_of_others(x, False, T, P))
+        h1 = tl.where((u < H)[None, :], h1, 0.0)
+        top, h1_parts = h1, parts(h1)
+        if DEPTH == 2:
+            z = add_product(tl.zeros((T, P), tl.float32), h1_parts, second)
+            top = tanh(z * (1.0 / SCALE) + b2[None, :])
+            top = tl.where((u < TOP)[None, :], top, 0.0)
+        place = t[:, None] * P + u[None, :]
+        tl.store(tops + place, top, mask=there[:, None])
+        fall = _output_slopes(
+            top, c, r, candidate, i, value, there, data, own, rows, work, tables, sizes, u, beta,
+            BERNOULLI, VP, P, T,
+        )  # fmt: skip
+        d = fall * (1.0 - top * top)
+        if DEPTH == 2:
+            bias2 += tl.sum(d, 0)
+            unit, inverse = _unit(d)  # slopes may be of any size
+            d_parts = parts(d * inverse)
+            mine = add_product(tl.zeros((P, P), tl.float32), _turned(d_parts), h1_parts, EXACT)
+            middle += mine * unit
+            below = add_product(tl.zeros((T, P), tl.float32), d_parts, _turned(second), EXACT)
+            d = below * (unit / SCALE) * (1.0 - h1 * h1)
+        later = after[None, :] + _sums_of_others(d, True, T, P)
+        tl.store(sums + place, later, mask=there[:, None])
+        after += tl.sum(d, 0)
+    tl.store(work.biases + candidate * 2 * P + u, after)
+    if DEPTH == 2:
+        tl.store(work.biases + (candidate * 2 + 1) * P + u, bias2)
+        to = work.middle + candidate * P * P + u[:, None] * P + u[None, :]
+        tl.store(to, middle)
+
+
+@triton.jit
+def _output_slopes(top, c, r, candidate, i, value, there, data, own, rows, work, tables, sizes, u,
+                   beta, BERNOULLI: tl.constexpr, VP: tl.constexpr, P: tl.constexpr,
+                   T: tl.constexpr):  # fmt: skip
+    """Slopes of the logits of T variables, which are stored; returns those of `top`."""
+    card = tl.load(tables.cards + i, mask=there, other=1)
+    old = data.old + candidate * sizes.row_length
+    old += tl.load(tables.value_start + i, mask=there, other=0)
+    at_weight = data.weights + r * data.weight_run + c * data.weight_candidate
+    at_gain = data.advantages + r * data.advantage_run + c * data.advantage_candidate
+    weight = tl.load(at_weight + i * data.weight_variable, mask=there, other=0.0).to(tl.float32)
+    gain = tl.load(at_gain + i * data.advantage_variable, mask=there, other=0.0).to(tl.float32)
+    gain = gain / tl.load(old + value, mask=there & (value >= 0), other=1.0)
+    weight = weight / data.candidates
+    floor = tl.load(tables.floors + i, mask=there, other=0.1)
+    stored = work.slopes + candidate * sizes.logits
+    top_rows, biases = own + rows.heads * P, own + rows.tops * P
+    if VP == 1:
+        head, have = heads(i, there, card, 1, tables)
+        w3 = tl.load(top_rows + tl.maximum(head, 0)[:, None] * P + u[None, :])
+        logit = tl.sum(product(top, w3), 1) + tl.load(biases + head, mask=have, other=0.0)
+        old_0 = tl.load(old, mask=have, other=0.5)
+        old_1 = tl.load(old + 1, mask=have, other=0.5)
+        terms = binary_terms(value, old_0, old_1, gain, weight, beta)
+        slope = tl.where(have, binary_slope(logit, terms, floor), 0.0)
+        tl.store(stored + head, slope, mask=have)
+        return slope[:, None] * w3
+    else:
+        o = tl.arange(0, VP)[None, :]
+        logits = tl.zeros((T, VP), tl.float32)
+        for k in tl.static_range(VP):
+            head, have = heads(i, there, card, k, tables)
+            w3 = tl.load(top_rows + head[:, None] * P + u[None, :], mask=have[:, None], other=0.0)
+            logit = tl.sum(product(top, w3), 1) + tl.load(biases + head, mask=have, other=0.0)
+            logits = tl.where(o == k, logit[:, None], logits)
+        valid = o < card[:, None]
+        olds = tl.load(old[:, None] + o, mask=valid & there[:, None], other=0.5)
+        penalty = beta + tl.zeros((T,), tl.float32)
+        if BERNOULLI:  # of two values there is one divergence, not one for each
+            penalty = tl.where(card == 2, 0.5 * beta, penalty)
+        slope = categorical_slope(
+            logits, valid, (value[:, None] == o) & there[:, None], olds, gain[:, None],
+            weight[:, None], floor[:, None], penalty[:, None], BERNOULLI,
+        )  # fmt: skip
+        fall = tl.zeros((T, P), tl.float32)
+        for k in tl.static_range(VP):
+            head, have = heads(i, there, card, k, tables)
+            part = tl.sum(tl.where(o == k, slope, 0.0), 1)
+            tl.store(stored + head, part, mask=have)
+            w3 = tl.load(top_rows + head[:, None] * P + u[None, :], mask=have[:, None], other=0.0)
+            fall += part[:, None] * w3
+        return fall
+
+
+@triton.jit(do_not_specialize=["epoch"])
+def update_variables(parameters, runs, data, work, epoch, training, tables, sizes, rows,
+                     HIDDEN: tl.constexpr, KEPT: tl.constexpr, DEPTH: tl.constexpr,
+                     MAXF: tl.constexpr, MAXO: tl.constexpr, P: tl.constexpr,
+                     T: tl.constexpr):  # fmt: skip
+    """Adam's step on the inputs' weights and the heads of T variables; no weight, no step."""
+    r = tl.program_id(1)
+    if field(runs, r, STATUS) != RUNNING:
+        return
+    j, u = tl.program_id(0) * T + tl.arange(0, T), tl.arange(0, P)
+    n, B = sizes.n, data.candidates
+    there = j < n
+    begin = r.to(tl.int64) * rows.total * P
+    coefficient = training.coefficients + (field(runs, r, STEPS) + epoch) * (2 * DEPTH + 3)
+    eps = tl.load(coefficient + 2 * DEPTH + 2)
+    first = tl.load(tables.feature_start + j, mask=there, other=0)
+    inputs = tl.load(tables.feature_start + j + 1, mask=there, other=0) - first
+    for k in tl.static_range(MAXF):
+        f = first + k
+        have = there & (k < inputs)
+        base = tl.load(tables.code_base + f, mask=have, other=0)
+        hidden = tl.load(tables.hidden_value + f, mask=have, other=0.0)
+        g = tl.zeros((T, P), tl.float32)
+        for c in range(B):
+            candidate = r.to(tl.int64) * B + c
+            value = tl.load(data.points + candidate * n + j, mask=have, other=-1)
+            code = tl.load(tables.codes + base + value, mask=have & (value >= 0), other=0.0)
+            seen = tl.where(value >= 0, code - hidden, 0.0)
+            place = tl.load(work.places + candidate * n + j, mask=have, other=0)
+            later = work.sums + candidate * n * P + place[:, None] * P + u[None, :]
+            g += seen[:, None] * tl.load(later)
+            if HIDDEN:
+                total = tl.load(work.biases + candidate * 2 * P + u)
+                g += hidden[:, None] * total[None, :]
+        at_row = begin + f[:, None] * P + u[None, :]
+        rate = tl.load(coefficient)
+        step(parameters, at_row, have[:, None], g, epoch, rate, eps, training, KEPT)
+    weight = tl.zeros((T,), tl.float32)
+    for c in range(B):
+        of_candidate = data.weights + r * data.weight_run + c * data.weight_candidate
+        own = tl.load(of_candidate + j * data.weight_variable, mask=there, other=0.0)
+        weight += tl.abs(own.to(tl.float32))
+    head = tl.load(tables.head_start + j, mask=there, other=0)
+    outputs = tl.load(tables.head_start + j + 1, mask=there, other=0) - head
+    rate_w = tl.load(coefficient + 2 * DEPTH)
+    rate_b = tl.load(coefficient + 2 * DEPTH + 1)
+    for k in tl.static_range(MAXO):
+        have = there & (k < outputs) & (weight > 0.0)
+        g = tl.zeros((T, P), tl.float32)
+        g_bias = tl.zeros((T,), tl.float32)
+        for c in range(B):
+            candidate = r.to(tl.int64) * B + c
+            slope = tl.load(work.slopes + candidate * sizes.logits + head + k, mask=have, other=0.0)
+            place = tl.load(work.places + candidate * n + j, mask=have, other=0)
+            top = work.tops + candidate * n * P + place[:, None] * P + u[None, :]
+            g += slope[:, None] * tl.load(top)
+            g_bias += slope
+        at_head = begin + (rows.heads + head + k)[:, None] * P + u[None, :]
+        step(parameters, at_head, have[:, None], g, epoch, rate_w, eps, training, KEPT)
+        at_bias = begin + rows.tops * P + head + k
+        step(parameters, at_bias, have, g_bias, epoch, rate_b, eps, training, KEPT)
+
+
+@triton.jit(do_not_specialize=["epoch"])
+def update_layers(parameters, runs, data, work, epoch, training, rows, KEPT: tl.constexpr,
+                  DEPTH: tl.constexpr, P: tl.constexpr, T: tl.constexpr):  # fmt: skip
+    """Adam's step on T rows of the second hidden layer, and on the hidden layers' biases."""
+    r = tl.program_id(1)
+    if field(runs, r, STATUS) != RUNNING:
+        return
+    k, u = tl.program_id(0) * T + tl.arange(0, T), tl.arange(0, P)
+    begin = r.to(tl.int64) * rows.total * P
+    coefficient = training.coefficients + (field(runs, r, STEPS) + epoch) * (2 * DEPTH + 3)
+    eps = tl.load(coefficient + 2 * DEPTH + 2)
+    B = data.candidates
+    for layer in tl.static_range(DEPTH):
+        g_bias = tl.zeros((T,), tl.float32)
+        for c in range(B):
+            candidate = r.to(tl.int64) * B + c
+            g_bias += tl.load(work.biases + (candidate * 2 + layer) * P + k)
+        at_bias = begin + (rows.biases + layer) * P + k
+        rate = tl.load(coefficient + 2 * layer + 1)
+        step(parameters, at_bias, k < P, g_bias, epoch, rate, eps, training, KEPT)
+    if DEPTH == 2:
+        g = tl.zeros((T, P), tl.float32)
+        for c in range(B):
+            candidate = r.to(tl.int64) * B + c
+            g += tl.load(work.middle + candidate * P * P + k[:, None] * P + u[None, :])
+        at = begin + (rows.second + k)[:, None] * P + u[None, :]
+        rate_2 = tl.load(coefficient + 2)
+        step(parameters, at, (k < P)[:, None], g, epoch, rate_2, eps, training, KEPT)

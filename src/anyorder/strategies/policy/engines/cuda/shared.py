@@ -1,0 +1,345 @@
+"""`SharedCudaEngine`: the engine `cuda` for the shared network."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from anyorder.strategies.policy.engines.base import Batch, Codes, Draw, Floats, Policy
+from anyorder.strategies.policy.engines.cuda.device import DeviceEngine, Tensor, host, not_empty
+from anyorder.strategies.policy.engines.cuda.kernels import (
+    arguments,
+    common,
+    shared,
+    shared_training,
+)
+from anyorder.strategies.policy.engines.cuda.kernels import orders as order_kernels
+from anyorder.strategies.policy.engines.cuda.shapes import power_of_two
+from anyorder.strategies.policy.model import Model
+from anyorder.strategies.policy.networks import SharedNetwork
+from anyorder.strategies.policy.rng import UIntArray
+
+_PARAMETERS_AT_ONCE = 1024  # initial parameters that a program draws
+_SORTED = 2048  # variables that a program sorts
+_KEYS_AT_ONCE = 1024  # that it writes where there are more
+_CANDIDATES = 16  # that a program samples
+_BLOCK = 64  # variables that go through the layers together
+_VARIABLES = 16  # whose parameters a program updates
+_ORDERS = {"random": order_kernels.RANDOM, "generation": order_kernels.AS_SAMPLED}
+
+
+class SharedTables(NamedTuple):
+    """The model: `coding.Coding` and the heads of `networks.SharedNetwork`."""
+
+    cards: Tensor
+    value_start: Tensor
+    feature_start: Tensor  # (n + 1,)
+    head_start: Tensor  # (n + 1,)
+    floors: Tensor
+    owner: Tensor
+    code_base: Tensor
+    codes: Tensor
+    hidden_value: Tensor
+
+
+class SharedSizes(NamedTuple):
+    """The sizes of the model."""
+
+    n: int
+    features: int
+    row_length: int
+    parameters: int
+    logits: int
+
+
+class SharedRows(NamedTuple):
+    """Where the parameters in training are: rows of P places, those of the inputs first."""
+
+    second: int  # weights between the hidden layers, a row per output
+    heads: int  # weights of the heads
+    biases: int  # of the hidden layers
+    tops: int  # biases of the heads, P in a row
+    total: int
+
+
+class SharedWork(NamedTuple):
+    """Memory of training. Rows have P places."""
+
+    w: Tensor  # (R, rows, P): parameters and moments, see `SharedRows`
+    m: Tensor
+    v: Tensor
+    contexts: Tensor  # (R, B + 1 or more, P): see `contexts`
+    tops: Tensor  # (R, B, n, P): units of the last hidden layer, by place in the order
+    sums: Tensor  # (R, B, n, P): slopes of each variable's contribution to the first layer
+    places: Tensor  # (R, B, n): of each variable in the order
+    slopes: Tensor  # (R, B, logits)
+    biases: Tensor  # (R, B, 2, P): gradients of the hidden layers' biases
+    middle: Tensor  # (R, B, P, P): and of the weights between them
+
+
+class SharedCudaEngine(DeviceEngine):
+    """The engine `cuda` for the shared network: float32, many runs in one launch.
+
+    One or two hidden layers, and contexts that are prefixes of an order: neither dropout nor a
+    known graph, and no training without orders.
+    """
+
+    def __init__(self, model: Model[SharedNetwork]) -> None:
+        super().__init__(model)
+        self.model = model
+        coding, network = model.coding, model.network
+        self._depth = len(network.widths) - 1
+        self._tables = SharedTables(
+            cards=self.put(coding.cards.astype(np.int32)),
+            value_start=self.put(coding.value_start[:-1].astype(np.int32)),
+            feature_start=self.put(coding.feature_start.astype(np.int32)),
+            head_start=self.put(network.head_start.astype(np.int32)),
+            floors=self.put(coding.floor.astype(np.float32)),
+            owner=self.put(not_empty(coding.owner).astype(np.int32)),
+            code_base=self.put(not_empty(coding.code_base).astype(np.int32)),
+            codes=self.put(coding.codes),
+            hidden_value=self.put(not_empty(coding.hidden_value)),
+        )
+        logits = int(network.head_start[-1])
+        self._sizes = SharedSizes(
+            coding.n, coding.features, coding.values, network.parameters, logits
+        )
+        offsets, at = [], 0
+        for inputs, outputs in network.shapes:
+            offsets += [at, at + inputs * outputs]
+            at += (inputs + 1) * outputs
+        self._offsets = self.put(np.array(offsets, np.int64))
+        self._widths = self.put(network.widths.astype(np.int32))
+        self._pad = max(16, int(power_of_two(int(network.widths[1:].max()))))
+        self._block = _BLOCK if coding.n >= _BLOCK else 16
+        self._shape: dict[str, Any] = {
+            "HIDDEN": bool(coding.hidden_value.any()), "DEPTH": self._depth, "P": self._pad,
+            "MAXF": int(np.diff(coding.feature_start).max(initial=0)),
+            "H": int(network.widths[1]), "TOP": int(network.widths[-1]),
+        }  # fmt: skip
+        self._most = int(coding.outputs.max(initial=0))
+        self._values = int(power_of_two(int(coding.cards.max()) - 1))
+        if self._values > 1:
+            self._values = int(power_of_two(int(coding.cards.max())))
+        second = self._pad if self._depth == 2 else 0
+        heads = coding.features + second
+        biases = heads + logits
+        tops = biases + self._depth
+        self._rows = SharedRows(
+            coding.features, heads, biases, tops, tops + 1 + logits // self._pad
+        )
+        self._kept_work: SharedWork | None = None
+
+    # --- the protocol, on NumPy arrays ----------------------------------------------------------
+
+    def fresh(self, seeds: Sequence[int], restarts: Sequence[int]) -> Policy:
+        """A policy with initial parameters for each run."""
+        runs = self.rows(seeds)
+        runs[:, common.RESTARTS.value] = self.put(np.array(restarts, np.int64))
+        theta = torch.empty((len(seeds), self.model.parameters), device=self.device)
+        kept = self.model.parameters if self.model.config.adam == "kept" else 0
+        m = torch.zeros((len(seeds), kept), device=self.device)
+        self.initialize(theta, runs)
+        return Policy(theta, m, torch.zeros_like(m), np.zeros(len(seeds), np.int64))
+
+    def sample(self, policy: Policy, draw: Draw) -> tuple[Codes, Floats]:
+        """Candidates and the distributions they were drawn from."""
+        runs = self.rows(draw.seeds, draw.generations)
+        runs[:, common.FIRST.value] = self.put(np.array(draw.first, np.int64))
+        shape = (len(draw.seeds), draw.count)
+        points = torch.empty((*shape, self.model.n), dtype=torch.int32, device=self.device)
+        probs = torch.empty((*shape, self.model.values), device=self.device)
+        self.draw(policy.theta, runs, points, probs, False)
+        return host(points), host(probs)
+
+    def conditionals(self, policy: Policy, points: Codes, keys: UIntArray | None = None) -> Floats:
+        """The distribution of every variable given those before it, or all others."""
+        runs, count, n = points.shape
+        probs = torch.empty((runs, count, self.model.values), device=self.device)
+        order = np.broadcast_to(np.arange(n), points.shape)
+        if keys is not None:
+            order = np.argsort(keys, axis=-1, kind="stable")
+        self._walk(
+            policy.theta, self.rows([0] * runs), self.put(np.ascontiguousarray(points, np.int32)),
+            probs, self.put(order.astype(np.int32)), DRAW=False, OTHERS=keys is None,
+        )  # fmt: skip
+        return host(probs)
+
+    def train(self, policy: Policy, batch: Batch) -> None:
+        """E epochs of Adam on eq. (8)."""
+        runs = self.rows(batch.seeds, batch.generations)
+        runs[:, common.STEPS.value] = self.put(policy.steps.astype(np.int64))
+        self.learn(
+            policy,
+            runs,
+            self.put(np.ascontiguousarray(batch.points, np.int32)),
+            self.put(np.ascontiguousarray(batch.old, np.float32)),
+            self.put(np.ascontiguousarray(batch.advantages, np.float32)),
+            self.put(np.ascontiguousarray(batch.weights, np.float32)),
+            self.orders(runs, batch.points.shape[1], self.put(batch.stamps.astype(np.int64))),
+            False,
+            most_steps=int(policy.steps.max(initial=0)),
+        )
+        if self.model.config.adam == "kept":
+            policy.steps += self.model.config.epochs
+
+    # --- the same on tensors --------------------------------------------------------------------
+
+    def initialize(self, theta: Tensor, runs: Tensor, only_restarting: bool = False) -> None:
+        """Initial parameters of all runs, or of those whose status is RESTARTING."""
+        blocks = -(-self.model.parameters // _PARAMETERS_AT_ONCE)
+        if blocks:
+            shared.initialize[(blocks, len(theta))](
+                theta, runs, self._sizes, self._offsets, self._widths,
+                ONLY_RESTARTING=only_restarting, LAYERS=self._depth + 1,
+                BLOCK=_PARAMETERS_AT_ONCE,
+            )  # fmt: skip
+
+    def draw(self, theta: Tensor, runs: Tensor, points: Tensor, probs: Tensor, drop: bool) -> None:
+        """`sample`, into candidates (R, count, n) and distributions (R, count, V)."""
+        size, count, _ = points.shape
+        if self.model.config.generation_order == "fixed":
+            orders = self._fixed(size, count)
+        else:
+            orders = self._sorted(runs, 1, count, order_kernels.SAMPLING.value, runs)
+        self._walk(theta, runs, points, probs, orders, DRAW=True, OTHERS=False)
+
+    def orders(
+        self, runs: Tensor, count: int, stamps: Tensor = None, into: Tensor = None
+    ) -> Tensor:
+        """The orders that `learn` trains under, (R, epochs or 1, count, n)."""
+        config, size = self.model.config, len(runs)
+        if config.training_order == "fixed":
+            return self._fixed(size, count)
+        else:
+            kind = _ORDERS[config.training_order]
+            epochs = config.epochs if kind is order_kernels.RANDOM else 1
+            stamps = runs if stamps is None else stamps
+            return self._sorted(runs, epochs, count, kind.value, stamps, into)
+
+    def learn(
+        self, policy: Policy, runs: Tensor, points: Tensor, old: Tensor, advantages: Tensor,
+        weights: Tensor, orders: Tensor, drop: bool, most_steps: int = 0,
+    ) -> None:  # fmt: skip
+        """`train`; advantages and weights may be expanded views."""
+        config, shape = self.model.config, self._shape
+        size, count, n = points.shape
+        kept = config.adam == "kept"
+        data = arguments.Data(
+            points, old, advantages, weights, count, *advantages.stride(), *weights.stride()
+        )
+        training = self._training(most_steps if kept else 0)
+        work = self._work(size, count)
+        pairs = [(policy.theta, work.w)]
+        if kept:
+            pairs += [(policy.m, work.m), (policy.v, work.v)]
+        for flat, rows in pairs:
+            self._arrange(flat, rows, back=False)
+        parameters = arguments.Parameters(work.w, work.m, work.v)
+        model = (self._tables, self._sizes, self._rows)
+        rest = {name: shape[name] for name in ("DEPTH", "P")}
+        places = work.contexts.shape[1]
+        for epoch in range(config.epochs):
+            shared_training.contexts[(self._pad // 16, size)](
+                work.w, runs, data, work, *model, CP=places, U=16, T=32, num_warps=4, **rest
+            )
+            shared_training.slopes[(count, size)](
+                work.w, runs, data, orders, epoch % orders.shape[1], orders.shape[1], work, *model,
+                config.beta, BERNOULLI=config.kl == "bernoulli", H=shape["H"], TOP=shape["TOP"],
+                MAXF=shape["MAXF"], VP=self._values, CP=places, T=self._block,
+                num_warps=8 if self._block > 16 else 4, **rest,
+            )  # fmt: skip
+            shared_training.update_variables[(-(-n // _VARIABLES), size)](
+                parameters, runs, data, work, epoch, training, *model, HIDDEN=shape["HIDDEN"],
+                MAXF=shape["MAXF"], MAXO=self._most, KEPT=kept, T=_VARIABLES, **rest,
+            )  # fmt: skip
+            shared_training.update_layers[(self._pad // 16, size)](
+                parameters, runs, data, work, epoch, training, self._rows, KEPT=kept, T=16, **rest
+            )
+        for flat, rows in pairs:
+            self._arrange(flat, rows, back=True)
+
+    def _arrange(self, flat: Tensor, rows: Tensor, back: bool) -> None:
+        """Copy parameters (R, parameters) to the rows of training, or back."""
+        network, at, size = self.model.network, 0, len(flat)
+        first = (0, self._rows.second, self._rows.heads)
+        ends = rows[:, self._rows.tops :].reshape(size, -1)
+        for k, (inputs, outputs) in enumerate(network.shapes):
+            last, end = k == self._depth, at + inputs * outputs
+            begin = self._rows.heads if last else first[k]
+            high, wide = (inputs, outputs) if k == 0 else (outputs, inputs)
+            biases = ends[:, :outputs] if last else rows[:, self._rows.biases + k, :outputs]
+            for one, other in (
+                (flat[:, at:end].view(size, high, wide), rows[:, begin : begin + high, :wide]),
+                (flat[:, end : end + outputs], biases),
+            ):
+                one.copy_(other) if back else other.copy_(one)
+            at = end + outputs
+
+    def memory_of(self, runs: int, budget: int) -> int:
+        """About how many bytes that many runs take on the device."""
+        model, config, pad = self.model, self.model.config, self._pad
+        orders = config.epochs if config.training_order == "random" else 1
+        each = 2 * model.n + 3 + pad
+        words = model.parameters + (3 * self._rows.total + config.population * each) * pad
+        words += 6 * orders * config.population * model.n  # sorting takes keys and places as int64
+        return int(runs * (4 * words + 9 * budget))
+
+    def _walk(self, theta: Tensor, runs: Tensor, points: Tensor, probs: Tensor, orders: Tensor,
+              **kind: bool) -> None:  # fmt: skip
+        size, count, _ = points.shape
+        shared.walk[(-(-count // _CANDIDATES), size)](
+            points, probs, theta, runs, orders, self._tables, self._sizes, self._offsets, count,
+            VP=self._values, C=_CANDIDATES, num_warps=8 if self._pad > 64 else 4, **kind,
+            **self._shape,
+        )  # fmt: skip
+
+    def _fixed(self, size: int, count: int) -> Tensor:
+        n = self.model.n
+        order = torch.arange(n, dtype=torch.int32, device=self.device)
+        return order.expand(size, 1, count, n).contiguous()
+
+    def _sorted(
+        self, runs: Tensor, epochs: int, count: int, kind: int, stamps: Tensor, into: Tensor = None
+    ) -> Tensor:
+        n, shape = self.model.n, (len(runs), epochs, count, self.model.n)
+        grid, each = (epochs, count, len(runs)), self.model.config.order_per == "candidate"
+        padded = max(16, int(power_of_two(n)))
+        if into is None:
+            into = torch.zeros(shape, dtype=torch.int32, device=self.device)
+        if n <= _SORTED:
+            order_kernels.sorted_orders[grid](
+                into, runs, stamps, n, count, KIND=kind, PER_CANDIDATE=each, NP=padded,
+                num_warps=max(1, min(8, padded // 256)),
+            )  # fmt: skip
+        else:
+            keys = torch.zeros(shape, dtype=torch.int64, device=self.device)
+            order_kernels.order_keys[grid](
+                keys, runs, stamps, n, count, KIND=kind, PER_CANDIDATE=each,
+                BLOCK=min(_KEYS_AT_ONCE, padded),
+            )  # fmt: skip
+            into.copy_(torch.argsort(keys, dim=-1, stable=True))
+        return into
+
+    def _work(self, size: int, count: int) -> SharedWork:
+        """Memory of training, kept: a recorded generation uses the same addresses again."""
+        n, pad, logits = self.model.n, self._pad, max(1, self._sizes.logits)
+        if self._kept_work is None or self._kept_work.places.shape[:2] != (size, count):
+            rows = (self._rows.total, pad)
+            shapes = {
+                "w": rows, "m": rows, "v": rows,
+                "contexts": (max(16, int(power_of_two(count + 1))), pad), "tops": (count, n, pad),
+                "sums": (count, n, pad), "places": (count, n), "slopes": (count, logits),
+                "biases": (count, 2, pad), "middle": (count, pad, pad),
+            }  # fmt: skip
+            self._kept_work = SharedWork(**{
+                name: torch.zeros(
+                    (size, *shape), device=self.device,
+                    dtype=torch.int32 if name == "places" else torch.float32,
+                )
+                for name, shape in shapes.items()
+            })  # fmt: skip
+        return self._kept_work
