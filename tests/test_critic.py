@@ -9,7 +9,7 @@ from conftest import Case, case, refused, rms
 import anyorder as ao
 from anyorder.errors import INFEASIBLE
 from anyorder.strategies.base import Answer, score
-from anyorder.strategies.policy import equations
+from anyorder.strategies.policy import engines, equations
 from anyorder.strategies.policy.config import PRESETS
 from anyorder.strategies.policy.critic import Critic, _finite
 from anyorder.strategies.policy.engines import create, reference
@@ -25,6 +25,9 @@ VARIANTS = {
     "known graph": case(critic=2.0, graph=True),
     "univariate": case(critic=2.0, network="univariate"),
     "linear": case(critic=2.0, hidden=()),
+    "2 layers": case(critic=2.0, hidden=(6, 5)),
+    "2 layers, one frozen": case(critic=2.0, hidden=(6, 5), layer_rates=(1.0, 0.0, 1.0)),
+    "Adam kept": case(critic=2.0, adam="kept"),
     "shared": case(critic=2.0, network="shared", hidden=(6, 5)),
     "shared, known graph": case(critic=2.0, network="shared", hidden=(6, 5), graph=True),
 }
@@ -42,10 +45,12 @@ def generation(variant: Case):
 
 
 @every_variant
-def test_engines_agree(variant):
+def test_engines_agree(variant, fast):
+    if fast == "cuda" and (reason := engines.why_not("cuda", variant.model.network.kind)):
+        pytest.skip(reason)
     points, values, stamps = generation(variant)
     gains = []
-    for engine in ("reference", "cpu"):
+    for engine in ("reference", fast):
         critic = Critic(variant.model, engine)
         policy = critic.fresh(variant.seeds, [0] * variant.runs)
         for g in range(3):

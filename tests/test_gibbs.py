@@ -11,6 +11,7 @@ from test_engines import check_step
 from test_learning import paid
 
 import anyorder as ao
+from anyorder.strategies.policy import engines
 from anyorder.strategies.policy.config import PRESETS
 from anyorder.strategies.policy.engines import create
 from anyorder.strategies.policy.engines.base import Draw
@@ -30,6 +31,8 @@ VARIANTS = {
     "binary": gibbs(cards=(2,), gibbs_sweeps=5),
     "masked -1": gibbs(masked_input=-1.0),
     "known graph": gibbs(graph=True),
+    "2 layers": gibbs(hidden=(6, 5)),
+    "linear": gibbs(hidden=()),
     "sharp": gibbs(sharp=4.0, clip=0.05),
     "constants": gibbs(n=4, cards=(1, 3, 2, 1)),
     "shared": gibbs(network="shared", hidden=(6, 5)),
@@ -39,8 +42,10 @@ VARIANTS = {
 
 
 @pytest.mark.parametrize("variant", VARIANTS.values(), ids=VARIANTS.keys())
-def test_engines_agree(variant):
-    check_step(variant)
+def test_engines_agree(variant, fast):
+    if fast == "cuda" and (reason := engines.why_not("cuda", variant.model.network.kind)):
+        pytest.skip(reason)
+    check_step(variant, fast)
 
 
 @pytest.mark.parametrize("network", ["separate", "shared"])
