@@ -6,12 +6,11 @@ import itertools
 
 import numpy as np
 import pytest
-from conftest import Case, case, refused
+from conftest import Case, case, computed, refused
 from test_engines import check_step
 from test_learning import paid
 
 import anyorder as ao
-from anyorder.strategies.policy import engines
 from anyorder.strategies.policy.config import PRESETS
 from anyorder.strategies.policy.engines import create
 from anyorder.strategies.policy.engines.base import Draw
@@ -43,9 +42,7 @@ VARIANTS = {
 
 @pytest.mark.parametrize("variant", VARIANTS.values(), ids=VARIANTS.keys())
 def test_engines_agree(variant, fast):
-    if fast == "cuda" and (reason := engines.why_not("cuda", variant.model.network.kind)):
-        pytest.skip(reason)
-    check_step(variant, fast)
+    check_step(computed(variant, fast), fast)
 
 
 @pytest.mark.parametrize("network", ["separate", "shared"])

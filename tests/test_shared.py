@@ -292,8 +292,6 @@ def test_default_layers_follow_the_network():
     ("variant", "reason"),
     [
         (shared(), "does not compute shared networks; engines that do: cpu, reference"),
-        (case(critic=2.0), "critic=2.0"),
-        (case(generation_order="gibbs", training_order="none"), "gibbs"),
         (case(generation_order="learned", training_order="learned"), "learned"),
     ],
 )

@@ -44,7 +44,7 @@ class DeviceCritic:
             self.policy, runs, points, estimates, wanted.expand(points.shape), weights,
             self._orders, drop=False, most_steps=most_steps,
         )  # fmt: skip
-        self.engine.estimate(self.policy.theta, points, estimates, self._orders.ranks)
+        self.engine.estimate(self.policy.theta, runs, points, estimates, self._orders.ranks)
         gain = self.alpha * (targets - estimates.double())
         return gain.clamp_(-LARGEST_GAIN, LARGEST_GAIN).float()
 

@@ -143,7 +143,8 @@ class CudaEngine(DeviceEngine):
             ranks = np.zeros((runs, count, self._inputs), np.int16)
             ranks[..., : coding.features] = place[..., coding.owner]
             stored = self.put(ranks)
-        self.estimate(policy.theta, self.put(np.ascontiguousarray(points)), probs, stored)
+        rows, at = self.rows([0] * runs), self.put(np.ascontiguousarray(points))
+        self.estimate(policy.theta, rows, at, probs, stored)
         return host(probs)
 
     def train(self, policy: Policy, batch: Batch) -> None:
@@ -215,25 +216,26 @@ class CudaEngine(DeviceEngine):
             num_warps=4 * max(1, size_1 // (2 * _SAMPLE_TILE)) if whole else 4,
         )  # fmt: skip
         if self._gibbs:  # the distributions given the final values of all others
-            self.estimate(theta, points, probs)
+            self.estimate(theta, runs, points, probs)
 
-    def estimate(self, theta: Tensor, points: Tensor, probs: Tensor, ranks: Tensor = None) -> None:
+    def estimate(
+        self, theta: Tensor, runs: Tensor, points: Tensor, probs: Tensor, ranks: Tensor = None
+    ) -> None:
         """`conditionals` of candidates (R, count, n), into distributions (R, count, V).
 
         `ranks`, (R, count, padded F), are as in `Orders`; without them all others are seen. A
         critic's estimates are written instead of distributions; entries of constants stay.
         """
-        runs, count, _ = points.shape
-        seen = (
-            general.OTHERS if ranks is None or self.model.coding.features == 0 else general.EARLIER
-        )
+        size, count, _ = points.shape
+        all_others = ranks is None or self.model.coding.features == 0
         blocks = -(-count // _ROWS)
         for group in self._groups:
             shape = general_shape(self.model, _ROWS, group)
-            scratch = torch.empty(runs * self._estimate_words(count, group), device=self.device)
-            general.conditionals[(len(group.variables), runs, blocks)](
-                theta, probs, points, points if ranks is None else ranks, scratch, self._tables,
-                self._sizes, group.variables, count, DEPTH=self._depth, SEEN=seen.value,
+            scratch = torch.empty(size * self._estimate_words(count, group), device=self.device)
+            general.conditionals[(len(group.variables), size, blocks)](
+                theta, probs, runs, points, points if ranks is None else ranks, scratch,
+                self._tables, self._sizes, group.variables, count, DEPTH=self._depth,
+                SEEN=(general.OTHERS if all_others else general.EARLIER).value,
                 GRAPH=self.model.graph is not None, SQUARES=self._squares, FP=self._inputs,
                 OP=group.places, **shape,
             )  # fmt: skip

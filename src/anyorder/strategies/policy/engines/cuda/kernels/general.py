@@ -11,6 +11,7 @@ import triton.language as tl
 from anyorder.strategies.policy.engines.cuda.kernels.common import (
     DROP_T,
     DROPS_T,
+    ENDED,
     GENERATION,
     RUNNING,
     SEED,
@@ -270,7 +271,7 @@ def step(parameters, at, inside, g, epoch, rate, eps, training, KEPT: tl.constex
 
 
 @triton.jit
-def conditionals(theta, probs, points_of, ranks, scratch, tables, sizes, variables, total,
+def conditionals(theta, probs, runs, points_of, ranks, scratch, tables, sizes, variables, total,
                  DEPTH: tl.constexpr, SEEN: tl.constexpr, GRAPH: tl.constexpr,
                  SQUARES: tl.constexpr, FP: tl.constexpr, C: tl.constexpr, T: tl.constexpr,
                  U: tl.constexpr, HP: tl.constexpr, OP: tl.constexpr):  # fmt: skip
@@ -280,6 +281,8 @@ def conditionals(theta, probs, points_of, ranks, scratch, tables, sizes, variabl
     """
     i = tl.load(variables + tl.program_id(0))
     r = tl.program_id(1)
+    if field(runs, r, STATUS) >= ENDED:
+        return
     first = tl.program_id(2) * C
     c = tl.arange(0, C)
     B = tl.minimum(C, total - first)
