@@ -184,6 +184,22 @@ def case(**settings: Any) -> Case:
     return Case(PRESETS["paper"].replace(**{"epochs": 5, "hidden": (6,), **settings}), **shape)
 
 
+def computed(variant: Case, engine: str) -> Case:
+    """The case as the engine is tested on it; skips the test if it does not compute it.
+
+    Triton's interpreter takes `cuda` seconds for what takes a GPU milliseconds: it gets less.
+    """
+    if engine != "cuda":
+        return variant
+    if reason := why_not("cuda", variant.model.network.kind) or engines._not_on_a_gpu(
+        variant.model
+    ):
+        pytest.skip(reason)
+    if os.environ.get("TRITON_INTERPRET") != "1":
+        return variant
+    return dataclasses.replace(variant, n=min(variant.n, 4), batch=5, runs=1).replace(epochs=2)
+
+
 def rms(x: Any) -> float:
     """Root mean square."""
     return float(np.sqrt(np.mean(np.square(np.asarray(x, np.float64))))) if np.size(x) else 0.0

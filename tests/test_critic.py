@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from conftest import Case, case, refused, rms
+from conftest import Case, case, computed, refused, rms
 
 import anyorder as ao
 from anyorder.errors import INFEASIBLE
@@ -25,6 +25,9 @@ VARIANTS = {
     "known graph": case(critic=2.0, graph=True),
     "univariate": case(critic=2.0, network="univariate"),
     "linear": case(critic=2.0, hidden=()),
+    "2 layers": case(critic=2.0, hidden=(6, 5)),
+    "2 layers, one frozen": case(critic=2.0, hidden=(6, 5), layer_rates=(1.0, 0.0, 1.0)),
+    "Adam kept": case(critic=2.0, adam="kept"),
     "shared": case(critic=2.0, network="shared", hidden=(6, 5)),
     "shared, known graph": case(critic=2.0, network="shared", hidden=(6, 5), graph=True),
 }
@@ -42,10 +45,11 @@ def generation(variant: Case):
 
 
 @every_variant
-def test_engines_agree(variant):
+def test_engines_agree(variant, fast):
+    variant = computed(variant, fast)
     points, values, stamps = generation(variant)
     gains = []
-    for engine in ("reference", "cpu"):
+    for engine in ("reference", fast):
         critic = Critic(variant.model, engine)
         policy = critic.fresh(variant.seeds, [0] * variant.runs)
         for g in range(3):

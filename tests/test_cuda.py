@@ -20,7 +20,9 @@ from test_engines import check_step
 
 import anyorder as ao
 from anyorder.strategies.policy import engines as policy
+from anyorder.strategies.policy.critic import Critic, _finite
 from anyorder.strategies.policy.engines import choose, why_not
+from anyorder.strategies.policy.model import make_critic_model
 
 # duplicates are paid for, as in solve_many and in the paper
 paid = partial(ao.maximize, cache=False)
@@ -28,6 +30,9 @@ paid = partial(ao.maximize, cache=False)
 if (missing := why_not("cuda")) is not None:
     pytest.skip(missing, allow_module_level=True)
 torch = pytest.importorskip("torch")
+from anyorder.many import device_critic  # noqa: E402
+from anyorder.strategies.policy.engines.cuda.kernels import common  # noqa: E402
+
 pytestmark = pytest.mark.gpu
 
 SMALL = ao.PRESETS["default"].replace(epochs=2)
@@ -82,12 +87,22 @@ def test_every_tiling(inputs, hidden):
     check_step(variant, "cuda")
 
 
+def test_a_critic_takes_the_fast_path():
+    """It has one output, however many values a variable has."""
+    model = make_critic_model(case(critic=1.0, cards=(2, 3, 9), hidden=(20,)).model)
+    assert policy.create("cuda", model).path(10) == ("registers",)
+
+
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
 SIZE = {"n": 3, "runs": 2, "epochs": 2} if INTERPRETED else {"n": 33, "runs": 5}
 PATHS = {
     "registers": case(cards=(2, 3), hidden=(20,), **SIZE),
     "memory": case(cards=(2, 3), hidden=(5, 4), **SIZE),
-}
+    "Gibbs": case(
+        cards=(2, 3), hidden=(20,), generation_order="gibbs", training_order="none",
+        gibbs_sweeps=2, **SIZE,
+    ),
+}  # fmt: skip
 each_path = pytest.mark.parametrize("variant", PATHS.values(), ids=PATHS.keys())
 
 
@@ -182,6 +197,9 @@ CONFIGS = {
     "curriculum": SMALL.replace(drop_generation=1.0, drop_training=0.8, drop_decay=0.7),
     "Adam kept": SMALL.replace(adam="kept", restart_agreement=0.3, restart_patience=1),
     "deep": SMALL.replace(hidden=(4, 3)),
+    "critic": SMALL.replace(critic=3.0),
+    "critic, deep": SMALL.replace(critic=3.0, hidden=(4, 3)),
+    "Gibbs": SMALL.replace(generation_order="gibbs", training_order="none", gibbs_sweeps=2),
 }
 
 
@@ -198,6 +216,80 @@ def test_solve_many_is_maximize(problem, config):
         np.testing.assert_array_equal(run.best, alone.best)
         assert run.stop_reason == alone.stop_reason == "budget"
     assert config is not CONFIGS["restarts"] or any(run.restarts for run in runs)
+
+
+TINY = SMALL.replace(population=4, hidden=(3,), restart_agreement=0.3, restart_patience=1)
+DRIVEN = {
+    "critic": TINY.replace(critic=100.0),
+    "critic, Adam kept": TINY.replace(critic=100.0, adam="kept"),
+    "critic, fixed orders": TINY.replace(
+        critic=100.0, generation_order="fixed", training_order="generation"
+    ),
+    "Gibbs": TINY.replace(generation_order="gibbs", training_order="none", gibbs_sweeps=2),
+}
+
+
+@pytest.mark.parametrize("config", DRIVEN.values(), ids=DRIVEN.keys())
+def test_the_driver_agrees_with_cpu(config):
+    problem, budget = ao.problems.nkd(2, 1, 3), 10
+    found, expected = (
+        ao.solve_many(problem, runs=2, budget=budget, config=config, engine=engine)
+        for engine in ("cuda", "cpu")
+    )
+    np.testing.assert_allclose(found.values, expected.values, rtol=1e-12)
+    assert [run.restarts for run in found] == [run.restarts for run in expected]
+    assert any(run.restarts for run in found)
+    (alone,) = ao.solve_many(problem, seeds=[1], budget=budget, config=config, engine="cuda")
+    np.testing.assert_array_equal(alone.values, found.values[1])
+
+
+def test_advantages_of_a_critic_on_the_device():
+    """Those of the critic on the host, bit for bit, with values that are not finite as well."""
+    variant = case(critic=2.0, cards=(2, 3, 1), **SIZE)
+    rng = np.random.default_rng(0)
+    points = rng.integers(0, variant.model.cards, (variant.runs, 10, variant.n), np.int32)
+    values = rng.normal(size=points.shape[:2])
+    values[0, :4], values[1, 0] = [np.inf, -np.inf, 1e300, -1e308], np.nan
+    stamps = np.zeros((*points.shape[:2], 2), np.int64)
+    stamps[..., 0], stamps[..., 1] = 3, np.arange(10)
+    host = Critic(variant.model, "cuda")
+    twin, generations = host.fresh(variant.seeds, [0] * variant.runs), [3] * variant.runs
+    expected = host.advantages(twin, variant.seeds, generations, points, values, stamps)
+
+    critic = device_critic.DeviceCritic(variant.model, variant.seeds, 10)
+    put, runs = critic.engine.put, critic.engine.rows(variant.seeds, generations)
+    critic.draw_orders(runs, put(stamps))
+    weights = torch.ones((1, 1, 1), device=critic.engine.device).expand(points.shape)
+    found = critic.advantages(runs, put(points), put(values), weights, most_steps=0)
+    np.testing.assert_array_equal(found.cpu().numpy(), expected.astype(np.float32))
+    np.testing.assert_array_equal(
+        critic.engine.export(critic.policy)["theta"], host.engine.export(twin)["theta"]
+    )
+
+
+def test_finite_values_on_the_device():
+    values = np.array(
+        [[1.0, np.nan, -2.0, np.inf, -np.inf], [np.nan] * 5, [1e300, -1e308, 2, 3, 4]]
+    )
+    found = device_critic.finite(torch.from_numpy(values))
+    np.testing.assert_array_equal(found.numpy(), _finite(values))
+
+
+def test_a_critic_restarts_on_the_device():
+    variant = case(critic=2.0, cards=(2, 3), adam="kept", **SIZE)
+    critic = device_critic.DeviceCritic(variant.model, variant.seeds, 10)
+    before = critic.engine.export(critic.policy)["theta"]
+    critic.policy.m += 1.0
+    runs = critic.engine.rows(variant.seeds)
+    runs[1, common.STATUS.value] = common.RESTARTING.value
+    runs[1, common.RESTARTS.value] = 2
+    critic.restart(runs)
+    after = critic.engine.export(critic.policy)
+    expected = Critic(variant.model, "reference").fresh(variant.seeds[1:2], [2])
+    np.testing.assert_array_equal(after["theta"][0], before[0])
+    np.testing.assert_array_equal(after["theta"][1], expected.theta[0].astype(np.float32))
+    assert (after["adam_m"][0] == 1.0).all()
+    assert (after["adam_m"][1] == 0.0).all()
 
 
 def count_ones(x):
@@ -366,6 +458,19 @@ def test_memory_is_counted():
     engine.train(kept, wide.answers(points, old))
     used, counted = torch.cuda.max_memory_allocated(), engine.memory_of(runs, 10_000)
     assert 0.5 * used < counted < 2 * used + 2**26
+
+
+def test_memory_of_a_critic_and_of_sweeps_is_counted():
+    plain, critic, gibbs = (
+        case(n=64, cards=(2,), **settings).engine("cuda").memory_of(10, 0)
+        for settings in (
+            {"training_order": "none"},
+            {"training_order": "none", "critic": 1.0},
+            {"training_order": "none", "generation_order": "gibbs"},
+        )
+    )
+    assert 2 * plain < critic < 4 * plain
+    assert plain < gibbs < 4 * plain
 
 
 def test_too_little_memory(monkeypatch):

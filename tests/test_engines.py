@@ -31,6 +31,7 @@ VARIANTS: dict[str, Case] = {
     "(d,d)": case(generation_order="fixed", training_order="fixed"),
     "(d,s)": case(generation_order="fixed"),
     "(s,d)": case(training_order="generation"),
+    "(d,d), as sampled": case(generation_order="fixed", training_order="generation"),
     "(s,fixed)": case(training_order="fixed"),
     "(s,p)": case(training_order="none", drop_training=0.5),
     "(d,p)": case(generation_order="fixed", training_order="none", drop_training=0.75),

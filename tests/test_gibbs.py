@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
-from conftest import Case, case, refused
+from conftest import Case, case, computed, refused
 from test_engines import check_step
 from test_learning import paid
 
@@ -30,6 +30,8 @@ VARIANTS = {
     "binary": gibbs(cards=(2,), gibbs_sweeps=5),
     "masked -1": gibbs(masked_input=-1.0),
     "known graph": gibbs(graph=True),
+    "2 layers": gibbs(hidden=(6, 5)),
+    "linear": gibbs(hidden=()),
     "sharp": gibbs(sharp=4.0, clip=0.05),
     "constants": gibbs(n=4, cards=(1, 3, 2, 1)),
     "shared": gibbs(network="shared", hidden=(6, 5)),
@@ -39,8 +41,8 @@ VARIANTS = {
 
 
 @pytest.mark.parametrize("variant", VARIANTS.values(), ids=VARIANTS.keys())
-def test_engines_agree(variant):
-    check_step(variant)
+def test_engines_agree(variant, fast):
+    check_step(computed(variant, fast), fast)
 
 
 @pytest.mark.parametrize("network", ["separate", "shared"])

@@ -22,7 +22,7 @@ STEPS = (
 # neither races nor float32 arguments are seen there
 CHOSEN = (
     "not (is_maximize or twice or host or chunks or one_failure or a_torch_function or tiling "
-    "or best_points or full_precision or does_not_count) "
+    "or best_points or full_precision or does_not_count or Gibbs and not agrees) "
     "or nkd and restarts or tiling and (180 or 60) or does_not_count and 0"
 )
 
@@ -51,6 +51,18 @@ def test_steps():
 @pytest.mark.slow
 def test_more_steps():
     interpreted(*(f"{TESTS}/test_engines.py::test_one_step[cuda-{step}]" for step in STEPS))
+
+
+FAMILY = [f"{TESTS}/test_critic.py", f"{TESTS}/test_gibbs.py", "-m", "gpu", "-k"]
+
+
+def test_critics_and_sweeps():
+    interpreted(*FAMILY, "engines_agree and (separate or frozen)")
+
+
+@pytest.mark.slow
+def test_more_critics_and_sweeps():
+    interpreted(*FAMILY, "engines_agree")
 
 
 def test_the_engine():

@@ -80,6 +80,8 @@ CONFIGS = {
     "hasty": FAST.replace(restart_agreement=0.1, restart_patience=3),
     "orders": FAST.replace(training_order="generation", order_per="population", ties="average"),
     "univariate": FAST.replace(network="univariate", population=3),
+    "critic": RESTARTING.replace(critic=2.0, adam="kept"),
+    "gibbs": RESTARTING.replace(generation_order="gibbs", training_order="none", gibbs_sweeps=2),
 }
 
 

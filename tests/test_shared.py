@@ -312,7 +312,6 @@ def test_default_layers_follow_the_network():
         (shared(training_order="none"), "training_order='none'"),
         (shared(critic=2.0), "critic=2.0"),
         (shared(generation_order="gibbs", training_order="none"), "gibbs"),
-        (case(critic=2.0), "critic=2.0"),
         (case(generation_order="learned", training_order="learned"), "learned"),
     ],
 )

@@ -3,7 +3,7 @@
     objective.py  ways to evaluate a batch: functions, vectorised functions, problems
     base.py       the task and the log of a driver; the bookkeeping of runs in lockstep
     host.py       the driver for any engine and any objective
-    device.py     the driver for objectives on the GPU
+    device.py     the driver for objectives on the GPU; device_critic.py: its critic
 
 This file checks the arguments and chooses a driver.
 """

@@ -1,9 +1,9 @@
 """The driver for objectives on the GPU: everything stays there until all runs have ended.
 
-A generation is seven kernels and the objective's own. They follow one another without the host
-looking at a number: what each run needs (its generation, age, status) is an array on the device
-that the kernels read and write. For problems, the launches of a generation are recorded once, as a
-CUDA graph, and replayed. A user's function is called every time.
+A generation is seven kernels and the objective's own, and a few more with a critic. They follow one
+another without the host looking at a number: what each run needs (its generation, age, status) is
+an array on the device that the kernels read and write. For problems, the launches of a generation
+are recorded once, as a CUDA graph, and replayed. A user's function is called every time.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import numpy as np
 import torch
 
 from anyorder.many.base import Log, Task
+from anyorder.many.device_critic import DeviceCritic
 from anyorder.many.objective import Objective, Problems, Torch, matrix, no_number, wrong_shape
 from anyorder.problems import together
 from anyorder.strategies.policy.engines import Policy
@@ -65,6 +66,9 @@ class _Batch:
         self.runs[:, common.DROPS_G.value] = self.thresholds[0, 0]
         self.runs[:, common.DROPS_T.value] = self.thresholds[1, 0]
         self.policy: Policy = engine.fresh(task.seeds, [0] * self.size)
+        self.critic: DeviceCritic | None = None
+        if config.critic is not None:
+            self.critic = DeviceCritic(model, task.seeds, self.count)
         self.told = torch.zeros((), dtype=torch.int64, device=device)
         self.best = torch.full((self.size,), -np.inf, dtype=torch.float64, device=device)
         target = math.inf if task.target is None else task.sign * task.target
@@ -91,7 +95,8 @@ class _Batch:
             if count
         }
         self.evaluate = _evaluator(engine, objective)
-        self.orders: Any = engine.orders(self.runs, self.count, self._stamps(self.count))
+        self.orders: Any = None
+        self._draw_orders()
         self.side: Any = torch.cuda.Stream() if device.type == "cuda" else None
         self.recorded = isinstance(objective, Problems) and device.type == "cuda"
 
@@ -155,18 +160,20 @@ class _Batch:
         if not trains:
             return
         self._join()
-        shape = (self.size, count, model.n)
+        most_steps = self.generations * config.epochs
+        gain = self.advantages[:, :, None].expand(self.size, count, model.n)
+        if self.critic is not None:
+            gain = self.critic.advantages(
+                self.runs, points, task.sign * values, self.weights, most_steps
+            )
         engine.learn(
-            self.policy, self.runs, points, old, self.advantages[:, :, None].expand(shape),
-            self.weights, self.orders, config.drop_training > 0,
-            most_steps=self.generations * config.epochs,
+            self.policy, self.runs, points, old, gain, self.weights, self.orders,
+            config.drop_training > 0, most_steps=most_steps,
         )  # fmt: skip
         if config.restart_agreement is not None:
-            if config.adam == "kept":
-                restarting = self.runs[:, common.STATUS.value] == common.RESTARTING.value
-                self.policy.m.masked_fill_(restarting[:, None], 0.0)
-                self.policy.v.masked_fill_(restarting[:, None], 0.0)
-            engine.initialize(self.policy.theta, self.runs, only_restarting=True)
+            engine.restart(self.policy, self.runs)
+            if self.critic is not None:
+                self.critic.restart(self.runs)
         generation.advance[(-(-self.size // 128),)](
             self.runs, self.told, self.thresholds, self.generations, self.size, count,
             config.epochs if config.adam == "kept" else 0, BLOCK=128,
@@ -177,15 +184,21 @@ class _Batch:
         if self.side is not None:
             self.side.wait_stream(torch.cuda.current_stream())
         with nullcontext() if self.side is None else torch.cuda.stream(self.side):
-            stamps = self._stamps(self.count)
-            self.orders = self.engine.orders(self.runs, self.count, stamps, self.orders)
+            self._draw_orders()
 
     def _join(self) -> None:
         if self.side is not None:
             torch.cuda.current_stream().wait_stream(self.side)
 
+    def _draw_orders(self) -> None:
+        """Into the same memory every time: that is what is recorded."""
+        stamps = self._stamps(self.count)
+        self.orders = self.engine.orders(self.runs, self.count, stamps, self.orders)
+        if self.critic is not None:
+            self.critic.draw_orders(self.runs, stamps)
+
     def _stamps(self, count: int) -> Any:
-        if self.task.config.training_order != "generation":
+        if self.task.config.training_order != "generation" and self.critic is None:
             return None
         index = torch.arange(count, device=self.engine.device).expand(self.size, count)
         generation = self.runs[:, common.GENERATION.value, None].expand(self.size, count)

@@ -23,8 +23,9 @@ from anyorder.strategies.policy.rng import ORDER_G
 
 Floats = npt.NDArray[np.float64]
 
-_TWIN = 2**31  # added to the restarts, so that a critic does not start as the policy does
-_LARGEST = 1e6  # of an advantage and of a value in the critic's units: see `config.py`
+TWIN = 2**31  # added to the restarts, so that a critic does not start as the policy does
+LARGEST_GAIN = 1e6  # of an advantage: see `config.py`
+LARGEST_VALUE = 1e12  # its square and Adam's sum of them are within float32
 
 
 class Critic:
@@ -39,7 +40,7 @@ class Critic:
 
     def fresh(self, seeds: Sequence[int], restarts: Sequence[int]) -> Policy:
         """Initial parameters of each run's critic."""
-        return self.engine.fresh(seeds, [_TWIN + count for count in restarts])
+        return self.engine.fresh(seeds, [TWIN + count for count in restarts])
 
     def advantages(
         self,
@@ -80,7 +81,7 @@ class Critic:
         ]
         estimates = self.engine.conditionals(policy, points, np.array(keys, np.uint32))
         gain = self.alpha * (targets - estimates.astype(np.float64))
-        return np.clip(gain, -_LARGEST, _LARGEST)
+        return np.clip(gain, -LARGEST_GAIN, LARGEST_GAIN)
 
 
 def _finite(values: Floats) -> Floats:
@@ -88,5 +89,4 @@ def _finite(values: Floats) -> Floats:
     good = np.isfinite(values) & (values > FEASIBLE_ABOVE)
     worst = np.where(good, values, np.inf).min(axis=1, keepdims=True)
     worst[~np.isfinite(worst)] = 0.0
-    largest = 1e12  # its square and Adam's sum of them are within float32
-    return np.clip(np.where(good, values, worst), -largest, largest)
+    return np.clip(np.where(good, values, worst), -LARGEST_VALUE, LARGEST_VALUE)

@@ -126,13 +126,13 @@ def _not_on_a_gpu(model: Model[Network]) -> str | None:
     config = model.config
     if model.groups:
         return f"it {_NO_MASKS}"
-    if config.critic is not None or model.loss != "policy":
-        return f"it does not compute a critic (critic={config.critic})"
-    if config.generation_order == "gibbs":
-        return "it does not sample by sweeps (generation_order='gibbs')"
     if config.generation_order == "learned":
         return "it draws orders itself and does not learn them (generation_order='learned')"
     if model.network.kind == "shared":
+        if config.critic is not None:
+            return f"it does not compute a critic of shared networks (critic={config.critic})"
+        if config.generation_order == "gibbs":
+            return "it does not sample shared networks by sweeps (generation_order='gibbs')"
         if len(config.hidden) not in (1, 2):
             return f"it computes shared networks of one or two hidden layers, not {config.hidden}"
         if model.graph is not None or config.drop_generation or config.drop_training:

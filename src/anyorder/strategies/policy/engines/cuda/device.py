@@ -37,6 +37,23 @@ class DeviceEngine:
         """About how many bytes that many runs take on the device."""
         raise NotImplementedError
 
+    def initialize(
+        self, theta: Tensor, runs: Tensor, only_restarting: bool = False, first: int = 0
+    ) -> None:
+        """Initial parameters of all runs, or of those whose status is RESTARTING.
+
+        They are those of `fresh` with `first` added to each run's restarts.
+        """
+        raise NotImplementedError
+
+    def restart(self, policy: Policy, runs: Tensor, first: int = 0) -> None:
+        """Initial parameters and moments of the runs whose status is RESTARTING."""
+        if self._model.config.adam == "kept":
+            restarting = runs[:, common.STATUS.value] == common.RESTARTING.value
+            policy.m.masked_fill_(restarting[:, None], 0.0)
+            policy.v.masked_fill_(restarting[:, None], 0.0)
+        self.initialize(policy.theta, runs, only_restarting=True, first=first)
+
     def export(self, policy: Policy) -> dict[str, npt.NDArray[Any]]:
         """The policy as arrays to store."""
         theta, m, v = (host(x) for x in (policy.theta, policy.m, policy.v))

@@ -40,6 +40,7 @@ _KEYS_AT_ONCE = 32  # sort keys that a program compares with all others
 # needed, one up to the second size when it is, which leaves room for more programs.
 _SAMPLE_TILE, _WHOLE = 4096, 32768
 _MAX_INPUTS = 8192
+_ROWS = 16  # candidates of a program that computes conditionals
 _ORDERS = {
     "random": order_kernels.RANDOM,
     "generation": order_kernels.AS_SAMPLED,
@@ -104,6 +105,8 @@ class CudaEngine(DeviceEngine):
         self._inputs = padded_inputs(model)
         self._one_each = coding.features == coding.n and bool((coding.cards == 2).all())
         self._unordered = config.training_order == "none" or coding.features == 0
+        self._squares = model.loss == "squares"
+        self._gibbs = config.generation_order == "gibbs"
 
     # --- the protocol, on NumPy arrays ----------------------------------------------------------
 
@@ -130,29 +133,18 @@ class CudaEngine(DeviceEngine):
 
     def conditionals(self, policy: Policy, points: Codes, keys: UIntArray | None = None) -> Floats:
         """The distribution of every variable given those before it, or all others."""
-        model = self.model
-        runs, count, n = points.shape
-        probs = torch.ones((runs, count, model.values), device=self.device)
-        ranks = np.zeros((runs, count, self._inputs), np.int32)
-        if keys is not None and model.coding.features:
+        coding, (runs, count, n) = self.model.coding, points.shape
+        probs = torch.ones((runs, count, self.model.values), device=self.device)
+        stored: Tensor = None
+        if keys is not None and coding.features:
             order = np.argsort(keys, axis=-1, kind="stable")
             place = np.empty_like(order)
             np.put_along_axis(place, order, np.broadcast_to(np.arange(n), order.shape), -1)
-            ranks[..., : model.coding.features] = place[..., model.coding.owner]
-        seen = general.OTHERS if keys is None or not model.coding.features else general.EARLIER
-        stored, at = self.put(ranks.astype(np.int16)), self.put(np.ascontiguousarray(points))
-        for group in self._groups:
-            shape = general_shape(self.model, 16, group)
-            blocks = -(-count // 16)
-            programs = len(group.variables) * runs * blocks
-            scratch = torch.empty(
-                programs * (self._depth + 1) * 16 * shape["HP"], device=self.device
-            )
-            general.conditionals[(len(group.variables), runs, blocks)](
-                policy.theta, probs, at, stored, scratch, self._tables, self._sizes,
-                group.variables, count, DEPTH=self._depth, SEEN=seen.value,
-                GRAPH=model.graph is not None, FP=self._inputs, OP=group.places, **shape,
-            )  # fmt: skip
+            ranks = np.zeros((runs, count, self._inputs), np.int16)
+            ranks[..., : coding.features] = place[..., coding.owner]
+            stored = self.put(ranks)
+        rows, at = self.rows([0] * runs), self.put(np.ascontiguousarray(points))
+        self.estimate(policy.theta, rows, at, probs, stored)
         return host(probs)
 
     def train(self, policy: Policy, batch: Batch) -> None:
@@ -176,14 +168,16 @@ class CudaEngine(DeviceEngine):
 
     # --- the same on tensors --------------------------------------------------------------------
 
-    def initialize(self, theta: Tensor, runs: Tensor, only_restarting: bool = False) -> None:
-        """Initial parameters of all runs, or of those whose status is RESTARTING."""
+    def initialize(
+        self, theta: Tensor, runs: Tensor, only_restarting: bool = False, first: int = 0
+    ) -> None:
+        """Initial parameters: see `DeviceEngine`."""
         model = self.model
         if model.parameters == 0:
             return
         blocks = -(-int(np.diff(model.network.theta_start).max()) // _PARAMETERS_AT_ONCE)
         initial.initialize[(model.n, blocks, len(theta))](
-            theta, runs, self._tables, self._sizes, ONLY_RESTARTING=only_restarting,
+            theta, runs, self._tables, self._sizes, ONLY_RESTARTING=only_restarting, FIRST=first,
             DEPTH=self._depth, BLOCK=_PARAMETERS_AT_ONCE,
         )  # fmt: skip
 
@@ -198,6 +192,7 @@ class CudaEngine(DeviceEngine):
         )
         widest = max(self._inputs, wide if self._depth > 1 else 1, places)
         size_1 = wide * max(self._inputs, places)
+        sweeps = config.gibbs_sweeps if self._gibbs else 1
         whole = self._depth == 1 and model.parameters > 0 and size_1 <= _WHOLE
         units = max(1, min(wide, _SAMPLE_TILE // widest))
         scratch = torch.empty(size * count * (2 * padded + 2 * wide), device=self.device)
@@ -210,16 +205,46 @@ class CudaEngine(DeviceEngine):
                 WIDTH=width, HP=wide, BLOCK=64,
             )  # fmt: skip
         sample.sample[(count, size)](
-            points, probs, scratch, theta, copy, runs, self._tables, self._sizes,
+            points, probs, scratch, theta, copy, runs, self._tables, self._sizes, sweeps,
             F=model.coding.features, WIDTH=width, ONE_EACH=self._one_each,
-            FIXED=config.generation_order == "fixed",
-            PER_CANDIDATE=config.order_per == "candidate", GRAPH=model.graph is not None,
-            DROP=drop, DEPTH=self._depth, FP=self._inputs, HP=wide, NP=padded, OP=places,
-            UNITS=units, WHOLE=whole, AHEAD=whole and size_1 <= _SAMPLE_TILE,
+            FIXED=config.generation_order in ("fixed", "gibbs"),
+            PER_CANDIDATE=config.order_per == "candidate", GIBBS=sweeps > 1,
+            GRAPH=model.graph is not None, DROP=drop, DEPTH=self._depth, FP=self._inputs, HP=wide,
+            NP=padded, OP=places, UNITS=units, WHOLE=whole, AHEAD=whole and size_1 <= _SAMPLE_TILE,
             ZERO=not model.coding.hidden_value.any(),
             BLOCK=max(4, min(_KEYS_AT_ONCE, 4096 // padded)),
             num_warps=4 * max(1, size_1 // (2 * _SAMPLE_TILE)) if whole else 4,
         )  # fmt: skip
+        if self._gibbs:  # the distributions given the final values of all others
+            self.estimate(theta, runs, points, probs)
+
+    def estimate(
+        self, theta: Tensor, runs: Tensor, points: Tensor, probs: Tensor, ranks: Tensor = None
+    ) -> None:
+        """`conditionals` of candidates (R, count, n), into distributions (R, count, V).
+
+        `ranks`, (R, count, padded F), are as in `Orders`; without them all others are seen. A
+        critic's estimates are written instead of distributions; entries of constants stay.
+        """
+        size, count, _ = points.shape
+        all_others = ranks is None or self.model.coding.features == 0
+        blocks = -(-count // _ROWS)
+        for group in self._groups:
+            shape = general_shape(self.model, _ROWS, group)
+            scratch = torch.empty(size * self._estimate_words(count, group), device=self.device)
+            general.conditionals[(len(group.variables), size, blocks)](
+                theta, probs, runs, points, points if ranks is None else ranks, scratch,
+                self._tables, self._sizes, group.variables, count, DEPTH=self._depth,
+                SEEN=(general.OTHERS if all_others else general.EARLIER).value,
+                GRAPH=self.model.graph is not None, SQUARES=self._squares, FP=self._inputs,
+                OP=group.places, **shape,
+            )  # fmt: skip
+
+    def _estimate_words(self, count: int, group: Group) -> int:
+        """Scratch memory of `estimate` for one run."""
+        programs = len(group.variables) * -(-count // _ROWS)
+        width = general_shape(self.model, _ROWS, group)["HP"]
+        return programs * (self._depth + 1) * _ROWS * width
 
     def orders(
         self, runs: Tensor, count: int, stamps: Tensor = None, into: Orders | None = None
@@ -230,6 +255,8 @@ class CudaEngine(DeviceEngine):
             nothing = torch.empty(1, dtype=torch.int16, device=self.device)
             return Orders(nothing, nothing, 0, 0)
         kind = _ORDERS[config.training_order]
+        if kind is order_kernels.AS_SAMPLED and config.generation_order == "fixed":
+            kind = order_kernels.FIXED
         epochs = config.epochs if kind is order_kernels.RANDOM else 1
         shape, padded = (size, epochs, count), max(16, power_of_two(model.n))
         if into is None:
@@ -265,7 +292,7 @@ class CudaEngine(DeviceEngine):
         parameters = arguments.Parameters(policy.theta, policy.m, policy.v)
         kind = {
             "GRAPH": model.graph is not None, "DROP": drop, "KEPT": kept,
-            "BERNOULLI": config.kl == "bernoulli",
+            "BERNOULLI": config.kl == "bernoulli", "SQUARES": self._squares,
         }  # fmt: skip
         for group in self._groups:
             grid = (len(group.variables), size)
@@ -306,7 +333,11 @@ class CudaEngine(DeviceEngine):
                 shape = general_shape(self.model, max(16, int(power_of_two(population))), group)
                 rows += (2 * self._depth + 2) * len(group.variables) * shape["C"] * shape["HP"]
         words = copies * model.parameters + rows
+        if config.critic is not None:  # networks like these once more, or less for many values
+            words, orders = 2 * words, orders + 1
         words += orders * population * (self._inputs // 2 + int(power_of_two(model.n)))
+        if self._gibbs or config.critic is not None:
+            words += sum(self._estimate_words(population, group) for group in self._groups)
         return int(runs * (4 * words + 9 * budget))
 
     def path(self, count: int) -> tuple[str, ...]:

@@ -188,13 +188,15 @@ class SharedCudaEngine(DeviceEngine):
 
     # --- the same on tensors --------------------------------------------------------------------
 
-    def initialize(self, theta: Tensor, runs: Tensor, only_restarting: bool = False) -> None:
+    def initialize(
+        self, theta: Tensor, runs: Tensor, only_restarting: bool = False, first: int = 0
+    ) -> None:
         """Initial parameters of all runs, or of those whose status is RESTARTING."""
         blocks = -(-self.model.parameters // _PARAMETERS_AT_ONCE)
         if blocks:
             shared.initialize[(blocks, len(theta))](
                 theta, runs, self._sizes, self._offsets, self._widths,
-                ONLY_RESTARTING=only_restarting, LAYERS=self._depth + 1,
+                ONLY_RESTARTING=only_restarting, FIRST=first, LAYERS=self._depth + 1,
                 BLOCK=_PARAMETERS_AT_ONCE,
             )  # fmt: skip
 

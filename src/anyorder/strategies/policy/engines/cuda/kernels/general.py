@@ -11,6 +11,7 @@ import triton.language as tl
 from anyorder.strategies.policy.engines.cuda.kernels.common import (
     DROP_T,
     DROPS_T,
+    ENDED,
     GENERATION,
     RUNNING,
     SEED,
@@ -29,6 +30,7 @@ from anyorder.strategies.policy.engines.cuda.kernels.objective import (
     categorical_slope,
     clipped_probabilities,
     raw_probabilities,
+    square_slope,
 )
 
 # Visible variables
@@ -115,9 +117,13 @@ def _forward(theta, at, acts, count, points, rank, mine, tables, sizes, c, i, st
 @triton.jit
 def train(parameters, runs, data, orders, training, tables, sizes, variables, scratch,
           DEPTH: tl.constexpr, SEEN: tl.constexpr, GRAPH: tl.constexpr, DROP: tl.constexpr,
-          BERNOULLI: tl.constexpr, KEPT: tl.constexpr, FP: tl.constexpr, C: tl.constexpr,
-          T: tl.constexpr, U: tl.constexpr, HP: tl.constexpr, OP: tl.constexpr):  # fmt: skip
-    """All epochs of one variable of one run; `scratch` is (programs, 2 DEPTH + 2, C, HP)."""
+          BERNOULLI: tl.constexpr, SQUARES: tl.constexpr, KEPT: tl.constexpr, FP: tl.constexpr,
+          C: tl.constexpr, T: tl.constexpr, U: tl.constexpr, HP: tl.constexpr,
+          OP: tl.constexpr):  # fmt: skip
+    """All epochs of one variable of one run; `scratch` is (programs, 2 DEPTH + 2, C, HP).
+
+    SQUARES: a critic, whose targets are `data.advantages`; it has one output.
+    """
     i = tl.load(variables + tl.program_id(0))
     r = tl.program_id(1)
     if field(runs, r, STATUS) != RUNNING:
@@ -140,7 +146,8 @@ def train(parameters, runs, data, orders, training, tables, sizes, variables, sc
     at_gain = data.advantages + r * data.advantage_run + c * data.advantage_candidate
     at_gain = at_gain + i * data.advantage_variable
     advantage = tl.load(at_gain, mask=there, other=0.0).to(tl.float32)
-    advantage = advantage / tl.load(old + value, mask=there, other=1.0)
+    if not SQUARES:
+        advantage = advantage / tl.load(old + value, mask=there, other=1.0)
     floor = tl.load(tables.floors + i)
     count = tl.load(tables.outputs + i)
     o = tl.arange(0, OP)
@@ -163,7 +170,9 @@ def train(parameters, runs, data, orders, training, tables, sizes, variables, sc
         valid = (o < count)[None, :] & (c < C)[:, None]
         at_logits = acts + DEPTH * C * HP + c[:, None] * HP + o[None, :]
         logits = tl.load(at_logits, mask=valid, other=0.0)
-        if OP == 1:
+        if SQUARES:
+            slopes = square_slope(tl.sum(logits, 1), advantage, weight)[:, None]
+        elif OP == 1:
             old0 = tl.load(old, mask=there, other=0.5)
             old1 = tl.load(old + 1, mask=there, other=0.5)
             terms = binary_terms(value, old0, old1, advantage, weight, training.beta)
@@ -262,13 +271,18 @@ def step(parameters, at, inside, g, epoch, rate, eps, training, KEPT: tl.constex
 
 
 @triton.jit
-def conditionals(theta, probs, points_of, ranks, scratch, tables, sizes, variables, total,
-                 DEPTH: tl.constexpr, SEEN: tl.constexpr, GRAPH: tl.constexpr, FP: tl.constexpr,
-                 C: tl.constexpr, T: tl.constexpr, U: tl.constexpr, HP: tl.constexpr,
-                 OP: tl.constexpr):  # fmt: skip
-    """The distribution of one variable for C of `total` candidates of one run."""
+def conditionals(theta, probs, runs, points_of, ranks, scratch, tables, sizes, variables, total,
+                 DEPTH: tl.constexpr, SEEN: tl.constexpr, GRAPH: tl.constexpr,
+                 SQUARES: tl.constexpr, FP: tl.constexpr, C: tl.constexpr, T: tl.constexpr,
+                 U: tl.constexpr, HP: tl.constexpr, OP: tl.constexpr):  # fmt: skip
+    """The distribution of one variable for C of `total` candidates of one run.
+
+    SQUARES: the estimates of a critic, which are its outputs as they are.
+    """
     i = tl.load(variables + tl.program_id(0))
     r = tl.program_id(1)
+    if field(runs, r, STATUS) >= ENDED:
+        return
     first = tl.program_id(2) * C
     c = tl.arange(0, C)
     B = tl.minimum(C, total - first)
@@ -293,7 +307,9 @@ def conditionals(theta, probs, points_of, ranks, scratch, tables, sizes, variabl
     floor = tl.load(tables.floors + i)
     row = r.to(tl.int64) * total + first + c
     to = probs + row * sizes.row_length + tl.load(tables.value_start + i)
-    if OP == 1:
+    if SQUARES:
+        tl.store(to, tl.sum(logits, 1), mask=there)
+    elif OP == 1:
         one = tl.minimum(tl.maximum(sigmoid(tl.sum(logits, 1)), floor), 1.0 - floor)
         tl.store(to, 1.0 - one, mask=there)
         tl.store(to + 1, one, mask=there)

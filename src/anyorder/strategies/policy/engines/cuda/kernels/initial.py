@@ -17,9 +17,12 @@ from anyorder.strategies.policy.engines.cuda.kernels.common import (
 
 
 @triton.jit
-def initialize(theta, runs, tables, sizes, ONLY_RESTARTING: tl.constexpr, DEPTH: tl.constexpr,
-               BLOCK: tl.constexpr):  # fmt: skip
-    """Initial parameters, uniform in +-1/sqrt(fan in), of all runs or of those that restart."""
+def initialize(theta, runs, tables, sizes, ONLY_RESTARTING: tl.constexpr, FIRST: tl.constexpr,
+               DEPTH: tl.constexpr, BLOCK: tl.constexpr):  # fmt: skip
+    """Initial parameters, uniform in +-1/sqrt(fan in), of all runs or of those that restart.
+
+    They are those of restart FIRST + the run's restarts so far.
+    """
     i, r = tl.program_id(0), tl.program_id(2)
     if ONLY_RESTARTING:
         if field(runs, r, STATUS) != RESTARTING:
@@ -39,7 +42,7 @@ def initialize(theta, runs, tables, sizes, ONLY_RESTARTING: tl.constexpr, DEPTH:
         fan = tl.where(inputs > 0, fan, 0.0).to(tl.float32)
         bound = tl.where(w >= first, fan, bound)
         first += outputs * (inputs + 1)
-    word = word_of(field(runs, r, SEED), i, field(runs, r, RESTARTS), INIT, w)
+    word = word_of(field(runs, r, SEED), i, field(runs, r, RESTARTS) + FIRST, INIT, w)
     at = theta + r.to(tl.int64) * sizes.parameters + tl.load(tables.begins + i)
     tl.store(at + w, (2.0 * uniform(word) - 1.0) * bound, mask=w < first)
 

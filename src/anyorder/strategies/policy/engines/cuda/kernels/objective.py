@@ -1,4 +1,4 @@
-"""The derivative of eq. (8) with respect to the logits of a variable."""
+"""The derivative of the objective, eq. (8) or a critic's, with respect to a variable's outputs."""
 
 import triton
 import triton.language as tl
@@ -10,6 +10,12 @@ from anyorder.strategies.policy.engines.cuda.kernels.common import (
     reciprocal,
     sigmoid,
 )
+
+
+@triton.jit
+def square_slope(estimate, target, weight):
+    """d objective / d output of a critic: the objective is minus the mean squared error."""
+    return 2.0 * weight * (target - estimate)
 
 
 @triton.jit

@@ -44,6 +44,7 @@ from anyorder.strategies.policy.engines.cuda.kernels.common import (
 from anyorder.strategies.policy.engines.cuda.kernels.objective import (
     binary_slope,
     binary_terms,
+    square_slope,
     tuple_slopes,
 )
 from anyorder.strategies.policy.engines.cuda.kernels.output_layers import (
@@ -85,7 +86,7 @@ def train(parameters, runs, data, orders, training, tables, sizes, variables, hi
           HIDDEN: tl.constexpr, FROZEN: tl.constexpr, W: tl.constexpr, L: tl.constexpr,
           T: tl.constexpr, FOLD: tl.constexpr, C: tl.constexpr, D: tl.constexpr, FP: tl.constexpr,
           ORDERED: tl.constexpr, GRAPH: tl.constexpr, DROP: tl.constexpr,
-          BERNOULLI: tl.constexpr, KEPT: tl.constexpr):  # fmt: skip
+          BERNOULLI: tl.constexpr, SQUARES: tl.constexpr, KEPT: tl.constexpr):  # fmt: skip
     """All epochs of one variable of one run.
 
     W warps of L lots of T inputs, C places for B candidates, D logits: 1 for a binary variable.
@@ -93,7 +94,7 @@ def train(parameters, runs, data, orders, training, tables, sizes, variables, hi
     hidden inputs. Without ORDERED all other variables are visible in every epoch. FP is the length
     of a row of ranks. `again` is F once more: with a second argument the compiler computes the
     addresses of the weights again when they are stored, instead of keeping them in registers
-    through the epochs.
+    through the epochs. SQUARES: a critic, whose targets are `data.advantages`; it has one output.
     """
     i = tl.load(variables + tl.program_id(0))
     r = tl.program_id(1)
@@ -177,16 +178,17 @@ def train(parameters, runs, data, orders, training, tables, sizes, variables, hi
     at_gain = data.advantages + r * data.advantage_run + c * data.advantage_candidate
     at_gain = at_gain + i * data.advantage_variable
     advantage = tl.load(at_gain, mask=there, other=0.0).to(tl.float32)
-    old = data.old + (r * B + c).to(tl.int64) * sizes.row_length + tl.load(tables.value_start + i)
-    chosen_old = tl.load(old + value, mask=there, other=1.0)
-    advantage = advantage / chosen_old
     weight = weight / B
-    floor = tl.load(tables.floors + i)
-    olds = ()
-    for k in tl.static_range(2 if D == 1 else D):
-        olds = olds + (tl.load(old + k, mask=there, other=0.5),)
-    if D == 1:
-        terms = binary_terms(value, olds[0], olds[1], advantage, weight, training.beta)
+    if not SQUARES:
+        at_old = (r * B + c).to(tl.int64) * sizes.row_length + tl.load(tables.value_start + i)
+        old = data.old + at_old
+        advantage = advantage / tl.load(old + value, mask=there, other=1.0)
+        floor = tl.load(tables.floors + i)
+        olds = ()
+        for k in tl.static_range(2 if D == 1 else D):
+            olds = olds + (tl.load(old + k, mask=there, other=0.5),)
+        if D == 1:
+            terms = binary_terms(value, olds[0], olds[1], advantage, weight, training.beta)
 
     seed, generation = field(runs, r, SEED), field(runs, r, GENERATION)
     drops = field(runs, r, DROPS_T)
@@ -237,7 +239,9 @@ def train(parameters, runs, data, orders, training, tables, sizes, variables, hi
         if SPARE:
             h = tl.where((place == 31)[None, :], 1.0, h)
         logits = logits_of(h, columns, once_2, D, SPARE)
-        if D == 1:
+        if SQUARES:
+            slopes = (square_slope(logits[0], advantage, weight),)
+        elif D == 1:
             slopes = (binary_slope(logits[0], terms, floor),)
         else:
             slopes = tuple_slopes(

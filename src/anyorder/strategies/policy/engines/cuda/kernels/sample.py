@@ -1,7 +1,7 @@
 """Step 1 of Algorithm 1: candidates, one variable after the other, all in one kernel.
 
 One program per candidate. The values sampled so far are the vector of inputs x, which the network
-of the next variable in the order reads.
+of the next variable in the order reads. Gibbs sampling goes through the order several times.
 """
 
 import triton
@@ -86,9 +86,9 @@ def _fetch(order, k, read, parameters, copy, tables, F: tl.constexpr,
 
 
 @triton.jit
-def sample(points, probs, scratch, theta, copy, runs, tables, sizes,
+def sample(points, probs, scratch, theta, copy, runs, tables, sizes, sweeps,
            F: tl.constexpr, WIDTH: tl.constexpr, ONE_EACH: tl.constexpr, FIXED: tl.constexpr,
-           PER_CANDIDATE: tl.constexpr, GRAPH: tl.constexpr,
+           PER_CANDIDATE: tl.constexpr, GIBBS: tl.constexpr, GRAPH: tl.constexpr,
            DROP: tl.constexpr, DEPTH: tl.constexpr, FP: tl.constexpr, HP: tl.constexpr,
            NP: tl.constexpr, OP: tl.constexpr, UNITS: tl.constexpr, WHOLE: tl.constexpr,
            AHEAD: tl.constexpr, ZERO: tl.constexpr, BLOCK: tl.constexpr):  # fmt: skip
@@ -100,6 +100,7 @@ def sample(points, probs, scratch, theta, copy, runs, tables, sizes,
     (`initial.transpose_first_layer`), and it is read in one piece; AHEAD: before it is needed.
     ONE_EACH: input f is that of variable f, -1 or +1.
     ZERO: hidden inputs are 0, so that without AHEAD their weights, half of all, need not be read.
+    GIBBS: there are `sweeps` sweeps, and from the second on a variable is drawn given all others.
     """
     c, r = tl.program_id(0), tl.program_id(1)
     B = tl.num_programs(0)
@@ -143,13 +144,21 @@ def sample(points, probs, scratch, theta, copy, runs, tables, sizes,
         w_1, b_1, w_2, b_2 = _fetch(
             order, 0, f < F, parameters, first_layers, tables, F, WIDTH, OP, HP, FP
         )
-    for k in range(n):
+    for step in range(sweeps * n):
+        k, after = step, tl.minimum(step + 1, n - 1)
+        if GIBBS:
+            k, after = step % n, (step + 1) % n
+            if (k == 0) & (step > 0):  # the uniform numbers of the next sweep
+                tl.debug_barrier()
+                purpose = VALUE + 256 * (step // n)
+                number = uniform(words(seed, row, generation, purpose, 0, NP // 4))
+                tl.store(draws + all_i, number)
+                tl.debug_barrier()
         i = tl.load(order + k)
         count = tl.load(tables.outputs + i)
         if AHEAD:
             w_n, c_n, v_n, d_n = _fetch(
-                order, tl.minimum(k + 1, n - 1), f < F, parameters, first_layers, tables, F, WIDTH,
-                OP, HP, FP,
+                order, after, f < F, parameters, first_layers, tables, F, WIDTH, OP, HP, FP
             )  # fmt: skip
         elif WHOLE:
             w_1, b_1, w_2, b_2 = _fetch(
@@ -161,8 +170,11 @@ def sample(points, probs, scratch, theta, copy, runs, tables, sizes,
         if count == 0:
             tl.store(at_values, 1.0)
         else:
+            others = x
+            if GIBBS:  # in the first sweep its own inputs are hidden anyway
+                others = tl.where(owner == i, hidden, x)
             seen = _visible(
-                x,
+                others,
                 hidden,
                 tables.graph,
                 owner,

@@ -38,7 +38,7 @@ SCALE = tl.constexpr(16.0)
 
 @triton.jit
 def initialize(theta, runs, sizes, offsets, widths, ONLY_RESTARTING: tl.constexpr,
-               LAYERS: tl.constexpr, BLOCK: tl.constexpr):  # fmt: skip
+               FIRST: tl.constexpr, LAYERS: tl.constexpr, BLOCK: tl.constexpr):  # fmt: skip
     """Initial parameters, uniform in +-1/sqrt(fan in), of all runs or of those that restart."""
     r = tl.program_id(1)
     if ONLY_RESTARTING:
@@ -51,7 +51,7 @@ def initialize(theta, runs, sizes, offsets, widths, ONLY_RESTARTING: tl.constexp
         fan = 1.0 / tl.sqrt(tl.maximum(inputs, 1).to(tl.float64))
         fan = tl.where(inputs > 0, fan, 0.0).to(tl.float32)
         bound = tl.where(w >= tl.load(offsets + 2 * layer), fan, bound)
-    word = word_of(field(runs, r, SEED), r * 0, field(runs, r, RESTARTS), INIT, w)
+    word = word_of(field(runs, r, SEED), r * 0, field(runs, r, RESTARTS) + FIRST, INIT, w)
     at = theta + r.to(tl.int64) * sizes.parameters
     tl.store(at + w, (2.0 * uniform(word) - 1.0) * bound, mask=w < sizes.parameters)
 
