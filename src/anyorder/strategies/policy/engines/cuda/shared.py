@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -71,8 +72,10 @@ class SharedWork(NamedTuple):
     w: Tensor  # (R, rows, P): parameters and moments, see `SharedRows`
     m: Tensor
     v: Tensor
-    contexts: Tensor  # (R, B + 1 or more, P): see `contexts`
-    tops: Tensor  # (R, B, n, P): units of the last hidden layer, by place in the order
+    contexts: Tensor  # (R, P): pre-activations of the first layer where all is hidden
+    lows: Tensor  # (R, B, n, P): units of the first of two hidden layers, by place in the order
+    tops: Tensor  # (R, B, n, P): units of the last one
+    falls: Tensor  # (R, B, n, P): slopes of its pre-activations, times `unit`
     sums: Tensor  # (R, B, n, P): slopes of each variable's contribution to the first layer
     places: Tensor  # (R, B, n): of each variable in the order
     slopes: Tensor  # (R, B, logits)
@@ -131,6 +134,12 @@ class SharedCudaEngine(DeviceEngine):
         self._rows = SharedRows(
             coding.features, heads, biases, tops, tops + 1 + logits // self._pad
         )
+        # Rows that are factors of products are stored as float16. (The interpreter has none.)
+        half = torch.float32 if common.INTERPRETED.value else torch.float16
+        self._types = {"places": torch.int32, "lows": half, "tops": half, "falls": half}
+        # Slopes are about (|A| + beta) / B or less, and with ratios beyond 1 a few times that.
+        scale = max(map(abs, model.config.utility)) + model.config.beta
+        self._unit = 2.0 ** (8 - math.frexp(scale / model.config.population)[1])
         self._kept_work: SharedWork | None = None
 
     # --- the protocol, on NumPy arrays ----------------------------------------------------------
@@ -243,16 +252,28 @@ class SharedCudaEngine(DeviceEngine):
         parameters = arguments.Parameters(work.w, work.m, work.v)
         model = (self._tables, self._sizes, self._rows)
         rest = {name: shape[name] for name in ("DEPTH", "P")}
-        places = work.contexts.shape[1]
+        widths = {name: shape[name] for name in ("H", "TOP", "MAXF")}
+        grid, warps = (count, size), 4
         for epoch in range(config.epochs):
-            shared_training.contexts[(self._pad // 16, size)](
-                work.w, runs, data, work, *model, CP=places, U=16, T=32, num_warps=4, **rest
-            )
-            shared_training.slopes[(count, size)](
+            if shape["HIDDEN"]:
+                shared_training.empty_contexts[(size,)](
+                    work.w, runs, work, *model, P=self._pad, T=32
+                )
+            else:
+                work.contexts.copy_(work.w[:, self._rows.biases])
+            shared_training.forward[grid](
                 work.w, runs, data, orders, epoch % orders.shape[1], orders.shape[1], work, *model,
-                config.beta, BERNOULLI=config.kl == "bernoulli", H=shape["H"], TOP=shape["TOP"],
-                MAXF=shape["MAXF"], VP=self._values, CP=places, T=self._block,
-                num_warps=8 if self._block > 16 else 4, **rest,
+                config.beta, self._unit, BERNOULLI=config.kl == "bernoulli", VP=self._values,
+                T=self._block, num_warps=warps, num_stages=1, **rest, **widths,
+            )  # fmt: skip
+            if self._depth == 2:
+                shared_training.middle[grid](
+                    runs, data, work, self._sizes, self._unit, P=self._pad, T=self._block,
+                    num_warps=8,
+                )  # fmt: skip
+            shared_training.backward[grid](
+                work.w, runs, data, work, *model[1:], self._unit, T=self._block, num_warps=warps,
+                **rest,
             )  # fmt: skip
             shared_training.update_variables[(-(-n // _VARIABLES), size)](
                 parameters, runs, data, work, epoch, training, *model, HIDDEN=shape["HIDDEN"],
@@ -330,17 +351,17 @@ class SharedCudaEngine(DeviceEngine):
         """Memory of training, kept: a recorded generation uses the same addresses again."""
         n, pad, logits = self.model.n, self._pad, max(1, self._sizes.logits)
         if self._kept_work is None or self._kept_work.places.shape[:2] != (size, count):
-            rows = (self._rows.total, pad)
+            rows, each = (self._rows.total, pad), (count, n, pad)
             shapes = {
                 "w": rows, "m": rows, "v": rows,
-                "contexts": (max(16, int(power_of_two(count + 1))), pad), "tops": (count, n, pad),
-                "sums": (count, n, pad), "places": (count, n), "slopes": (count, logits),
+                "contexts": (pad,), "lows": each, "tops": each, "falls": each, "sums": each,
+                "places": (count, n), "slopes": (count, logits),
                 "biases": (count, 2, pad), "middle": (count, pad, pad),
             }  # fmt: skip
             self._kept_work = SharedWork(**{
                 name: torch.zeros(
                     (size, *shape), device=self.device,
-                    dtype=torch.int32 if name == "places" else torch.float32,
+                    dtype=self._types.get(name, torch.float32),
                 )
                 for name, shape in shapes.items()
             })  # fmt: skip

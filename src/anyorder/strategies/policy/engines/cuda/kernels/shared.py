@@ -70,12 +70,10 @@ def parts(x):
 
 
 @triton.jit
-def add_product(c, a, b, EXACT: tl.constexpr = True):
+def add_product(c, a, b):
     """C + a b, of matrices in parts; the product of the lower parts is left out."""
     if INTERPRETED:
         return tl.dot(a[0], b[0], acc=c, input_precision="ieee")
-    elif not EXACT:
-        return tl.dot(a[0], b[0], acc=c)
     else:
         return tl.dot(a[0], b[0], acc=tl.dot(a[0], b[1], acc=tl.dot(a[1], b[0], acc=c)))
 

@@ -1,10 +1,10 @@
 """The shared network: training, by prefix sums along an order.
 
-As in the engine `cpu` (`shared_cpu/`), an epoch has two phases. `contexts` and `slopes` go through
-each candidate's order in blocks, from its end, forward and backward through the layers, and store
-what the gradients of each variable need; then `update_variables` and `update_layers` sum over
-candidates and take Adam's step. Parameters in training are rows of P places (`SharedRows`),
-of which the unused ones are and stay 0. The other constants are those of `shared.py`.
+As in the engine `cpu` (`shared_cpu/`), an epoch has two phases. `forward`, `middle` and `backward`
+go through each candidate's order in blocks and store what the gradients of each variable need
+(`SharedWork`); then `update_variables` and `update_layers` sum over candidates and take Adam's
+step. Parameters in training are rows of P places (`SharedRows`), of which the unused ones are and
+stay 0. The other constants are those of `shared.py`.
 """
 
 import triton
@@ -27,17 +27,7 @@ from anyorder.strategies.policy.engines.cuda.kernels.objective import (
 )
 from anyorder.strategies.policy.engines.cuda.kernels.shared import SCALE, add_product, heads, parts
 
-
-@triton.jit
-def _turned(parts):
-    return tl.trans(parts[0]), tl.trans(parts[1])
-
-
-@triton.jit
-def _unit(x):
-    """A power of two u for which the largest entry of x / u is between 1 and 2, and 1 / u."""
-    bits = tl.max(tl.max(tl.abs(x), 1), 0).to(tl.int32, bitcast=True) & 0x7F800000
-    return bits.to(tl.float32, bitcast=True), (0x7F000000 - bits).to(tl.float32, bitcast=True)
+LARGEST = tl.constexpr(60000.0)  # of a slope in units of `unit`, which is stored as float16
 
 
 @triton.jit
@@ -62,34 +52,20 @@ def _sums_of_others(x, AFTER: tl.constexpr, T: tl.constexpr, P: tl.constexpr):
 
 
 @triton.jit
-def contexts(w, runs, data, work, tables, sizes, rows, DEPTH: tl.constexpr, CP: tl.constexpr,
-             P: tl.constexpr, U: tl.constexpr, T: tl.constexpr):  # fmt: skip
-    """Pre-activations of the first layer: what the values of each candidate add, and row B, where
-    every variable is hidden.
-    """
-    r = tl.program_id(1)
+def empty_contexts(w, runs, work, tables, sizes, rows, P: tl.constexpr, T: tl.constexpr):
+    """Pre-activations of the first layer where every variable is hidden."""
+    r, u = tl.program_id(0), tl.arange(0, P)
     if field(runs, r, STATUS) != RUNNING:
         return
-    u, c = tl.program_id(0) * U + tl.arange(0, U), tl.arange(0, CP)
-    n, F, B = sizes.n, sizes.features, data.candidates
     own = w + r.to(tl.int64) * rows.total * P
-    bias = tl.load(own + rows.biases * P + u)
-    acc = tl.zeros((CP, U), tl.float32) + tl.where(c == B, 1.0, 0.0)[:, None] * bias[None, :]
-    points = data.points + r.to(tl.int64) * B * n
-    for first in range(0, F, T):
+    acc = tl.load(own + rows.biases * P + u)
+    for first in range(0, sizes.features, T):
         f = first + tl.arange(0, T)
-        variable = tl.load(tables.owner + f, mask=f < F, other=0)
-        hidden = tl.load(tables.hidden_value + f, mask=f < F, other=0.0)
-        base = tl.load(tables.code_base + f, mask=f < F, other=0)
-        inside = (c < B)[:, None] & (f < F)[None, :]
-        value = tl.load(points + c[:, None] * n + variable[None, :], mask=inside, other=-1)
-        code = tl.load(tables.codes + base[None, :] + value, mask=value >= 0, other=0.0)
-        seen = tl.where(value >= 0, code - hidden[None, :], 0.0)
-        seen = tl.where((c == B)[:, None], hidden[None, :], seen)
-        part = tl.load(own + f[:, None] * P + u[None, :], mask=(f < F)[:, None], other=0.0)
-        acc = tl.dot(seen, part, acc=acc, input_precision="tf32x3")
-    to = work.contexts + (r.to(tl.int64) * CP + c)[:, None] * P + u[None, :]
-    tl.store(to, acc, mask=(c <= B)[:, None])
+        there = f < sizes.features
+        hidden = tl.load(tables.hidden_value + f, mask=there, other=0.0)
+        part = tl.load(own + f[:, None] * P + u[None, :], mask=there[:, None], other=0.0)
+        acc += tl.sum(product(hidden[:, None], part), 0)
+    tl.store(work.contexts + r * P + u, acc)
 
 
 @triton.jit
@@ -110,11 +86,12 @@ def _inputs(own, tables, i, value, there, u, MAXF: tl.constexpr, P: tl.constexpr
 
 
 @triton.jit(do_not_specialize=["epoch"])
-def slopes(w, runs, data, orders, epoch, epochs, work, tables, sizes, rows, beta,
-           BERNOULLI: tl.constexpr, DEPTH: tl.constexpr, H: tl.constexpr, TOP: tl.constexpr,
-           MAXF: tl.constexpr, VP: tl.constexpr, CP: tl.constexpr, P: tl.constexpr,
-           T: tl.constexpr, EXACT: tl.constexpr = True):  # fmt: skip
-    """Forward and backward of one candidate, in blocks of T variables; see `SharedWork`."""
+def forward(w, runs, data, orders, epoch, epochs, work, tables, sizes, rows, beta, unit,
+            BERNOULLI: tl.constexpr, DEPTH: tl.constexpr, H: tl.constexpr, TOP: tl.constexpr,
+            MAXF: tl.constexpr, VP: tl.constexpr, P: tl.constexpr, T: tl.constexpr):  # fmt: skip
+    """From the first layer to the slopes of the last one's units, for one candidate in blocks of T
+    variables along its order.
+    """
     c, r = tl.program_id(0), tl.program_id(1)
     if field(runs, r, STATUS) != RUNNING:
         return
@@ -124,55 +101,95 @@ def slopes(w, runs, data, orders, epoch, epochs, work, tables, sizes, rows, beta
     candidate = r.to(tl.int64) * B + c
     point = data.points + candidate * n
     order = orders + ((r.to(tl.int64) * epochs + epoch) * B + c) * n
-    tops, sums = work.tops + candidate * n * P, work.sums + candidate * n * P
-    at = work.contexts + r.to(tl.int64) * CP * P + u
-    before = tl.load(at + c * P) + tl.load(at + B * P)  # the context before a block
-    after = tl.zeros((P,), tl.float32)  # the sum of slopes of the variables of later blocks
-    bias2 = tl.zeros((P,), tl.float32)
-    middle = tl.zeros((P, P), tl.float32)
-    second, b2 = parts(middle), bias2
+    begin = candidate * n * P
+    before = tl.load(work.contexts + r * P + u)  # the context before a block
+    bias = tl.zeros((P,), tl.float32)
+    second, b2 = parts(tl.zeros((P, P), tl.float32)), bias
     if DEPTH == 2:
         w2 = tl.load(own + (rows.second + u)[None, :] * P + u[:, None])
         second, b2 = parts(w2 * SCALE), tl.load(own + (rows.biases + 1) * P + u)
-    blocks = (n + T - 1) // T
-    for step_back in range(blocks):
-        t = (blocks - 1 - step_back) * T + s
+    for first in range(0, n, T):
+        t = first + s
         there = t < n
         i = tl.load(order + t, mask=there, other=0)
         tl.store(work.places + candidate * n + i, t, mask=there)
         value = tl.load(point + i, mask=there, other=-1)
         x = _inputs(own, tables, i, value, there, u, MAXF, P, T)
-        before -= tl.sum(x, 0)
-        h1 = tanh(before[None, :] + _sums_of_others(x, False, T, P))
-        h1 = tl.where((u < H)[None, :], h1, 0.0)
-        top, h1_parts = h1, parts(h1)
+        top = tanh(before[None, :] + _sums_of_others(x, False, T, P))
+        top = tl.where((u < H)[None, :], top, 0.0)
+        before += tl.sum(x, 0)
+        place = t[:, None] * P + u[None, :]
         if DEPTH == 2:
-            z = add_product(tl.zeros((T, P), tl.float32), h1_parts, second)
+            tl.store(work.lows + begin + place, top, mask=there[:, None])
+            z = add_product(tl.zeros((T, P), tl.float32), parts(top), second)
             top = tanh(z * (1.0 / SCALE) + b2[None, :])
             top = tl.where((u < TOP)[None, :], top, 0.0)
-        place = t[:, None] * P + u[None, :]
-        tl.store(tops + place, top, mask=there[:, None])
+        tl.store(work.tops + begin + place, top, mask=there[:, None])
         fall = _output_slopes(
             top, c, r, candidate, i, value, there, data, own, rows, work, tables, sizes, u, beta,
             BERNOULLI, VP, P, T,
         )  # fmt: skip
-        d = fall * (1.0 - top * top)
-        if DEPTH == 2:
-            bias2 += tl.sum(d, 0)
-            unit, inverse = _unit(d)  # slopes may be of any size
-            d_parts = parts(d * inverse)
-            mine = add_product(tl.zeros((P, P), tl.float32), _turned(d_parts), h1_parts, EXACT)
-            middle += mine * unit
-            below = add_product(tl.zeros((T, P), tl.float32), d_parts, _turned(second), EXACT)
-            d = below * (unit / SCALE) * (1.0 - h1 * h1)
-        later = after[None, :] + _sums_of_others(d, True, T, P)
-        tl.store(sums + place, later, mask=there[:, None])
-        after += tl.sum(d, 0)
-    tl.store(work.biases + candidate * 2 * P + u, after)
+        fall = fall * (1.0 - top * top)
+        bias += tl.sum(fall, 0)
+        fall = tl.minimum(tl.maximum(fall * unit, -LARGEST), LARGEST)
+        tl.store(work.falls + begin + place, fall, mask=there[:, None])
+    tl.store(work.biases + (candidate * 2 + DEPTH - 1) * P + u, bias)
+
+
+@triton.jit
+def middle(runs, data, work, sizes, unit, P: tl.constexpr, T: tl.constexpr):
+    """Gradients of the weights between the hidden layers, for one candidate."""
+    c, r = tl.program_id(0), tl.program_id(1)
+    if field(runs, r, STATUS) != RUNNING:
+        return
+    u, s = tl.arange(0, P), tl.arange(0, T)
+    candidate = r.to(tl.int64) * data.candidates + c
+    begin = candidate * sizes.n * P
+    acc = tl.zeros((P, P), tl.float32)
+    for first in range(0, sizes.n, T):
+        t = first + s
+        place = begin + t[:, None] * P + u[None, :]
+        there = (t < sizes.n)[:, None]
+        fall = tl.load(work.falls + place, mask=there, other=0.0)
+        low = tl.load(work.lows + place, mask=there, other=0.0)
+        acc = tl.dot(tl.trans(fall), low, acc=acc, input_precision="ieee")
+    to = work.middle + candidate * P * P + u[:, None] * P + u[None, :]
+    tl.store(to, acc * (1.0 / unit))
+
+
+@triton.jit
+def backward(w, runs, data, work, sizes, rows, unit, DEPTH: tl.constexpr, P: tl.constexpr,
+             T: tl.constexpr):  # fmt: skip
+    """Slopes of each variable's contribution to the first layer, for one candidate in blocks of T
+    variables, from the end of its order: a variable's is the sum over all that see it.
+    """
+    c, r = tl.program_id(0), tl.program_id(1)
+    if field(runs, r, STATUS) != RUNNING:
+        return
+    n, u, s = sizes.n, tl.arange(0, P), tl.arange(0, T)
+    own = w + r.to(tl.int64) * rows.total * P
+    candidate = r.to(tl.int64) * data.candidates + c
+    begin = candidate * n * P
+    after = tl.zeros((P,), tl.float32)  # the sum of slopes of the variables of later blocks
+    second = work.falls
     if DEPTH == 2:
-        tl.store(work.biases + (candidate * 2 + 1) * P + u, bias2)
-        to = work.middle + candidate * P * P + u[:, None] * P + u[None, :]
-        tl.store(to, middle)
+        w2 = tl.load(own + (rows.second + u)[:, None] * P + u[None, :])
+        second = (w2 * SCALE).to(work.falls.dtype.element_ty)
+    blocks = (n + T - 1) // T
+    for step_back in range(blocks):
+        t = (blocks - 1 - step_back) * T + s
+        there = (t < n)[:, None]
+        place = begin + t[:, None] * P + u[None, :]
+        fall = tl.load(work.falls + place, mask=there, other=0.0)
+        d = fall.to(tl.float32)
+        if DEPTH == 2:
+            d = tl.dot(fall, second, input_precision="ieee") * (1.0 / SCALE)
+            low = tl.load(work.lows + place, mask=there, other=0.0).to(tl.float32)
+            d = d * (1.0 - low * low)
+        later = after[None, :] + _sums_of_others(d, True, T, P)
+        tl.store(work.sums + place, later * (1.0 / unit), mask=there)
+        after += tl.sum(d, 0)
+    tl.store(work.biases + candidate * 2 * P + u, after * (1.0 / unit))
 
 
 @triton.jit
