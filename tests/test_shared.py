@@ -79,7 +79,17 @@ every_variant = pytest.mark.parametrize("variant", VARIANTS.values(), ids=VARIAN
 @pytest.mark.usefixtures("remembered_orders")
 def test_one_step(variant, fast):
     """Sampling and one gradient step are those of the naive evaluation, to rounding."""
-    check_step(computable(variant, fast), fast)
+    check_step(computable(variant, fast), fast, relative=2e-5 if fast == "cuda" else 0.0)
+
+
+def test_float16_of_many_variables(fast):
+    """Rows of activations and slopes are stored as float16 there."""
+    if fast != "cuda":
+        pytest.skip("for the engine cuda")
+    from anyorder.strategies.policy.engines.cuda.shared import HALF_FROM  # imports PyTorch
+
+    variant = shared(n=HALF_FROM, epochs=1, runs=1, batch=2, hidden=(9, 5), **BINARY)
+    check_step(variant, fast, relative=5e-4)
 
 
 @every_variant

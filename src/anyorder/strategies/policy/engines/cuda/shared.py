@@ -27,7 +27,9 @@ _PARAMETERS_AT_ONCE = 1024  # initial parameters that a program draws
 _SORTED = 2048  # variables that a program sorts
 _KEYS_AT_ONCE = 1024  # that it writes where there are more
 _CANDIDATES = 16  # that a program samples
-_BLOCK = 64  # variables that go through the layers together
+_BLOCK = 64  # variables that go forward through the layers together
+_BLOCK_BACK = 32  # and backward
+HALF_FROM = 256  # variables: activations and slopes are stored as float16, for speed
 _VARIABLES = 16  # whose parameters a program updates
 _ORDERS = {"random": order_kernels.RANDOM, "generation": order_kernels.AS_SAMPLED}
 
@@ -134,8 +136,9 @@ class SharedCudaEngine(DeviceEngine):
         self._rows = SharedRows(
             coding.features, heads, biases, tops, tops + 1 + logits // self._pad
         )
-        # Rows that are factors of products are stored as float16. (The interpreter has none.)
-        half = torch.float32 if common.INTERPRETED.value else torch.float16
+        half = torch.float32
+        if model.n >= HALF_FROM and not common.INTERPRETED.value:  # it multiplies float32 only
+            half = torch.float16
         self._types = {"places": torch.int32, "lows": half, "tops": half, "falls": half}
         # Slopes are about (|A| + beta) / B or less, and with ratios beyond 1 a few times that.
         scale = max(map(abs, model.config.utility)) + model.config.beta
@@ -272,8 +275,8 @@ class SharedCudaEngine(DeviceEngine):
                     num_warps=8,
                 )  # fmt: skip
             shared_training.backward[grid](
-                work.w, runs, data, work, *model[1:], self._unit, T=self._block, num_warps=warps,
-                **rest,
+                work.w, runs, data, work, *model[1:], self._unit, T=min(self._block, _BLOCK_BACK),
+                num_warps=warps, num_stages=1 if work.falls.dtype is torch.float32 else 3, **rest,
             )  # fmt: skip
             shared_training.update_variables[(-(-n // _VARIABLES), size)](
                 parameters, runs, data, work, epoch, training, *model, HIDDEN=shape["HIDDEN"],

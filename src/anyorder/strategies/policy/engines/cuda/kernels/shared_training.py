@@ -27,6 +27,8 @@ from anyorder.strategies.policy.engines.cuda.kernels.objective import (
 )
 from anyorder.strategies.policy.engines.cuda.kernels.shared import SCALE, add_product, heads, parts
 
+# Products of rows that are stored as float32: three of tf32 parts.
+PRECISION = tl.constexpr("ieee" if INTERPRETED.value else "tf32x3")
 LARGEST = tl.constexpr(60000.0)  # of a slope in units of `unit`, which is stored as float16
 
 
@@ -152,7 +154,7 @@ def middle(runs, data, work, sizes, unit, P: tl.constexpr, T: tl.constexpr):
         there = (t < sizes.n)[:, None]
         fall = tl.load(work.falls + place, mask=there, other=0.0)
         low = tl.load(work.lows + place, mask=there, other=0.0)
-        acc = tl.dot(tl.trans(fall), low, acc=acc, input_precision="ieee")
+        acc = tl.dot(tl.trans(fall), low, acc=acc, input_precision=PRECISION)
     to = work.middle + candidate * P * P + u[:, None] * P + u[None, :]
     tl.store(to, acc * (1.0 / unit))
 
@@ -183,7 +185,7 @@ def backward(w, runs, data, work, sizes, rows, unit, DEPTH: tl.constexpr, P: tl.
         fall = tl.load(work.falls + place, mask=there, other=0.0)
         d = fall.to(tl.float32)
         if DEPTH == 2:
-            d = tl.dot(fall, second, input_precision="ieee") * (1.0 / SCALE)
+            d = tl.dot(fall, second, input_precision=PRECISION) * (1.0 / SCALE)
             low = tl.load(work.lows + place, mask=there, other=0.0).to(tl.float32)
             d = d * (1.0 - low * low)
         later = after[None, :] + _sums_of_others(d, True, T, P)
