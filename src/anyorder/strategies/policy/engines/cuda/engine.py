@@ -25,10 +25,12 @@ from anyorder.strategies.policy.engines.cuda.kernels import orders as order_kern
 from anyorder.strategies.policy.engines.cuda.shapes import (
     MAX_VALUES,
     Group,
+    first_layer_shape,
     general_shape,
     padded_inputs,
     power_of_two,
     register_shape,
+    stored_size,
 )
 from anyorder.strategies.policy.model import Model
 from anyorder.strategies.policy.networks import SeparateNetworks
@@ -258,11 +260,11 @@ class CudaEngine(DeviceEngine):
         size, count, _ = points.shape
         kept = config.adam == "kept"
         data = arguments.Data(
-            points, old, advantages, weights, count, *advantages.stride(), *weights.stride()
+            points, points, old, advantages, weights, count, *advantages.stride(), *weights.stride()
         )
         ranks = arguments.Ranks(orders.ranks, orders.run_stride, orders.epoch_stride)
         training = self._training(most_steps if kept else 0)
-        parameters = arguments.Parameters(policy.theta, policy.m, policy.v)
+        parameters = arguments.Parameters(policy.theta, policy.m, policy.v, policy.v)
         kind = {
             "GRAPH": model.graph is not None, "DROP": drop, "KEPT": kept,
             "BERNOULLI": config.kl == "bernoulli",
@@ -271,17 +273,24 @@ class CudaEngine(DeviceEngine):
             grid = (len(group.variables), size)
             shape = register_shape(model, count, group)
             if shape is not None:
+                tiles = policy.v
+                if shape["STORED"]:
+                    tiles = torch.empty(grid[0] * size * stored_size(shape), device=self.device)
                 registers.train[grid](
-                    parameters, runs, data, ranks, training, self._tables, self._sizes,
-                    group.variables, float(model.coding.hidden_value[0]), model.coding.features,
+                    parameters._replace(tiles=tiles), runs, data, ranks, training, self._tables,
+                    self._sizes, group.variables, float(model.coding.hidden_value[0]),
+                    model.coding.features,
                     HIDDEN=int(model.network.widths[1]), D=group.logits,
                     ORDERED=not self._unordered, **kind, **shape,
                 )  # fmt: skip
                 continue
             shape = general_shape(model, max(16, power_of_two(count)), group)
+            shape |= first_layer_shape(model)
+            if shape["READY"] and data.inputs is points:
+                data = data._replace(inputs=self._ready_inputs(points))
             if not kept and parameters.m.shape[1] == 0:  # moments are in memory there
-                moments = torch.empty_like(policy.theta), torch.empty_like(policy.theta)
-                parameters = arguments.Parameters(policy.theta, *moments)
+                m, v = torch.empty_like(policy.theta), torch.empty_like(policy.theta)
+                parameters = parameters._replace(m=m, v=v)
             scratch = torch.empty(
                 grid[0] * size * (2 * self._depth + 2) * shape["C"] * shape["HP"],
                 device=self.device,
@@ -293,6 +302,16 @@ class CudaEngine(DeviceEngine):
                 FP=self._inputs, OP=group.places, **kind, **shape,
             )  # fmt: skip
 
+    def _ready_inputs(self, points: Tensor) -> Tensor:
+        """The inputs (R, B, F padded) of candidates before masking."""
+        size, count, _ = points.shape
+        inputs = torch.empty((size, count, self._inputs), device=self.device)
+        general.ready_inputs[(count, size)](
+            inputs, points, self._tables, self._sizes, FP=self._inputs,
+            BLOCK=min(1024, self._inputs),
+        )  # fmt: skip
+        return inputs
+
     def memory_of(self, runs: int, budget: int) -> int:
         """About how many bytes that many runs take on the device."""
         model, config = self.model, self.model.config
@@ -302,9 +321,12 @@ class CudaEngine(DeviceEngine):
         population = config.population
         rows = 2 * population * (model.values + model.n + self._inputs + 1024)
         for group in self._groups:
-            if register_shape(self.model, population, group) is None:
+            shape = register_shape(self.model, population, group)
+            if shape is None:
                 shape = general_shape(self.model, max(16, int(power_of_two(population))), group)
                 rows += (2 * self._depth + 2) * len(group.variables) * shape["C"] * shape["HP"]
+            else:
+                rows += len(group.variables) * stored_size(shape)
         words = copies * model.parameters + rows
         words += orders * population * (self._inputs // 2 + int(power_of_two(model.n)))
         return int(runs * (4 * words + 9 * budget))

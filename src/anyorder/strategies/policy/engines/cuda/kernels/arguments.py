@@ -42,12 +42,14 @@ class Parameters(NamedTuple):
     theta: Tensor
     m: Tensor
     v: Tensor
+    tiles: Tensor  # scratch memory of `registers.train` with STORED
 
 
 class Data(NamedTuple):
     """What all runs train on: `base.Batch`. Advantages and weights may be expanded views."""
 
     points: Tensor  # (R, B, n)
+    inputs: Tensor  # (R, B, F padded), before masking, where `general.train` is READY
     old: Tensor  # (R, B, V)
     advantages: Tensor  # (R, B, n)
     weights: Tensor  # (R, B, n)

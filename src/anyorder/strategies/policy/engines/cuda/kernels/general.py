@@ -3,6 +3,10 @@
 One program has one variable of one run, as in `registers.py`, but its parameters, moments and
 activations stay in memory (in the cache, usually) and are processed in tiles. Products are plain
 float32.
+
+A first layer of very many inputs (READY) has larger tiles, whose inputs before masking are computed
+once for all variables and epochs (`ready_inputs`), and its products are made by the matrix units,
+with both factors in parts: this is as accurate, and two loads are in flight instead of a chain.
 """
 
 import triton
@@ -37,18 +41,39 @@ OTHERS = tl.constexpr(1)
 
 
 @triton.jit
+def ready_inputs(inputs, points, tables, sizes, FP: tl.constexpr, BLOCK: tl.constexpr):
+    """The inputs (R, B, FP) of all candidates before masking, one program per candidate."""
+    row = (tl.program_id(1) * tl.num_programs(0) + tl.program_id(0)).to(tl.int64)
+    for first in range(0, FP, BLOCK):
+        f = first + tl.arange(0, BLOCK)
+        inside = f < sizes.features
+        own = tl.load(tables.owner + f, mask=inside, other=0)
+        code = tl.load(points + row * sizes.n + own, mask=inside, other=-1)
+        base = tl.load(tables.code_base + f, mask=inside, other=0)
+        hidden = tl.load(tables.hidden_value + f, mask=inside, other=0.0)
+        x = tl.load(tables.codes + base + code, mask=code >= 0, other=0.0)
+        tl.store(inputs + row * FP + f, tl.where(code >= 0, x, hidden))
+
+
+@triton.jit
 def _inputs(points, rank, mine, tables, sizes, f, c, i, stream, epoch, B, SEEN: tl.constexpr,
-            GRAPH: tl.constexpr, DROP: tl.constexpr, FP: tl.constexpr):  # fmt: skip
+            GRAPH: tl.constexpr, DROP: tl.constexpr, FP: tl.constexpr,
+            READY: tl.constexpr):  # fmt: skip
     """The inputs (C, T) of variable i: columns f of candidates c, `mine` their ranks of i.
 
-    `stream` is the seed, the generation and the threshold of dropout.
+    `stream` is the seed, the generation and the threshold of dropout. With READY, `points` are the
+    inputs before masking.
     """
     n, F = sizes.n, sizes.features
     there = c[:, None] < B
     inside = there & (f < F)[None, :]
     own = tl.load(tables.owner + f, mask=f < F, other=0)
-    code = tl.load(points + c[:, None] * n + own[None, :], mask=inside, other=-1)
-    seen = inside & (code >= 0)
+    if READY:
+        seen = inside
+        x = tl.load(points + c[:, None] * FP + f[None, :], mask=inside, other=0.0)
+    else:
+        code = tl.load(points + c[:, None] * n + own[None, :], mask=inside, other=-1)
+        seen = inside & (code >= 0)
     if SEEN == OTHERS:
         seen = seen & (own != i)[None, :]
     else:
@@ -64,23 +89,30 @@ def _inputs(points, rank, mine, tables, sizes, f, c, i, stream, epoch, B, SEEN: 
                 column[None, :] + 0 * c[:, None],
             )  # fmt: skip
             seen = seen & (below(word, stream[2]) == 0)
-    base = tl.load(tables.code_base + f, mask=f < F, other=0)
-    x = tl.load(tables.codes + base[None, :] + code, mask=seen, other=0.0)
+    if not READY:
+        base = tl.load(tables.code_base + f, mask=f < F, other=0)
+        x = tl.load(tables.codes + base[None, :] + code, mask=seen, other=0.0)
     hidden = tl.load(tables.hidden_value + f, mask=f < F, other=0.0)
     return tl.where(seen, x, tl.where(inside, hidden[None, :], 0.0))
 
 
 @triton.jit
-def _product(a, b):
-    return tl.dot(a, b, input_precision="ieee")
+def _product(a, b, IN_PARTS: tl.constexpr = False):
+    if IN_PARTS:
+        return tl.dot(a, b, input_precision="tf32x3")
+    else:
+        return tl.dot(a, b, input_precision="ieee")
 
 
 @triton.jit
 def _forward(theta, at, acts, count, points, rank, mine, tables, sizes, c, i, stream, epoch, B,
              DEPTH: tl.constexpr, SEEN: tl.constexpr, GRAPH: tl.constexpr, DROP: tl.constexpr,
              FP: tl.constexpr, C: tl.constexpr, T: tl.constexpr, U: tl.constexpr,
-             HP: tl.constexpr):  # fmt: skip
-    """Activations of every layer into `acts`, (DEPTH + 1, C, HP); the last are the logits."""
+             HP: tl.constexpr, T_1: tl.constexpr, READY: tl.constexpr):  # fmt: skip
+    """Activations of every layer into `acts`, (DEPTH + 1, C, HP); the last are the logits.
+
+    Tiles have T inputs, those of the first layer T_1.
+    """
     inputs = sizes.features
     for layer in tl.static_range(DEPTH + 1):
         outputs = count
@@ -89,19 +121,19 @@ def _forward(theta, at, acts, count, points, rank, mine, tables, sizes, c, i, st
         for first in range(0, outputs, U):
             u = first + tl.arange(0, U)
             z = tl.zeros((C, U), tl.float32)
-            for start in range(0, inputs, T):
-                f = start + tl.arange(0, T)
+            for start in range(0, inputs, T_1 if layer == 0 else T):
+                f = start + tl.arange(0, T_1 if layer == 0 else T)
                 if layer == 0:
                     x = _inputs(
                         points, rank, mine, tables, sizes, f, c, i, stream, epoch, B, SEEN, GRAPH,
-                        DROP, FP,
+                        DROP, FP, READY,
                     )  # fmt: skip
                 else:
                     before = acts + (layer - 1) * C * HP + c[:, None] * HP + f[None, :]
                     x = tl.load(before, mask=(f < inputs)[None, :], other=0.0)
                 inside = (f < inputs)[:, None] & (u < outputs)[None, :]
                 w = tl.load(theta + at + u[None, :] * inputs + f[:, None], mask=inside, other=0.0)
-                z += _product(x, w)
+                z += _product(x, w, READY and layer == 0)
             z += tl.load(theta + at + outputs * inputs + u, mask=u < outputs, other=0.0)[None, :]
             if layer < DEPTH:
                 z = tanh(z)
@@ -116,7 +148,8 @@ def _forward(theta, at, acts, count, points, rank, mine, tables, sizes, c, i, st
 def train(parameters, runs, data, orders, training, tables, sizes, variables, scratch,
           DEPTH: tl.constexpr, SEEN: tl.constexpr, GRAPH: tl.constexpr, DROP: tl.constexpr,
           BERNOULLI: tl.constexpr, KEPT: tl.constexpr, FP: tl.constexpr, C: tl.constexpr,
-          T: tl.constexpr, U: tl.constexpr, HP: tl.constexpr, OP: tl.constexpr):  # fmt: skip
+          T: tl.constexpr, U: tl.constexpr, HP: tl.constexpr, OP: tl.constexpr,
+          T_1: tl.constexpr, READY: tl.constexpr):  # fmt: skip
     """All epochs of one variable of one run; `scratch` is (programs, 2 DEPTH + 2, C, HP)."""
     i = tl.load(variables + tl.program_id(0))
     r = tl.program_id(1)
@@ -136,6 +169,8 @@ def train(parameters, runs, data, orders, training, tables, sizes, variables, sc
     deltas = acts + (DEPTH + 1) * C * HP
     points = data.points + r.to(tl.int64) * B * sizes.n
     value = tl.load(points + c * sizes.n + i, mask=there, other=0)
+    if READY:
+        points = data.inputs + r.to(tl.int64) * B * FP
     old = data.old + (r * B + c).to(tl.int64) * sizes.row_length + tl.load(tables.value_start + i)
     at_gain = data.advantages + r * data.advantage_run + c * data.advantage_candidate
     at_gain = at_gain + i * data.advantage_variable
@@ -156,7 +191,7 @@ def train(parameters, runs, data, orders, training, tables, sizes, variables, sc
             mine = tl.load(rank + at_mine, mask=there, other=0).to(tl.int32) & 0x7FFF
         _forward(
             theta, begin, acts, count, points, rank, mine, tables, sizes, c, i, stream, epoch, B,
-            DEPTH, SEEN, GRAPH, DROP, FP, C, T, U, HP,
+            DEPTH, SEEN, GRAPH, DROP, FP, C, T, U, HP, T_1, READY,
         )  # fmt: skip
 
         # at the outputs
@@ -216,12 +251,12 @@ def train(parameters, runs, data, orders, training, tables, sizes, variables, sc
                 for start in range(0, outputs, U):
                     u = start + tl.arange(0, U)
                     delta = tl.load(from_above + u[None, :], mask=(u < outputs)[None, :], other=0.0)
-                    for first in range(0, inputs, T):
-                        f = first + tl.arange(0, T)
+                    for first in range(0, inputs, T_1 if layer == 0 else T):
+                        f = first + tl.arange(0, T_1 if layer == 0 else T)
                         if layer == 0:
                             x = _inputs(
                                 points, rank, mine, tables, sizes, f, c, i, stream, epoch, B, SEEN,
-                                GRAPH, DROP, FP,
+                                GRAPH, DROP, FP, READY,
                             )  # fmt: skip
                         else:
                             entered = acts + (layer - 1) * C * HP + c[:, None] * HP + f[None, :]
@@ -229,7 +264,8 @@ def train(parameters, runs, data, orders, training, tables, sizes, variables, sc
                         inside = (u < outputs)[:, None] & (f < inputs)[None, :]
                         step(
                             parameters, at + u[:, None] * inputs + f[None, :], inside,
-                            _product(tl.trans(delta), x), epoch, rate_w, eps, training, KEPT,
+                            _product(tl.trans(delta), x, READY and layer == 0), epoch, rate_w, eps,
+                            training, KEPT,
                         )  # fmt: skip
                     step(
                         parameters, at + outputs * inputs + u, u < outputs, tl.sum(delta, 0),
@@ -285,7 +321,7 @@ def conditionals(theta, probs, points_of, ranks, scratch, tables, sizes, variabl
     begin = r.to(tl.int64) * sizes.parameters + tl.load(tables.begins + i)
     _forward(
         theta, begin, acts, count, points, rank, mine, tables, sizes, c, i, (0, 0, 0), 0, B, DEPTH,
-        SEEN, GRAPH, False, FP, C, T, U, HP,
+        SEEN, GRAPH, False, FP, C, T, U, HP, T, False,
     )  # fmt: skip
     o = tl.arange(0, OP)
     valid = (o < count)[None, :] & (c < C)[:, None]
