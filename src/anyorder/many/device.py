@@ -20,7 +20,7 @@ from anyorder.many.base import Log, Task
 from anyorder.many.objective import Objective, Problems, Torch, matrix, no_number, wrong_shape
 from anyorder.problems import together
 from anyorder.strategies.policy.engines import Policy
-from anyorder.strategies.policy.engines.cuda import CudaEngine
+from anyorder.strategies.policy.engines.cuda import CudaEngine, DeviceOrder
 from anyorder.strategies.policy.engines.cuda.kernels import common, generation
 from anyorder.strategies.policy.rng import drop_threshold
 
@@ -89,7 +89,12 @@ class _Batch:
             if count
         }
         self.evaluate = _evaluator(engine, objective)
-        self.orders: Any = engine.orders(self.runs, self.count, self._stamps(self.count))
+        learns = config.generation_order == "learned"
+        self.order = DeviceOrder(model) if learns else None
+        self.scores = None if self.order is None else self.order.fresh(self.size)
+        self.orders: Any = None  # learned ones change with every epoch
+        if not learns:
+            self.orders = engine.orders(self.runs, self.count, self._stamps(self.count))
         self.side: Any = torch.cuda.Stream() if device.type == "cuda" else None
         self.recorded = isinstance(objective, Problems) and device.type == "cuda"
 
@@ -138,7 +143,10 @@ class _Batch:
         points, old = self.batches[count]
         if trains:
             self._fork()
-        engine.draw(self.policy.theta, self.runs, points, old, config.drop_generation > 0)
+        places = None
+        if self.order is not None and self.scores is not None:
+            places = self.order.places(self.scores, self.runs, count)
+        engine.draw(self.policy.theta, self.runs, points, old, config.drop_generation > 0, places)
         values = self.evaluate(points)
         whole = count == config.population
         generation.record[(self.size,)](
@@ -153,13 +161,20 @@ class _Batch:
         if not trains:
             return
         self._join()
-        shape = (self.size, count, model.n)
-        engine.learn(
-            self.policy, self.runs, points, old, self.advantages[:, :, None].expand(shape),
-            self.weights, self.orders, config.drop_training > 0,
-            most_steps=self.generations * config.epochs,
-        )  # fmt: skip
+        gain = self.advantages[:, :, None].expand(self.size, count, model.n)
+        most = self.generations * config.epochs
+        if self.order is not None and self.scores is not None:
+            self.order.learn(
+                self.policy, self.scores, self.runs, points, old, gain, self.weights, most
+            )
+        else:
+            engine.learn(
+                self.policy, self.runs, points, old, gain, self.weights, self.orders,
+                config.drop_training > 0, most_steps=most,
+            )  # fmt: skip
         if config.restart_agreement is not None:
+            if self.order is not None and self.scores is not None:
+                self.order.restart(self.scores, self.runs)
             if config.adam == "kept":
                 restarting = self.runs[:, common.STATUS.value] == common.RESTARTING.value
                 self.policy.m.masked_fill_(restarting[:, None], 0.0)
@@ -172,6 +187,8 @@ class _Batch:
 
     def _fork(self) -> None:
         """Draw the training orders concurrently with sampling and evaluation."""
+        if self.orders is None:
+            return
         if self.side is not None:
             self.side.wait_stream(torch.cuda.current_stream())
         with nullcontext() if self.side is None else torch.cuda.stream(self.side):

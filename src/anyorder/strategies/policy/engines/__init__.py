@@ -129,8 +129,6 @@ def _not_on_a_gpu(model: Model[Network]) -> str | None:
         return f"it does not compute a critic (critic={config.critic})"
     if config.generation_order == "gibbs":
         return "it does not sample by sweeps (generation_order='gibbs')"
-    if config.generation_order == "learned":
-        return "it draws orders itself and does not learn them (generation_order='learned')"
     return None
 
 

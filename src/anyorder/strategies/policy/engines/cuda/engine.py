@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import torch
 
 from anyorder.strategies.policy.engines.base import Batch, Codes, Draw, Floats, Policy
@@ -127,20 +128,18 @@ class CudaEngine(DeviceEngine):
         shape = (len(draw.seeds), draw.count)
         points = torch.empty((*shape, self.model.n), dtype=torch.int32, device=self.device)
         probs = torch.empty((*shape, self.model.values), device=self.device)
-        self.draw(policy.theta, runs, points, probs, any(p > 0 for p in draw.drop))
+        places = None if draw.keys is None else self.put(_places(draw.keys))
+        self.draw(policy.theta, runs, points, probs, any(p > 0 for p in draw.drop), places)
         return host(points), host(probs)
 
     def conditionals(self, policy: Policy, points: Codes, keys: UIntArray | None = None) -> Floats:
         """The distribution of every variable given those before it, or all others."""
         model = self.model
-        runs, count, n = points.shape
+        runs, count, _ = points.shape
         probs = torch.ones((runs, count, model.values), device=self.device)
         ranks = np.zeros((runs, count, self._inputs), np.int32)
         if keys is not None and model.coding.features:
-            order = np.argsort(keys, axis=-1, kind="stable")
-            place = np.empty_like(order)
-            np.put_along_axis(place, order, np.broadcast_to(np.arange(n), order.shape), -1)
-            ranks[..., : model.coding.features] = place[..., model.coding.owner]
+            ranks[..., : model.coding.features] = _places(keys)[..., model.coding.owner]
         seen = general.OTHERS if keys is None or not model.coding.features else general.EARLIER
         stored, at = self.put(ranks.astype(np.int16)), self.put(np.ascontiguousarray(points))
         for group in self._groups:
@@ -162,6 +161,11 @@ class CudaEngine(DeviceEngine):
         runs = self.rows(batch.seeds, batch.generations)
         runs[:, common.DROPS_T.value] = self._thresholds(batch.drop)
         runs[:, common.STEPS.value] = self.put(policy.steps.astype(np.int64))
+        count, stamps = batch.points.shape[1], self.put(batch.stamps.astype(np.int64))
+        if batch.keys is None:
+            orders = self.orders(runs, count, stamps)
+        else:
+            orders = self.given_orders(batch.keys)
         self.learn(
             policy,
             runs,
@@ -169,7 +173,7 @@ class CudaEngine(DeviceEngine):
             self.put(np.ascontiguousarray(batch.old, np.float32)),
             self.put(np.ascontiguousarray(batch.advantages, np.float32)),
             self.put(np.ascontiguousarray(batch.weights, np.float32)),
-            self.orders(runs, batch.points.shape[1], self.put(batch.stamps.astype(np.int64))),
+            orders,
             any(p > 0 for p in batch.drop),
             most_steps=int(policy.steps.max(initial=0)),
         )
@@ -189,8 +193,14 @@ class CudaEngine(DeviceEngine):
             DEPTH=self._depth, BLOCK=_PARAMETERS_AT_ONCE,
         )  # fmt: skip
 
-    def draw(self, theta: Tensor, runs: Tensor, points: Tensor, probs: Tensor, drop: bool) -> None:
-        """`sample`, into candidates (R, count, n) and distributions (R, count, V)."""
+    def draw(
+        self, theta: Tensor, runs: Tensor, points: Tensor, probs: Tensor, drop: bool,
+        given: Tensor = None,
+    ) -> None:  # fmt: skip
+        """`sample`, into candidates (R, count, n) and distributions (R, count, V).
+
+        With orders that are given, `given` are the places (R, count, n) of the variables in them.
+        """
         model, config = self.model, self.model.config
         size, count, n = points.shape
         places = max((group.places for group in self._groups), default=1)
@@ -212,9 +222,10 @@ class CudaEngine(DeviceEngine):
                 WIDTH=width, HP=wide, BLOCK=64,
             )  # fmt: skip
         sample.sample[(count, size)](
-            points, probs, scratch, theta, copy, runs, self._tables, self._sizes,
+            points, probs, scratch, theta, copy, points if given is None else given, runs,
+            self._tables, self._sizes,
             F=model.coding.features, WIDTH=width, ONE_EACH=self._one_each,
-            FIXED=config.generation_order == "fixed",
+            FIXED=config.generation_order == "fixed", GIVEN=given is not None,
             PER_CANDIDATE=config.order_per == "candidate", GRAPH=model.graph is not None,
             DROP=drop, DEPTH=self._depth, FP=self._inputs, HP=wide, NP=padded, OP=places,
             UNITS=units, WHOLE=whole, AHEAD=whole and size_1 <= _SAMPLE_TILE,
@@ -250,6 +261,15 @@ class CudaEngine(DeviceEngine):
             BLOCK=max(4, min(_KEYS_AT_ONCE, 4096 // self._inputs)),
         )  # fmt: skip
         return into
+
+    def given_orders(self, keys: UIntArray) -> Orders:
+        """Training orders by their sort keys (R, B, n), the same in all epochs."""
+        model, (size, count, _) = self.model, keys.shape
+        ranks = np.full((size, count, self._inputs), order_kernels.ALWAYS_SEEN.value, np.int32)
+        top = order_kernels.TOP.value
+        ranks[..., : model.coding.features] = _places(keys)[..., model.coding.owner] + top
+        stored = self.put(ranks.astype(np.uint16).view(np.int16))
+        return Orders(stored, stored, count * self._inputs, 0)
 
     def learn(
         self, policy: Policy, runs: Tensor, points: Tensor, old: Tensor, advantages: Tensor,
@@ -287,22 +307,54 @@ class CudaEngine(DeviceEngine):
             shape = general_shape(model, max(16, power_of_two(count)), group)
             shape |= first_layer_shape(model)
             if shape["READY"] and data.inputs is points:
-                data = data._replace(inputs=self._ready_inputs(points))
+                data = data._replace(inputs=self.ready_inputs(points))
             if not kept and parameters.m.shape[1] == 0:  # moments are in memory there
                 m, v = torch.empty_like(policy.theta), torch.empty_like(policy.theta)
                 parameters = parameters._replace(m=m, v=v)
-            scratch = torch.empty(
-                grid[0] * size * (2 * self._depth + 2) * shape["C"] * shape["HP"],
-                device=self.device,
+            seen = general.OTHERS if self._unordered else general.EARLIER
+            self._train_in_memory(
+                group, parameters, runs, data, ranks, training, SEEN=seen.value, **kind, **shape
             )
-            general.train[grid](
-                parameters, runs, data, ranks, training, self._tables, self._sizes,
-                group.variables, scratch, DEPTH=self._depth,
-                SEEN=(general.OTHERS if self._unordered else general.EARLIER).value,
-                FP=self._inputs, OP=group.places, **kind, **shape,
+
+    def degree_slopes(
+        self, theta: Tensor, runs: Tensor, points: Tensor, inputs: Tensor, old: Tensor,
+        advantages: Tensor, weights: Tensor, degrees: Tensor,
+    ) -> None:  # fmt: skip
+        """Replace degrees of visibility (R, B, n, n) by the derivatives of eq. (8) by them.
+
+        Entry [j, i] of a candidate is the degree to which j sees i; `inputs` are `ready_inputs`.
+        """
+        model = self.model
+        _, count, n = points.shape
+        data = arguments.Data(
+            points, inputs, old, advantages, weights, count, *advantages.stride(),
+            *weights.stride(),
+        )  # fmt: skip
+        parameters = arguments.Parameters(theta, theta, theta, theta)
+        ranks = arguments.Ranks(degrees, count * n * n, 0)
+        most = int(np.diff(model.coding.feature_start).max(initial=0))
+        for group in self._groups:
+            self._train_in_memory(
+                group, parameters, runs, data, ranks, self._training(0),
+                SEEN=general.PARTLY.value, GRAPH=model.graph is not None, DROP=False, KEPT=True,
+                BERNOULLI=model.config.kl == "bernoulli", MOST=most, T_1=min(128, self._inputs),
+                READY=True, **general_shape(model, max(16, power_of_two(count)), group),
             )  # fmt: skip
 
-    def _ready_inputs(self, points: Tensor) -> Tensor:
+    def _train_in_memory(
+        self, group: Group, parameters: arguments.Parameters, runs: Tensor, data: arguments.Data,
+        ranks: arguments.Ranks, training: arguments.Training, **shape: int,
+    ) -> None:  # fmt: skip
+        grid, rows = (len(group.variables), len(runs)), 2 * self._depth + 2
+        scratch = torch.empty(
+            grid[0] * grid[1] * rows * shape["C"] * shape["HP"], device=self.device
+        )
+        general.train[grid](
+            parameters, runs, data, ranks, training, self._tables, self._sizes, group.variables,
+            scratch, DEPTH=self._depth, FP=self._inputs, OP=group.places, **shape,
+        )  # fmt: skip
+
+    def ready_inputs(self, points: Tensor) -> Tensor:
         """The inputs (R, B, F padded) of candidates before masking."""
         size, count, _ = points.shape
         inputs = torch.empty((size, count, self._inputs), device=self.device)
@@ -315,18 +367,22 @@ class CudaEngine(DeviceEngine):
     def memory_of(self, runs: int, budget: int) -> int:
         """About how many bytes that many runs take on the device."""
         model, config = self.model, self.model.config
-        copies = 3 if config.adam == "kept" or "memory" in self.path(config.population) else 1
+        learned = config.training_order == "learned"  # moments from one epoch to the next
+        kept = config.adam == "kept" or learned or "memory" in self.path(config.population)
+        copies = 3 if kept else 1
         copies += self._depth == 1  # the first layer, turned
         orders = config.epochs if config.training_order == "random" else 1
         population = config.population
         rows = 2 * population * (model.values + model.n + self._inputs + 1024)
         for group in self._groups:
             shape = register_shape(self.model, population, group)
-            if shape is None:
+            if shape is not None:
+                rows += len(group.variables) * stored_size(shape)
+            if shape is None or learned:
                 shape = general_shape(self.model, max(16, int(power_of_two(population))), group)
                 rows += (2 * self._depth + 2) * len(group.variables) * shape["C"] * shape["HP"]
-            else:
-                rows += len(group.variables) * stored_size(shape)
+        if learned:  # relaxed sorts, the noise of all epochs, and vectors
+            rows += population * model.n * (3 * model.n + 2 * config.epochs + 16)
         words = copies * model.parameters + rows
         words += orders * population * (self._inputs // 2 + int(power_of_two(model.n)))
         return int(runs * (4 * words + 9 * budget))
@@ -335,3 +391,9 @@ class CudaEngine(DeviceEngine):
         """Which kernel trains each group of variables: "registers" or "memory"."""
         shapes = [register_shape(self.model, count, group) for group in self._groups]
         return tuple("memory" if shape is None else "registers" for shape in shapes)
+
+
+def _places(keys: UIntArray) -> npt.NDArray[np.int32]:
+    """Places of the variables in the orders of sort keys `(..., n)`; equal keys are by index."""
+    order = np.argsort(keys, axis=-1, kind="stable")
+    return np.argsort(order, axis=-1, kind="stable").astype(np.int32)

@@ -70,6 +70,19 @@ class Ranks(NamedTuple):
     epoch_stride: int
 
 
+class Relaxed(NamedTuple):
+    """Relaxed sorts of all candidates: `relaxed_sort.py`. Matrices are (R, B, n, n)."""
+
+    noisy: Tensor  # (R, B, n), float64: perturbed scores s
+    distances: Tensor  # (R, B, n), float64: A
+    normal: Tensor  # (R, B, n), float64: z, by place
+    before: Tensor  # E: place, variable
+    columns: Tensor  # (R, B, n): sums of P over all places
+    degrees: Tensor  # M, then the derivatives by it: variable that sees, variable that is seen
+    slopes: Tensor  # derivatives by P: place, variable
+    gradients: Tensor  # (R, B, n): derivatives by s
+
+
 class Training(NamedTuple):
     """Constants of training."""
 

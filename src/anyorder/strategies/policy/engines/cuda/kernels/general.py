@@ -38,6 +38,7 @@ from anyorder.strategies.policy.engines.cuda.kernels.objective import (
 # Visible variables
 EARLIER = tl.constexpr(0)  # those with a smaller rank
 OTHERS = tl.constexpr(1)
+PARTLY = tl.constexpr(2)  # each to its own degree: `relaxed_sort.py`
 
 
 @triton.jit
@@ -74,7 +75,11 @@ def _inputs(points, rank, mine, tables, sizes, f, c, i, stream, epoch, B, SEEN: 
     else:
         code = tl.load(points + c[:, None] * n + own[None, :], mask=inside, other=-1)
         seen = inside & (code >= 0)
-    if SEEN == OTHERS:
+    if SEEN == PARTLY:  # `rank` are the degrees
+        at = rank + c[:, None].to(tl.int64) * (n * n) + own[None, :]
+        nothing = tl.load(tables.hidden_value + f, mask=f < F, other=0.0)[None, :]
+        x = nothing + tl.load(at, mask=inside, other=0.0) * (x - nothing)
+    elif SEEN == OTHERS:
         seen = seen & (own != i)[None, :]
     else:
         other = tl.load(rank + c[:, None] * FP + f[None, :], mask=inside, other=0)
@@ -149,8 +154,12 @@ def train(parameters, runs, data, orders, training, tables, sizes, variables, sc
           DEPTH: tl.constexpr, SEEN: tl.constexpr, GRAPH: tl.constexpr, DROP: tl.constexpr,
           BERNOULLI: tl.constexpr, KEPT: tl.constexpr, FP: tl.constexpr, C: tl.constexpr,
           T: tl.constexpr, U: tl.constexpr, HP: tl.constexpr, OP: tl.constexpr,
-          T_1: tl.constexpr, READY: tl.constexpr):  # fmt: skip
-    """All epochs of one variable of one run; `scratch` is (programs, 2 DEPTH + 2, C, HP)."""
+          T_1: tl.constexpr, READY: tl.constexpr, MOST: tl.constexpr = 1):  # fmt: skip
+    """All epochs of one variable of one run; `scratch` is (programs, 2 DEPTH + 2, C, HP).
+
+    With PARTLY (and READY) nothing is trained: the degrees in `orders` are replaced by the
+    derivatives with respect to them. MOST is the largest number of inputs of a variable.
+    """
     i = tl.load(variables + tl.program_id(0))
     r = tl.program_id(1)
     if field(runs, r, STATUS) != RUNNING:
@@ -161,8 +170,9 @@ def train(parameters, runs, data, orders, training, tables, sizes, variables, sc
     at_weight = data.weights + r * data.weight_run + c * data.weight_candidate
     at_weight = at_weight + i * data.weight_variable
     weight = tl.load(at_weight, mask=there, other=0.0).to(tl.float32)
-    if tl.max(tl.abs(weight), 0) == 0.0:
-        return
+    if SEEN != PARTLY:
+        if tl.max(tl.abs(weight), 0) == 0.0:
+            return
     weight = weight / B
     program = (r * tl.num_programs(0) + tl.program_id(0)).to(tl.int64)
     acts = scratch + program * (2 * DEPTH + 2) * C * HP
@@ -182,7 +192,11 @@ def train(parameters, runs, data, orders, training, tables, sizes, variables, sc
     stream = (field(runs, r, SEED), field(runs, r, GENERATION), field(runs, r, DROPS_T))
     begin = r.to(tl.int64) * sizes.parameters + tl.load(tables.begins + i)
     rank = orders.ranks + r.to(tl.int64) * orders.run_stride
-    coefficient = training.coefficients + field(runs, r, STEPS) * (2 * DEPTH + 3)
+    coefficient = training.coefficients
+    if SEEN == PARTLY:
+        rank += i * sizes.n
+    else:
+        coefficient += field(runs, r, STEPS) * (2 * DEPTH + 3)
     mine = tl.zeros((C,), tl.int32)
     for epoch in range(training.epochs):
         eps = tl.load(coefficient + 2 * DEPTH + 2)
@@ -247,7 +261,13 @@ def train(parameters, runs, data, orders, training, tables, sizes, variables, sc
                 tl.debug_barrier()
             rate_w = tl.load(coefficient + 2 * layer)
             rate_b = tl.load(coefficient + 2 * layer + 1)
-            if (rate_w > 0) | (rate_b > 0):
+            if SEEN == PARTLY:
+                if layer == 0:
+                    _degree_slopes(
+                        rank, theta + at, from_above, points, tables, sizes, c, i, B, outputs,
+                        GRAPH, FP, C, T_1, U, MOST,
+                    )  # fmt: skip
+            elif (rate_w > 0) | (rate_b > 0):
                 for start in range(0, outputs, U):
                     u = start + tl.arange(0, U)
                     delta = tl.load(from_above + u[None, :], mask=(u < outputs)[None, :], other=0.0)
@@ -279,6 +299,41 @@ def train(parameters, runs, data, orders, training, tables, sizes, variables, sc
         coefficient += 2 * DEPTH + 3
         rank += orders.epoch_stride
         tl.debug_barrier()
+
+
+@triton.jit
+def _degree_slopes(to, weights, from_above, x_of, tables, sizes, c, i, B, width,
+                   GRAPH: tl.constexpr, FP: tl.constexpr, C: tl.constexpr, T: tl.constexpr,
+                   U: tl.constexpr, MOST: tl.constexpr):  # fmt: skip
+    """The derivatives by the degrees to which variable i sees the others, into `to`.
+
+    An input at degree M is M of the way from its hidden value to its own.
+    """
+    n, F = sizes.n, sizes.features
+    for first in range(0, n, T):
+        j = first + tl.arange(0, T)
+        start = tl.load(tables.feature_start + j, mask=j < n, other=F)
+        end = tl.load(tables.feature_start + j + 1, mask=j < n - 1, other=F)
+        total = tl.zeros((C, T), tl.float32)
+        for k in range(MOST):
+            f = start + k
+            its = f < end
+            slope = tl.zeros((C, T), tl.float32)
+            for above in range(0, width, U):
+                u = above + tl.arange(0, U)
+                delta = tl.load(from_above + u[None, :], mask=(u < width)[None, :], other=0.0)
+                inside = (u < width)[:, None] & its[None, :]
+                w = tl.load(weights + u[:, None] * F + f[None, :], mask=inside, other=0.0)
+                slope += _product(delta, w, True)
+            inside = (c < B)[:, None] & its[None, :]
+            x = tl.load(x_of + c[:, None] * FP + f[None, :], mask=inside, other=0.0)
+            hidden = tl.load(tables.hidden_value + f, mask=its, other=0.0)
+            total += slope * (x - hidden[None, :])
+        seen = (j != i) & (j < n)
+        if GRAPH:
+            seen = seen & (tl.load(tables.graph + i * n + j, mask=j < n, other=0) != 0)
+        at = to + c[:, None].to(tl.int64) * (n * n) + j[None, :]
+        tl.store(at, tl.where(seen[None, :], total, 0.0), mask=(c < B)[:, None] & (j < n)[None, :])
 
 
 @triton.jit
