@@ -42,6 +42,7 @@ _KEYS_AT_ONCE = 32  # sort keys that a program compares with all others
 # Weights that a sampling program reads at once. A network up to the first size is read before it is
 # needed, one up to the second size when it is, which leaves room for more programs.
 _SAMPLE_TILE, _WHOLE = 4096, 32768
+_MOST_HELD = 1024  # inputs up to which a default network is read in one piece
 _MAX_INPUTS = 8192
 _ORDERS = {
     "random": order_kernels.RANDOM,
@@ -211,7 +212,8 @@ class CudaEngine(DeviceEngine):
         widest = max(self._inputs, wide if self._depth > 1 else 1, places)
         size_1 = wide * max(self._inputs, places)
         whole = self._depth == 1 and model.parameters > 0 and size_1 <= _WHOLE
-        units = max(1, min(wide, _SAMPLE_TILE // widest))
+        large = 4 if self._inputs > _MOST_HELD else 1  # more warps for more units at once
+        units = max(1, min(wide, large * _SAMPLE_TILE // widest))
         scratch = torch.empty(size * count * (2 * padded + 2 * wide), device=self.device)
         width = int(model.network.widths[1]) if self._depth else 0
         copy = theta
@@ -231,7 +233,7 @@ class CudaEngine(DeviceEngine):
             UNITS=units, WHOLE=whole, AHEAD=whole and size_1 <= _SAMPLE_TILE,
             ZERO=not model.coding.hidden_value.any(),
             BLOCK=max(4, min(_KEYS_AT_ONCE, 4096 // padded)),
-            num_warps=4 * max(1, size_1 // (2 * _SAMPLE_TILE)) if whole else 4,
+            num_warps=4 * max(1, size_1 // (2 * _SAMPLE_TILE)) if whole else 4 * large,
         )  # fmt: skip
 
     def orders(
@@ -337,7 +339,7 @@ class CudaEngine(DeviceEngine):
             self._train_in_memory(
                 group, parameters, runs, data, ranks, self._training(0),
                 SEEN=general.PARTLY.value, GRAPH=model.graph is not None, DROP=False, KEPT=True,
-                BERNOULLI=model.config.kl == "bernoulli", MOST=most, T_1=min(128, self._inputs),
+                BERNOULLI=model.config.kl == "bernoulli", MOST=most, T_1=min(64, self._inputs),
                 READY=True, **general_shape(model, max(16, power_of_two(count)), group),
             )  # fmt: skip
 

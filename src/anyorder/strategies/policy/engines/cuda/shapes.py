@@ -102,7 +102,7 @@ def first_layer_shape(model: Model[SeparateNetworks]) -> dict[str, int]:
     """Those of `general.train` for the first layer: large tiles where it is most of the work."""
     if model.coding.features <= HELD_INPUTS:
         return {"T_1": 32, "READY": False}
-    return {"T_1": 128, "READY": True, "num_warps": 8}
+    return {"T_1": 64, "READY": True}
 
 
 def tiles_of(inputs: int, units: int) -> dict[str, int] | None:

@@ -4,9 +4,9 @@ One program has one variable of one run, as in `registers.py`, but its parameter
 activations stay in memory (in the cache, usually) and are processed in tiles. Products are plain
 float32.
 
-A first layer of very many inputs (READY) has larger tiles, whose inputs before masking are computed
-once for all variables and epochs (`ready_inputs`), and its products are made by the matrix units,
-with both factors in parts: this is as accurate, and two loads are in flight instead of a chain.
+With very many inputs (READY) the first layer has larger tiles, and its inputs before masking are
+computed once for all variables and epochs (`ready_inputs`), which leaves two loads instead of a
+chain of four. Products are then made by the matrix units, of factors in parts, as accurately.
 """
 
 import triton
@@ -138,7 +138,7 @@ def _forward(theta, at, acts, count, points, rank, mine, tables, sizes, c, i, st
                     x = tl.load(before, mask=(f < inputs)[None, :], other=0.0)
                 inside = (f < inputs)[:, None] & (u < outputs)[None, :]
                 w = tl.load(theta + at + u[None, :] * inputs + f[:, None], mask=inside, other=0.0)
-                z += _product(x, w, READY and layer == 0)
+                z += _product(x, w, READY)
             z += tl.load(theta + at + outputs * inputs + u, mask=u < outputs, other=0.0)[None, :]
             if layer < DEPTH:
                 z = tanh(z)
@@ -253,7 +253,7 @@ def train(parameters, runs, data, orders, training, tables, sizes, variables, sc
                         )
                         inside = (u < outputs)[:, None] & (f < inputs)[None, :]
                         at_w = theta + at + u[:, None] * inputs + f[None, :]
-                        total += _product(delta, tl.load(at_w, mask=inside, other=0.0))
+                        total += _product(delta, tl.load(at_w, mask=inside, other=0.0), READY)
                     place = (layer - 1) * C * HP + c[:, None] * HP + f[None, :]
                     inside = (f < inputs)[None, :] & (c < C)[:, None]
                     a = tl.load(acts + place, mask=inside, other=0.0)
@@ -284,7 +284,7 @@ def train(parameters, runs, data, orders, training, tables, sizes, variables, sc
                         inside = (u < outputs)[:, None] & (f < inputs)[None, :]
                         step(
                             parameters, at + u[:, None] * inputs + f[None, :], inside,
-                            _product(tl.trans(delta), x, READY and layer == 0), epoch, rate_w, eps,
+                            _product(tl.trans(delta), x, READY), epoch, rate_w, eps,
                             training, KEPT,
                         )  # fmt: skip
                     step(
@@ -312,12 +312,13 @@ def _degree_slopes(to, weights, from_above, x_of, tables, sizes, c, i, B, width,
     n, F = sizes.n, sizes.features
     for first in range(0, n, T):
         j = first + tl.arange(0, T)
-        start = tl.load(tables.feature_start + j, mask=j < n, other=F)
-        end = tl.load(tables.feature_start + j + 1, mask=j < n - 1, other=F)
+        start = tl.load(tables.feature_start + j, mask=j < n, other=0)
+        end = tl.load(tables.feature_start + j + 1, mask=j < n - 1, other=0)
+        end = tl.where(j < n - 1, end, F)
         total = tl.zeros((C, T), tl.float32)
         for k in range(MOST):
             f = start + k
-            its = f < end
+            its = (f < end) & (j < n)
             slope = tl.zeros((C, T), tl.float32)
             for above in range(0, width, U):
                 u = above + tl.arange(0, U)

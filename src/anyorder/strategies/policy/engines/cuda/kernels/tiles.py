@@ -313,14 +313,17 @@ def first_layer_step(w, m, v, delta, x, part, beta1, beta2, rate, eps, FULL: tl.
         return w_ + (a,), m_ + (b,), v_ + (c,)
 
 
-# --- tiles in memory, of which each warp has 512 contiguous bytes at a time -----------------------
+# --- tiles in memory ------------------------------------------------------------------------------
+#
+# Each thread should have the same entries of a tile that it has in the result layout of the matrix
+# units, so that no layout is converted. There, lane 4 a + b of a warp has the entries at rows a and
+# a + 8 and columns 8 k + 2 b and 8 k + 2 b + 1. Of an array (T / 8, W, 128) the compiler gives each
+# thread four consecutive numbers and each warp its own rows of 128, which are the entries of one k.
 
 
 @triton.jit
 def _places(W: tl.constexpr, T: tl.constexpr):
-    """Where the entries of a tile are: (T / 8, W, 128), so that the compiler gives each warp those
-    of its own rows, and no warp waits for another.
-    """
+    """Where the entries of a tile are in memory, (T / 8, W, 128)."""
     first = tl.arange(0, T // 8)[:, None, None] * W + tl.arange(0, W)[None, :, None]
     return first * 128 + tl.arange(0, 128)[None, None, :]
 
@@ -329,14 +332,15 @@ def _places(W: tl.constexpr, T: tl.constexpr):
 def stored_tile(at, k: tl.constexpr, W: tl.constexpr, T: tl.constexpr):
     """The k-th of the tiles at `at`, (W, 16, T)."""
     x = tl.load(at + k * (W * 16 * T) + _places(W, T))
-    return tl.reshape(tl.permute(x, (1, 0, 2)), (W, 16, T))
+    x = tl.reshape(x, (T // 8, W, 8, 4, 2, 2))
+    return tl.reshape(tl.permute(x, (1, 4, 2, 0, 3, 5)), (W, 16, T))
 
 
 @triton.jit
 def store_tile(at, k: tl.constexpr, x, W: tl.constexpr, T: tl.constexpr):
     """The inverse of `stored_tile`."""
-    x = tl.permute(tl.reshape(x, (W, T // 8, 128)), (1, 0, 2))
-    tl.store(at + k * (W * 16 * T) + _places(W, T), x)
+    x = tl.permute(tl.reshape(x, (W, 2, 8, T // 8, 4, 2)), (3, 0, 2, 4, 1, 5))
+    tl.store(at + k * (W * 16 * T) + _places(W, T), tl.reshape(x, (T // 8, W, 128)))
 
 
 @triton.jit
