@@ -46,7 +46,7 @@ class LearnedOrder:
     """The order of a model whose configuration learns it, computed beside the engine of that name.
 
     The scores of R runs are a `Policy` whose parameters are `(R, n)`. They start at 0, where all
-    orders are equally likely, and do so again when the policy is rescores.
+    orders are equally likely, and do so again when the policy is restarted.
     """
 
     def __init__(self, model: Model[Network], engine: str) -> None:
