@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import case, refused, rms, stored
-from test_engines import check_step
+from test_engines import assert_same_parameters, check_step
 
 import anyorder as ao
 from anyorder.strategies.policy import engines as policy
@@ -31,6 +31,7 @@ if (missing := why_not("cuda")) is not None:
     pytest.skip(missing, allow_module_level=True)
 torch = pytest.importorskip("torch")
 from anyorder.many import device_critic  # noqa: E402
+from anyorder.strategies.policy.engines.cuda import shapes  # noqa: E402 (it imports Triton)
 from anyorder.strategies.policy.engines.cuda.kernels import common  # noqa: E402
 
 pytestmark = pytest.mark.gpu
@@ -61,8 +62,8 @@ SMALL = ao.PRESETS["default"].replace(epochs=2)
         ({"cards": (2,), "batch": 32}, ("registers",)),
         ({"cards": (2,), "batch": 33}, ("memory",)),
         ({"cards": (2, 3, 8, 9, 1)}, ("registers", "registers", "registers", "memory")),
-        ({"cards": (2,), "n": 768}, ("registers",)),
-        ({"cards": (2,), "n": 769}, ("memory",)),
+        ({"cards": (2,), "n": 1024}, ("registers",)),
+        ({"cards": (2,), "n": 1025}, ("memory",)),
         ({"cards": (2,), "n": 512, "hidden": (21,)}, ("registers",)),
         ({"cards": (2,), "n": 513, "hidden": (21,)}, ("memory",)),
     ],
@@ -75,8 +76,8 @@ def test_which_path(settings, expected):
 @pytest.mark.parametrize(
     ("inputs", "hidden"),
     [(20, (20,)), (60, (20,)), (120, (20,)), (180, (20,)), (250, (20,)), (370, (20,)),
-     (500, (20,)), (750, (20,)), (120, (24,)), (250, (24,)), (500, (24,)), (60, (20, 20)),
-     (250, (17, 32)), (370, (20, 20)), (250, (21, 5))],
+     (500, (20,)), (750, (20,)), (1000, (20,)), (120, (24,)), (250, (24,)), (500, (24,)),
+     (60, (20, 20)), (250, (17, 32)), (370, (20, 20)), (250, (21, 5)), (1000, (20, 20))],
 )  # fmt: skip
 def test_every_tiling(inputs, hidden):
     """A variable of many values, which is trained in memory, gives two others so many inputs."""
@@ -91,6 +92,50 @@ def test_a_critic_takes_the_fast_path():
     """It has one output, however many values a variable has."""
     model = make_critic_model(case(critic=1.0, cards=(2, 3, 9), hidden=(20,)).model)
     assert policy.create("cuda", model).path(10) == ("registers",)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{}, {"adam": "kept"}, {"cards": (2, 3), "hidden": (24,)},
+     {"hidden": (20, 20), "layer_rates": (1.0, 0.0, 1.0)}],
+    ids=["anew", "kept", "24 units", "frozen layer"],
+)  # fmt: skip
+def test_second_moments_in_memory(settings, monkeypatch):
+    """What more than 768 inputs require, at a few: the same numbers as in registers."""
+    size = {"n": 2, "runs": 1, "epochs": 2} if INTERPRETED else {"n": 4}
+    variant = case(**{"cards": (2,), "hidden": (20,), **size, **settings})
+    _, held = generations(variant, variant.engine("cuda"), count=1)
+    monkeypatch.setattr(shapes, "HELD_INPUTS", 0)
+    engine = variant.engine("cuda")
+    (shape, *_) = (shapes.register_shape(variant.model, 10, group) for group in engine._groups)
+    assert shape["STORED"]
+    _, found = generations(variant, engine, count=1)
+    for name, array in held.export().items():
+        np.testing.assert_allclose(found.export()[name], array, rtol=1e-6, err_msg=name)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{}, {"hidden": (5, 4), "adam": "kept"}, {"graph": True, "drop_training": 0.4},
+     {"training_order": "none", "masked_input": 0.3}],
+    ids=["one layer", "two layers", "graph and dropout", "all others"],
+)  # fmt: skip
+def test_large_tiles_of_inputs(settings, monkeypatch):
+    """What more than 768 inputs are processed in, at a few, in memory."""
+    size = {"n": 3, "runs": 1, "batch": 5} if INTERPRETED else {}
+    variant = case(**{"hidden": (26,), "epochs": 2, **size, **settings})
+    monkeypatch.setattr(shapes, "HELD_INPUTS", 0)
+    assert shapes.first_layer_shape(variant.model)["READY"]
+    assert set(variant.engine("cuda").path(10)) == {"memory"}
+    exact, plain, engine = variant.engines("cuda")
+    policies = [variant.policy(each) for each in (exact, plain, engine)]
+    points, old = exact.sample(policies[0], variant.draw())
+    points[:, 3, 1] = -1  # an absent variable
+    batch = variant.answers(points, old)
+    batch.weights[:, 3, 1] = 0.0
+    for each, kept in zip((exact, plain, engine), policies, strict=True):
+        each.train(kept, batch)
+    assert_same_parameters(variant, stored(engine, policies[2]), *policies[:2])
 
 
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
@@ -516,7 +561,7 @@ def test_auto_takes_it_where_it_pays(monkeypatch):
 NO_CACHE = {"PYTORCH_NO_CUDA_MEMORY_CACHING": "1"}
 SANITIZED = {
     "engine": ("test_cuda.py", "batch or conditionals or equal_keys", NO_CACHE),
-    "tilings": ("test_cuda.py", "tiling and not (500 or 750)", NO_CACHE),
+    "tilings": ("test_cuda.py", "tiling and not (500 or 750 or 1000)", NO_CACHE),
     "driver": ("test_cuda.py", "is_maximize or one_failure", {}),
     "problems": ("test_problems.py", "torch_equals_numpy and cuda", NO_CACHE),
 }

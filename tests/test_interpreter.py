@@ -69,6 +69,10 @@ def test_the_engine():
     interpreted(f"{TESTS}/test_cuda.py", "-k", CHOSEN)
 
 
+def test_learned_orders():
+    interpreted(f"{TESTS}/test_learned_order_cuda.py")
+
+
 @pytest.mark.slow
 def test_all_of_the_engine():
     interpreted(f"{TESTS}/test_cuda.py")

@@ -322,7 +322,7 @@ def test_default_layers_follow_the_network():
         (shared(training_order="none"), "training_order='none'"),
         (shared(critic=2.0), "critic=2.0"),
         (shared(generation_order="gibbs", training_order="none"), "gibbs"),
-        (case(generation_order="learned", training_order="learned"), "learned"),
+        (shared(generation_order="learned", training_order="learned"), "learned"),
     ],
 )
 def test_what_cuda_does_not_compute_is_said(variant, reason, monkeypatch):

@@ -21,7 +21,7 @@ from anyorder.many.device_critic import DeviceCritic
 from anyorder.many.objective import Objective, Problems, Torch, matrix, no_number, wrong_shape
 from anyorder.problems import together
 from anyorder.strategies.policy.engines import Policy
-from anyorder.strategies.policy.engines.cuda import CudaEngine, SharedCudaEngine
+from anyorder.strategies.policy.engines.cuda import CudaEngine, DeviceOrder, SharedCudaEngine
 from anyorder.strategies.policy.engines.cuda.kernels import common, generation
 from anyorder.strategies.policy.rng import drop_threshold
 
@@ -95,8 +95,13 @@ class _Batch:
             if count
         }
         self.evaluate = _evaluator(engine, objective)
-        self.orders: Any = None
-        self._draw_orders()
+        self.order: DeviceOrder | None = None
+        self.orders: Any = None  # learned ones change with every epoch
+        if isinstance(engine, CudaEngine) and config.generation_order == "learned":
+            self.order = DeviceOrder(engine.model)
+        else:
+            self._draw_orders()
+        self.scores = None if self.order is None else self.order.fresh(self.size)
         self.side: Any = torch.cuda.Stream() if device.type == "cuda" else None
         self.recorded = isinstance(objective, Problems) and device.type == "cuda"
 
@@ -145,7 +150,10 @@ class _Batch:
         points, old = self.batches[count]
         if trains:
             self._fork()
-        engine.draw(self.policy.theta, self.runs, points, old, config.drop_generation > 0)
+        places = None
+        if self.order is not None and self.scores is not None:
+            places = self.order.places(self.scores, self.runs, count)
+        engine.draw(self.policy.theta, self.runs, points, old, config.drop_generation > 0, places)
         values = self.evaluate(points)
         whole = count == config.population
         generation.record[(self.size,)](
@@ -166,14 +174,21 @@ class _Batch:
             gain = self.critic.advantages(
                 self.runs, points, task.sign * values, self.weights, most_steps
             )
-        engine.learn(
-            self.policy, self.runs, points, old, gain, self.weights, self.orders,
-            config.drop_training > 0, most_steps=most_steps,
-        )  # fmt: skip
+        if self.order is not None and self.scores is not None:
+            self.order.learn(
+                self.policy, self.scores, self.runs, points, old, gain, self.weights, most_steps
+            )
+        else:
+            engine.learn(
+                self.policy, self.runs, points, old, gain, self.weights, self.orders,
+                config.drop_training > 0, most_steps=most_steps,
+            )  # fmt: skip
         if config.restart_agreement is not None:
             engine.restart(self.policy, self.runs)
             if self.critic is not None:
                 self.critic.restart(self.runs)
+            if self.order is not None and self.scores is not None:
+                self.order.restart(self.scores, self.runs)
         generation.advance[(-(-self.size // 128),)](
             self.runs, self.told, self.thresholds, self.generations, self.size, count,
             config.epochs if config.adam == "kept" else 0, BLOCK=128,
@@ -181,13 +196,15 @@ class _Batch:
 
     def _fork(self) -> None:
         """Draw the training orders concurrently with sampling and evaluation."""
+        if self.orders is None:
+            return
         if self.side is not None:
             self.side.wait_stream(torch.cuda.current_stream())
         with nullcontext() if self.side is None else torch.cuda.stream(self.side):
             self._draw_orders()
 
     def _join(self) -> None:
-        if self.side is not None:
+        if self.side is not None and self.orders is not None:
             torch.cuda.current_stream().wait_stream(self.side)
 
     def _draw_orders(self) -> None:

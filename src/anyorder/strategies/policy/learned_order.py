@@ -14,7 +14,8 @@ seen to the degree M lies that far between its hidden value and its own.
 
 The gradient is written out in NumPy rather than left to an automatic differentiation: it is a dozen
 lines beside those of the networks, which the library has anyway, and the policy needs no PyTorch.
-The tests compare it with finite differences, and with PyTorch where that is installed.
+The tests compare it with finite differences, and with PyTorch where that is installed. Beside the
+engine `cuda`, its kernels compute the same in float32 (`engines/cuda/kernels/relaxed_sort.py`).
 
 An epoch takes O(population n^3) for the relaxed sort, which is more than the networks take for some
 hundred variables and above.
@@ -24,6 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -44,11 +46,17 @@ class LearnedOrder:
     """The order of a model whose configuration learns it, computed beside the engine of that name.
 
     The scores of R runs are a `Policy` whose parameters are `(R, n)`. They start at 0, where all
-    orders are equally likely, and do so again when the policy is rescores.
+    orders are equally likely, and do so again when the policy is restarted.
     """
 
     def __init__(self, model: Model[Network], engine: str) -> None:
         self.model = model
+        self._device: Any = None
+        if engine == "cuda":  # only then is PyTorch there for certain
+            from anyorder.strategies.policy.engines.cuda import DeviceOrder
+
+            self._device = DeviceOrder(model)  # type: ignore[arg-type]
+            return
         size = max(model.n, model.coding.features)
         need, have = _ARRAYS * 8.0 * model.config.population * model.n * size, memory_here()
         if need > 0.9 * have:
@@ -81,6 +89,9 @@ class LearnedOrder:
 
     def train(self, policy: Policy, scores: Policy, batch: Batch) -> None:
         """E epochs of the networks and of the scores; changes both in place."""
+        if self._device is not None:
+            self._device.train(policy, scores, batch)
+            return
         for r in range(len(batch.points)):
             self._train_run(_row(policy, r), _row(scores, r), _only(batch, r))
 

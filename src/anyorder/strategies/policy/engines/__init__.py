@@ -126,11 +126,11 @@ def _not_on_a_gpu(model: Model[Network]) -> str | None:
     config = model.config
     if model.groups:
         return f"it {_NO_MASKS}"
-    if config.generation_order == "learned":
-        return "it draws orders itself and does not learn them (generation_order='learned')"
     if model.network.kind == "shared":
         if config.critic is not None:
             return f"it does not compute a critic of shared networks (critic={config.critic})"
+        if config.generation_order == "learned":
+            return "it does not learn orders of shared networks (generation_order='learned')"
         if config.generation_order == "gibbs":
             return "it does not sample shared networks by sweeps (generation_order='gibbs')"
         if len(config.hidden) not in (1, 2):

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import torch
 
 from anyorder.strategies.policy.engines.base import Batch, Codes, Draw, Floats, Policy
@@ -25,10 +26,12 @@ from anyorder.strategies.policy.engines.cuda.kernels import orders as order_kern
 from anyorder.strategies.policy.engines.cuda.shapes import (
     MAX_VALUES,
     Group,
+    first_layer_shape,
     general_shape,
     padded_inputs,
     power_of_two,
     register_shape,
+    stored_size,
 )
 from anyorder.strategies.policy.model import Model
 from anyorder.strategies.policy.networks import SeparateNetworks
@@ -39,6 +42,7 @@ _KEYS_AT_ONCE = 32  # sort keys that a program compares with all others
 # Weights that a sampling program reads at once. A network up to the first size is read before it is
 # needed, one up to the second size when it is, which leaves room for more programs.
 _SAMPLE_TILE, _WHOLE = 4096, 32768
+_MOST_HELD = 1024  # inputs up to which a default network is read in one piece
 _MAX_INPUTS = 8192
 _ROWS = 16  # candidates of a program that computes conditionals
 _ORDERS = {
@@ -128,20 +132,18 @@ class CudaEngine(DeviceEngine):
         shape = (len(draw.seeds), draw.count)
         points = torch.empty((*shape, self.model.n), dtype=torch.int32, device=self.device)
         probs = torch.empty((*shape, self.model.values), device=self.device)
-        self.draw(policy.theta, runs, points, probs, any(p > 0 for p in draw.drop))
+        places = None if draw.keys is None else self.put(_places(draw.keys))
+        self.draw(policy.theta, runs, points, probs, any(p > 0 for p in draw.drop), places)
         return host(points), host(probs)
 
     def conditionals(self, policy: Policy, points: Codes, keys: UIntArray | None = None) -> Floats:
         """The distribution of every variable given those before it, or all others."""
-        coding, (runs, count, n) = self.model.coding, points.shape
+        coding, (runs, count, _) = self.model.coding, points.shape
         probs = torch.ones((runs, count, self.model.values), device=self.device)
         stored: Tensor = None
         if keys is not None and coding.features:
-            order = np.argsort(keys, axis=-1, kind="stable")
-            place = np.empty_like(order)
-            np.put_along_axis(place, order, np.broadcast_to(np.arange(n), order.shape), -1)
             ranks = np.zeros((runs, count, self._inputs), np.int16)
-            ranks[..., : coding.features] = place[..., coding.owner]
+            ranks[..., : coding.features] = _places(keys)[..., coding.owner]
             stored = self.put(ranks)
         rows, at = self.rows([0] * runs), self.put(np.ascontiguousarray(points))
         self.estimate(policy.theta, rows, at, probs, stored)
@@ -152,6 +154,11 @@ class CudaEngine(DeviceEngine):
         runs = self.rows(batch.seeds, batch.generations)
         runs[:, common.DROPS_T.value] = self._thresholds(batch.drop)
         runs[:, common.STEPS.value] = self.put(policy.steps.astype(np.int64))
+        count, stamps = batch.points.shape[1], self.put(batch.stamps.astype(np.int64))
+        if batch.keys is None:
+            orders = self.orders(runs, count, stamps)
+        else:
+            orders = self.given_orders(batch.keys)
         self.learn(
             policy,
             runs,
@@ -159,7 +166,7 @@ class CudaEngine(DeviceEngine):
             self.put(np.ascontiguousarray(batch.old, np.float32)),
             self.put(np.ascontiguousarray(batch.advantages, np.float32)),
             self.put(np.ascontiguousarray(batch.weights, np.float32)),
-            self.orders(runs, batch.points.shape[1], self.put(batch.stamps.astype(np.int64))),
+            orders,
             any(p > 0 for p in batch.drop),
             most_steps=int(policy.steps.max(initial=0)),
         )
@@ -181,8 +188,14 @@ class CudaEngine(DeviceEngine):
             DEPTH=self._depth, BLOCK=_PARAMETERS_AT_ONCE,
         )  # fmt: skip
 
-    def draw(self, theta: Tensor, runs: Tensor, points: Tensor, probs: Tensor, drop: bool) -> None:
-        """`sample`, into candidates (R, count, n) and distributions (R, count, V)."""
+    def draw(
+        self, theta: Tensor, runs: Tensor, points: Tensor, probs: Tensor, drop: bool,
+        given: Tensor = None,
+    ) -> None:  # fmt: skip
+        """`sample`, into candidates (R, count, n) and distributions (R, count, V).
+
+        With orders that are given, `given` are the places (R, count, n) of the variables in them.
+        """
         model, config = self.model, self.model.config
         size, count, n = points.shape
         places = max((group.places for group in self._groups), default=1)
@@ -194,7 +207,8 @@ class CudaEngine(DeviceEngine):
         size_1 = wide * max(self._inputs, places)
         sweeps = config.gibbs_sweeps if self._gibbs else 1
         whole = self._depth == 1 and model.parameters > 0 and size_1 <= _WHOLE
-        units = max(1, min(wide, _SAMPLE_TILE // widest))
+        large = 4 if self._inputs > _MOST_HELD else 1  # more warps for more units at once
+        units = max(1, min(wide, large * _SAMPLE_TILE // widest))
         scratch = torch.empty(size * count * (2 * padded + 2 * wide), device=self.device)
         width = int(model.network.widths[1]) if self._depth else 0
         copy = theta
@@ -205,15 +219,16 @@ class CudaEngine(DeviceEngine):
                 WIDTH=width, HP=wide, BLOCK=64,
             )  # fmt: skip
         sample.sample[(count, size)](
-            points, probs, scratch, theta, copy, runs, self._tables, self._sizes, sweeps,
-            F=model.coding.features, WIDTH=width, ONE_EACH=self._one_each,
-            FIXED=config.generation_order in ("fixed", "gibbs"),
-            PER_CANDIDATE=config.order_per == "candidate", GIBBS=sweeps > 1,
-            GRAPH=model.graph is not None, DROP=drop, DEPTH=self._depth, FP=self._inputs, HP=wide,
-            NP=padded, OP=places, UNITS=units, WHOLE=whole, AHEAD=whole and size_1 <= _SAMPLE_TILE,
+            points, probs, scratch, theta, copy, points if given is None else given, runs,
+            self._tables, self._sizes, sweeps, F=model.coding.features, WIDTH=width,
+            ONE_EACH=self._one_each, FIXED=config.generation_order in ("fixed", "gibbs"),
+            GIVEN=given is not None, PER_CANDIDATE=config.order_per == "candidate",
+            GIBBS=sweeps > 1, GRAPH=model.graph is not None, DROP=drop, DEPTH=self._depth,
+            FP=self._inputs, HP=wide, NP=padded, OP=places, UNITS=units, WHOLE=whole,
+            AHEAD=whole and size_1 <= _SAMPLE_TILE,
             ZERO=not model.coding.hidden_value.any(),
             BLOCK=max(4, min(_KEYS_AT_ONCE, 4096 // padded)),
-            num_warps=4 * max(1, size_1 // (2 * _SAMPLE_TILE)) if whole else 4,
+            num_warps=4 * max(1, size_1 // (2 * _SAMPLE_TILE)) if whole else 4 * large,
         )  # fmt: skip
         if self._gibbs:  # the distributions given the final values of all others
             self.estimate(theta, runs, points, probs)
@@ -276,6 +291,15 @@ class CudaEngine(DeviceEngine):
         )  # fmt: skip
         return into
 
+    def given_orders(self, keys: UIntArray) -> Orders:
+        """Training orders by their sort keys (R, B, n), the same in all epochs."""
+        model, (size, count, _) = self.model, keys.shape
+        ranks = np.full((size, count, self._inputs), order_kernels.ALWAYS_SEEN.value, np.int32)
+        top = order_kernels.TOP.value
+        ranks[..., : model.coding.features] = _places(keys)[..., model.coding.owner] + top
+        stored = self.put(ranks.astype(np.uint16).view(np.int16))
+        return Orders(stored, stored, count * self._inputs, 0)
+
     def learn(
         self, policy: Policy, runs: Tensor, points: Tensor, old: Tensor, advantages: Tensor,
         weights: Tensor, orders: Orders, drop: bool, most_steps: int = 0,
@@ -285,11 +309,11 @@ class CudaEngine(DeviceEngine):
         size, count, _ = points.shape
         kept = config.adam == "kept"
         data = arguments.Data(
-            points, old, advantages, weights, count, *advantages.stride(), *weights.stride()
+            points, points, old, advantages, weights, count, *advantages.stride(), *weights.stride()
         )
         ranks = arguments.Ranks(orders.ranks, orders.run_stride, orders.epoch_stride)
         training = self._training(most_steps if kept else 0)
-        parameters = arguments.Parameters(policy.theta, policy.m, policy.v)
+        parameters = arguments.Parameters(policy.theta, policy.m, policy.v, policy.v)
         kind = {
             "GRAPH": model.graph is not None, "DROP": drop, "KEPT": kept,
             "BERNOULLI": config.kl == "bernoulli", "SQUARES": self._squares,
@@ -298,40 +322,71 @@ class CudaEngine(DeviceEngine):
             grid = (len(group.variables), size)
             shape = register_shape(model, count, group)
             if shape is not None:
+                tiles = policy.v
+                if shape["STORED"]:
+                    tiles = torch.empty(grid[0] * size * stored_size(shape), device=self.device)
                 registers.train[grid](
-                    parameters, runs, data, ranks, training, self._tables, self._sizes,
-                    group.variables, float(model.coding.hidden_value[0]), model.coding.features,
+                    parameters._replace(tiles=tiles), runs, data, ranks, training, self._tables,
+                    self._sizes, group.variables, float(model.coding.hidden_value[0]),
+                    model.coding.features,
                     HIDDEN=int(model.network.widths[1]), D=group.logits,
                     ORDERED=not self._unordered, **kind, **shape,
                 )  # fmt: skip
                 continue
             shape = general_shape(model, max(16, power_of_two(count)), group)
+            shape |= first_layer_shape(model)
+            if shape["READY"] and data.inputs is points:
+                data = data._replace(inputs=self.ready_inputs(points))
             if not kept and parameters.m.shape[1] == 0:  # moments are in memory there
-                moments = torch.empty_like(policy.theta), torch.empty_like(policy.theta)
-                parameters = arguments.Parameters(policy.theta, *moments)
-            scratch = torch.empty(
-                grid[0] * size * (2 * self._depth + 2) * shape["C"] * shape["HP"],
-                device=self.device,
+                m, v = torch.empty_like(policy.theta), torch.empty_like(policy.theta)
+                parameters = parameters._replace(m=m, v=v)
+            seen = general.OTHERS if self._unordered else general.EARLIER
+            self._train_in_memory(
+                group, parameters, runs, data, ranks, training, SEEN=seen.value, **kind, **shape
             )
-            general.train[grid](
-                parameters, runs, data, ranks, training, self._tables, self._sizes,
-                group.variables, scratch, DEPTH=self._depth,
-                SEEN=(general.OTHERS if self._unordered else general.EARLIER).value,
-                FP=self._inputs, OP=group.places, **kind, **shape,
-            )  # fmt: skip
+
+    def _train_in_memory(
+        self, group: Group, parameters: arguments.Parameters, runs: Tensor, data: arguments.Data,
+        ranks: arguments.Ranks, training: arguments.Training, **shape: int,
+    ) -> None:  # fmt: skip
+        grid, rows = (len(group.variables), len(runs)), 2 * self._depth + 2
+        scratch = torch.empty(
+            grid[0] * grid[1] * rows * shape["C"] * shape["HP"], device=self.device
+        )
+        general.train[grid](
+            parameters, runs, data, ranks, training, self._tables, self._sizes, group.variables,
+            scratch, DEPTH=self._depth, FP=self._inputs, OP=group.places, **shape,
+        )  # fmt: skip
+
+    def ready_inputs(self, points: Tensor) -> Tensor:
+        """The inputs (R, B, F padded) of candidates before masking."""
+        size, count, _ = points.shape
+        inputs = torch.empty((size, count, self._inputs), device=self.device)
+        general.ready_inputs[(count, size)](
+            inputs, points, self._tables, self._sizes, FP=self._inputs,
+            BLOCK=min(1024, self._inputs),
+        )  # fmt: skip
+        return inputs
 
     def memory_of(self, runs: int, budget: int) -> int:
         """About how many bytes that many runs take on the device."""
         model, config = self.model, self.model.config
-        copies = 3 if config.adam == "kept" or "memory" in self.path(config.population) else 1
+        learned = config.training_order == "learned"  # moments from one epoch to the next
+        kept = config.adam == "kept" or learned or "memory" in self.path(config.population)
+        copies = 3 if kept else 1
         copies += self._depth == 1  # the first layer, turned
         orders = config.epochs if config.training_order == "random" else 1
         population = config.population
         rows = 2 * population * (model.values + model.n + self._inputs + 1024)
         for group in self._groups:
-            if register_shape(self.model, population, group) is None:
+            shape = register_shape(self.model, population, group)
+            if shape is not None:
+                rows += len(group.variables) * stored_size(shape)
+            if shape is None or learned:
                 shape = general_shape(self.model, max(16, int(power_of_two(population))), group)
                 rows += (2 * self._depth + 2) * len(group.variables) * shape["C"] * shape["HP"]
+        if learned:  # relaxed sorts, the noise of all epochs, and vectors
+            rows += population * model.n * (3 * model.n + 2 * config.epochs + 16)
         words = copies * model.parameters + rows
         if config.critic is not None:  # networks like these once more, or less for many values
             words, orders = 2 * words, orders + 1
@@ -344,3 +399,9 @@ class CudaEngine(DeviceEngine):
         """Which kernel trains each group of variables: "registers" or "memory"."""
         shapes = [register_shape(self.model, count, group) for group in self._groups]
         return tuple("memory" if shape is None else "registers" for shape in shapes)
+
+
+def _places(keys: UIntArray) -> npt.NDArray[np.int32]:
+    """Places of the variables in the orders of sort keys `(..., n)`; equal keys are by index."""
+    order = np.argsort(keys, axis=-1, kind="stable")
+    return np.argsort(order, axis=-1, kind="stable").astype(np.int32)

@@ -38,7 +38,11 @@ _TILES = {
     (8, 3, 16, 4): MAX_FOLDED_UNITS,
     (8, 2, 32, 2): MAX_UNITS,
     (8, 3, 32, 4): MAX_FOLDED_UNITS,
+    (8, 4, 32, 4): MAX_FOLDED_UNITS,
 }
+# Inputs up to which the registers hold both moments of a first layer: above, the second ones are in
+# memory.
+HELD_INPUTS = 768
 
 
 @dataclass(frozen=True)
@@ -94,12 +98,26 @@ def general_shape(model: Model[SeparateNetworks], rows: int, group: Group) -> di
     return {"C": rows, "T": 32, "U": 32, "HP": int(power_of_two(widest)), "num_warps": 4}
 
 
+def first_layer_shape(model: Model[SeparateNetworks]) -> dict[str, int]:
+    """Those of `general.train` for the first layer: large tiles where it is most of the work."""
+    if model.coding.features <= HELD_INPUTS:
+        return {"T_1": 32, "READY": False}
+    return {"T_1": 64, "READY": True}
+
+
 def tiles_of(inputs: int, units: int) -> dict[str, int] | None:
     """The smallest of `_TILES` that holds a first layer."""
     for (warps, lots, size, fold), most_units in _TILES.items():
         if inputs <= warps * lots * size and units <= most_units:
-            return {"W": warps, "L": lots, "T": size, "FOLD": fold}
+            stored = warps * lots * size > HELD_INPUTS
+            return {"W": warps, "L": lots, "T": size, "FOLD": fold, "STORED": stored}
     return None
+
+
+def stored_size(shape: dict[str, int]) -> int:
+    """Numbers that `registers.train` has in memory for a variable: the tiles of second moments."""
+    size = (shape["L"] + 1) * shape["W"] * 16 * shape["T"]
+    return size if shape["STORED"] else 0
 
 
 def padded_inputs(model: Model[SeparateNetworks]) -> int:

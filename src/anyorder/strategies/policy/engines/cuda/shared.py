@@ -212,10 +212,18 @@ class SharedCudaEngine(DeviceEngine):
                 BLOCK=_PARAMETERS_AT_ONCE,
             )  # fmt: skip
 
-    def draw(self, theta: Tensor, runs: Tensor, points: Tensor, probs: Tensor, drop: bool) -> None:
-        """`sample`, into candidates (R, count, n) and distributions (R, count, V)."""
+    def draw(
+        self, theta: Tensor, runs: Tensor, points: Tensor, probs: Tensor, drop: bool,
+        given: Tensor = None,
+    ) -> None:  # fmt: skip
+        """`sample`, into candidates (R, count, n) and distributions (R, count, V).
+
+        `given`, (R, count, n), are places of the variables in the orders.
+        """
         size, count, _ = points.shape
-        if self.model.config.generation_order == "fixed":
+        if given is not None:
+            orders = torch.argsort(given, dim=-1).to(torch.int32)
+        elif self.model.config.generation_order == "fixed":
             orders = self._fixed(size, count)
         else:
             orders = self._sorted(runs, 1, count, order_kernels.SAMPLING.value, runs)
@@ -243,7 +251,7 @@ class SharedCudaEngine(DeviceEngine):
         size, count, n = points.shape
         kept = config.adam == "kept"
         data = arguments.Data(
-            points, old, advantages, weights, count, *advantages.stride(), *weights.stride()
+            points, points, old, advantages, weights, count, *advantages.stride(), *weights.stride()
         )
         training = self._training(most_steps if kept else 0)
         work = self._work(size, count)
@@ -252,7 +260,7 @@ class SharedCudaEngine(DeviceEngine):
             pairs += [(policy.m, work.m), (policy.v, work.v)]
         for flat, rows in pairs:
             self._arrange(flat, rows, back=False)
-        parameters = arguments.Parameters(work.w, work.m, work.v)
+        parameters = arguments.Parameters(work.w, work.m, work.v, work.v)
         model = (self._tables, self._sizes, self._rows)
         rest = {name: shape[name] for name in ("DEPTH", "P")}
         widths = {name: shape[name] for name in ("H", "TOP", "MAXF")}

@@ -42,12 +42,14 @@ class Parameters(NamedTuple):
     theta: Tensor
     m: Tensor
     v: Tensor
+    tiles: Tensor  # scratch memory of `registers.train` with STORED
 
 
 class Data(NamedTuple):
     """What all runs train on: `base.Batch`. Advantages and weights may be expanded views."""
 
     points: Tensor  # (R, B, n)
+    inputs: Tensor  # (R, B, F padded), before masking, where `general.train` is READY
     old: Tensor  # (R, B, V)
     advantages: Tensor  # (R, B, n)
     weights: Tensor  # (R, B, n)
@@ -66,6 +68,19 @@ class Ranks(NamedTuple):
     ranks: Tensor
     run_stride: int
     epoch_stride: int
+
+
+class Relaxed(NamedTuple):
+    """Relaxed sorts of all candidates: `relaxed_sort.py`. Matrices are (R, B, n, n)."""
+
+    noisy: Tensor  # (R, B, n), float64: perturbed scores s
+    distances: Tensor  # (R, B, n), float64: A
+    normal: Tensor  # (R, B, n), float64: z, by place
+    before: Tensor  # E: place, variable
+    columns: Tensor  # (R, B, n): sums of P over all places
+    degrees: Tensor  # M, then the derivatives by it: variable that sees, variable that is seen
+    slopes: Tensor  # derivatives by P: place, variable
+    gradients: Tensor  # (R, B, n): derivatives by s
 
 
 class Training(NamedTuple):

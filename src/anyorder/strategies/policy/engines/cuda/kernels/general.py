@@ -3,6 +3,10 @@
 One program has one variable of one run, as in `registers.py`, but its parameters, moments and
 activations stay in memory (in the cache, usually) and are processed in tiles. Products are plain
 float32.
+
+With very many inputs (READY) the first layer has larger tiles, and its inputs before masking are
+computed once for all variables and epochs (`ready_inputs`), which leaves two loads instead of a
+chain of four. Products are then made by the matrix units, of factors in parts, as accurately.
 """
 
 import triton
@@ -36,22 +40,48 @@ from anyorder.strategies.policy.engines.cuda.kernels.objective import (
 # Visible variables
 EARLIER = tl.constexpr(0)  # those with a smaller rank
 OTHERS = tl.constexpr(1)
+PARTLY = tl.constexpr(2)  # each to its own degree: `relaxed_sort.py`
+
+
+@triton.jit
+def ready_inputs(inputs, points, tables, sizes, FP: tl.constexpr, BLOCK: tl.constexpr):
+    """The inputs (R, B, FP) of all candidates before masking, one program per candidate."""
+    row = (tl.program_id(1) * tl.num_programs(0) + tl.program_id(0)).to(tl.int64)
+    for first in range(0, FP, BLOCK):
+        f = first + tl.arange(0, BLOCK)
+        inside = f < sizes.features
+        own = tl.load(tables.owner + f, mask=inside, other=0)
+        code = tl.load(points + row * sizes.n + own, mask=inside, other=-1)
+        base = tl.load(tables.code_base + f, mask=inside, other=0)
+        hidden = tl.load(tables.hidden_value + f, mask=inside, other=0.0)
+        x = tl.load(tables.codes + base + code, mask=code >= 0, other=0.0)
+        tl.store(inputs + row * FP + f, tl.where(code >= 0, x, hidden))
 
 
 @triton.jit
 def _inputs(points, rank, mine, tables, sizes, f, c, i, stream, epoch, B, SEEN: tl.constexpr,
-            GRAPH: tl.constexpr, DROP: tl.constexpr, FP: tl.constexpr):  # fmt: skip
+            GRAPH: tl.constexpr, DROP: tl.constexpr, FP: tl.constexpr,
+            READY: tl.constexpr):  # fmt: skip
     """The inputs (C, T) of variable i: columns f of candidates c, `mine` their ranks of i.
 
-    `stream` is the seed, the generation and the threshold of dropout.
+    `stream` is the seed, the generation and the threshold of dropout. With READY, `points` are the
+    inputs before masking.
     """
     n, F = sizes.n, sizes.features
     there = c[:, None] < B
     inside = there & (f < F)[None, :]
     own = tl.load(tables.owner + f, mask=f < F, other=0)
-    code = tl.load(points + c[:, None] * n + own[None, :], mask=inside, other=-1)
-    seen = inside & (code >= 0)
-    if SEEN == OTHERS:
+    if READY:
+        seen = inside
+        x = tl.load(points + c[:, None] * FP + f[None, :], mask=inside, other=0.0)
+    else:
+        code = tl.load(points + c[:, None] * n + own[None, :], mask=inside, other=-1)
+        seen = inside & (code >= 0)
+    if SEEN == PARTLY:  # `rank` are the degrees
+        at = rank + c[:, None].to(tl.int64) * (n * n) + own[None, :]
+        nothing = tl.load(tables.hidden_value + f, mask=f < F, other=0.0)[None, :]
+        x = nothing + tl.load(at, mask=inside, other=0.0) * (x - nothing)
+    elif SEEN == OTHERS:
         seen = seen & (own != i)[None, :]
     else:
         other = tl.load(rank + c[:, None] * FP + f[None, :], mask=inside, other=0)
@@ -66,23 +96,30 @@ def _inputs(points, rank, mine, tables, sizes, f, c, i, stream, epoch, B, SEEN: 
                 column[None, :] + 0 * c[:, None],
             )  # fmt: skip
             seen = seen & (below(word, stream[2]) == 0)
-    base = tl.load(tables.code_base + f, mask=f < F, other=0)
-    x = tl.load(tables.codes + base[None, :] + code, mask=seen, other=0.0)
+    if not READY:
+        base = tl.load(tables.code_base + f, mask=f < F, other=0)
+        x = tl.load(tables.codes + base[None, :] + code, mask=seen, other=0.0)
     hidden = tl.load(tables.hidden_value + f, mask=f < F, other=0.0)
     return tl.where(seen, x, tl.where(inside, hidden[None, :], 0.0))
 
 
 @triton.jit
-def _product(a, b):
-    return tl.dot(a, b, input_precision="ieee")
+def _product(a, b, IN_PARTS: tl.constexpr = False):
+    if IN_PARTS:
+        return tl.dot(a, b, input_precision="tf32x3")
+    else:
+        return tl.dot(a, b, input_precision="ieee")
 
 
 @triton.jit
 def _forward(theta, at, acts, count, points, rank, mine, tables, sizes, c, i, stream, epoch, B,
              DEPTH: tl.constexpr, SEEN: tl.constexpr, GRAPH: tl.constexpr, DROP: tl.constexpr,
              FP: tl.constexpr, C: tl.constexpr, T: tl.constexpr, U: tl.constexpr,
-             HP: tl.constexpr):  # fmt: skip
-    """Activations of every layer into `acts`, (DEPTH + 1, C, HP); the last are the logits."""
+             HP: tl.constexpr, T_1: tl.constexpr, READY: tl.constexpr):  # fmt: skip
+    """Activations of every layer into `acts`, (DEPTH + 1, C, HP); the last are the logits.
+
+    Tiles have T inputs, those of the first layer T_1.
+    """
     inputs = sizes.features
     for layer in tl.static_range(DEPTH + 1):
         outputs = count
@@ -91,19 +128,19 @@ def _forward(theta, at, acts, count, points, rank, mine, tables, sizes, c, i, st
         for first in range(0, outputs, U):
             u = first + tl.arange(0, U)
             z = tl.zeros((C, U), tl.float32)
-            for start in range(0, inputs, T):
-                f = start + tl.arange(0, T)
+            for start in range(0, inputs, T_1 if layer == 0 else T):
+                f = start + tl.arange(0, T_1 if layer == 0 else T)
                 if layer == 0:
                     x = _inputs(
                         points, rank, mine, tables, sizes, f, c, i, stream, epoch, B, SEEN, GRAPH,
-                        DROP, FP,
+                        DROP, FP, READY,
                     )  # fmt: skip
                 else:
                     before = acts + (layer - 1) * C * HP + c[:, None] * HP + f[None, :]
                     x = tl.load(before, mask=(f < inputs)[None, :], other=0.0)
                 inside = (f < inputs)[:, None] & (u < outputs)[None, :]
                 w = tl.load(theta + at + u[None, :] * inputs + f[:, None], mask=inside, other=0.0)
-                z += _product(x, w)
+                z += _product(x, w, READY)
             z += tl.load(theta + at + outputs * inputs + u, mask=u < outputs, other=0.0)[None, :]
             if layer < DEPTH:
                 z = tanh(z)
@@ -118,11 +155,13 @@ def _forward(theta, at, acts, count, points, rank, mine, tables, sizes, c, i, st
 def train(parameters, runs, data, orders, training, tables, sizes, variables, scratch,
           DEPTH: tl.constexpr, SEEN: tl.constexpr, GRAPH: tl.constexpr, DROP: tl.constexpr,
           BERNOULLI: tl.constexpr, SQUARES: tl.constexpr, KEPT: tl.constexpr, FP: tl.constexpr,
-          C: tl.constexpr, T: tl.constexpr, U: tl.constexpr, HP: tl.constexpr,
-          OP: tl.constexpr):  # fmt: skip
+          C: tl.constexpr, T: tl.constexpr, U: tl.constexpr, HP: tl.constexpr, OP: tl.constexpr,
+          T_1: tl.constexpr, READY: tl.constexpr, MOST: tl.constexpr = 1):  # fmt: skip
     """All epochs of one variable of one run; `scratch` is (programs, 2 DEPTH + 2, C, HP).
 
     SQUARES: a critic, whose targets are `data.advantages`; it has one output.
+    With PARTLY (and READY) nothing is trained: the degrees in `orders` are replaced by the
+    derivatives with respect to them. MOST is the largest number of inputs of a variable.
     """
     i = tl.load(variables + tl.program_id(0))
     r = tl.program_id(1)
@@ -134,14 +173,17 @@ def train(parameters, runs, data, orders, training, tables, sizes, variables, sc
     at_weight = data.weights + r * data.weight_run + c * data.weight_candidate
     at_weight = at_weight + i * data.weight_variable
     weight = tl.load(at_weight, mask=there, other=0.0).to(tl.float32)
-    if tl.max(tl.abs(weight), 0) == 0.0:
-        return
+    if SEEN != PARTLY:
+        if tl.max(tl.abs(weight), 0) == 0.0:
+            return
     weight = weight / B
     program = (r * tl.num_programs(0) + tl.program_id(0)).to(tl.int64)
     acts = scratch + program * (2 * DEPTH + 2) * C * HP
     deltas = acts + (DEPTH + 1) * C * HP
     points = data.points + r.to(tl.int64) * B * sizes.n
     value = tl.load(points + c * sizes.n + i, mask=there, other=0)
+    if READY:
+        points = data.inputs + r.to(tl.int64) * B * FP
     old = data.old + (r * B + c).to(tl.int64) * sizes.row_length + tl.load(tables.value_start + i)
     at_gain = data.advantages + r * data.advantage_run + c * data.advantage_candidate
     at_gain = at_gain + i * data.advantage_variable
@@ -154,7 +196,11 @@ def train(parameters, runs, data, orders, training, tables, sizes, variables, sc
     stream = (field(runs, r, SEED), field(runs, r, GENERATION), field(runs, r, DROPS_T))
     begin = r.to(tl.int64) * sizes.parameters + tl.load(tables.begins + i)
     rank = orders.ranks + r.to(tl.int64) * orders.run_stride
-    coefficient = training.coefficients + field(runs, r, STEPS) * (2 * DEPTH + 3)
+    coefficient = training.coefficients
+    if SEEN == PARTLY:
+        rank += i * sizes.n
+    else:
+        coefficient += field(runs, r, STEPS) * (2 * DEPTH + 3)
     mine = tl.zeros((C,), tl.int32)
     for epoch in range(training.epochs):
         eps = tl.load(coefficient + 2 * DEPTH + 2)
@@ -163,7 +209,7 @@ def train(parameters, runs, data, orders, training, tables, sizes, variables, sc
             mine = tl.load(rank + at_mine, mask=there, other=0).to(tl.int32) & 0x7FFF
         _forward(
             theta, begin, acts, count, points, rank, mine, tables, sizes, c, i, stream, epoch, B,
-            DEPTH, SEEN, GRAPH, DROP, FP, C, T, U, HP,
+            DEPTH, SEEN, GRAPH, DROP, FP, C, T, U, HP, T_1, READY,
         )  # fmt: skip
 
         # at the outputs
@@ -213,7 +259,7 @@ def train(parameters, runs, data, orders, training, tables, sizes, variables, sc
                         )
                         inside = (u < outputs)[:, None] & (f < inputs)[None, :]
                         at_w = theta + at + u[:, None] * inputs + f[None, :]
-                        total += _product(delta, tl.load(at_w, mask=inside, other=0.0))
+                        total += _product(delta, tl.load(at_w, mask=inside, other=0.0), READY)
                     place = (layer - 1) * C * HP + c[:, None] * HP + f[None, :]
                     inside = (f < inputs)[None, :] & (c < C)[:, None]
                     a = tl.load(acts + place, mask=inside, other=0.0)
@@ -221,16 +267,22 @@ def train(parameters, runs, data, orders, training, tables, sizes, variables, sc
                 tl.debug_barrier()
             rate_w = tl.load(coefficient + 2 * layer)
             rate_b = tl.load(coefficient + 2 * layer + 1)
-            if (rate_w > 0) | (rate_b > 0):
+            if SEEN == PARTLY:
+                if layer == 0:
+                    _degree_slopes(
+                        rank, theta + at, from_above, points, tables, sizes, c, i, B, outputs,
+                        GRAPH, FP, C, T_1, U, MOST,
+                    )  # fmt: skip
+            elif (rate_w > 0) | (rate_b > 0):
                 for start in range(0, outputs, U):
                     u = start + tl.arange(0, U)
                     delta = tl.load(from_above + u[None, :], mask=(u < outputs)[None, :], other=0.0)
-                    for first in range(0, inputs, T):
-                        f = first + tl.arange(0, T)
+                    for first in range(0, inputs, T_1 if layer == 0 else T):
+                        f = first + tl.arange(0, T_1 if layer == 0 else T)
                         if layer == 0:
                             x = _inputs(
                                 points, rank, mine, tables, sizes, f, c, i, stream, epoch, B, SEEN,
-                                GRAPH, DROP, FP,
+                                GRAPH, DROP, FP, READY,
                             )  # fmt: skip
                         else:
                             entered = acts + (layer - 1) * C * HP + c[:, None] * HP + f[None, :]
@@ -238,7 +290,8 @@ def train(parameters, runs, data, orders, training, tables, sizes, variables, sc
                         inside = (u < outputs)[:, None] & (f < inputs)[None, :]
                         step(
                             parameters, at + u[:, None] * inputs + f[None, :], inside,
-                            _product(tl.trans(delta), x), epoch, rate_w, eps, training, KEPT,
+                            _product(tl.trans(delta), x, READY), epoch, rate_w, eps,
+                            training, KEPT,
                         )  # fmt: skip
                     step(
                         parameters, at + outputs * inputs + u, u < outputs, tl.sum(delta, 0),
@@ -252,6 +305,42 @@ def train(parameters, runs, data, orders, training, tables, sizes, variables, sc
         coefficient += 2 * DEPTH + 3
         rank += orders.epoch_stride
         tl.debug_barrier()
+
+
+@triton.jit
+def _degree_slopes(to, weights, from_above, x_of, tables, sizes, c, i, B, width,
+                   GRAPH: tl.constexpr, FP: tl.constexpr, C: tl.constexpr, T: tl.constexpr,
+                   U: tl.constexpr, MOST: tl.constexpr):  # fmt: skip
+    """The derivatives by the degrees to which variable i sees the others, into `to`.
+
+    An input at degree M is M of the way from its hidden value to its own.
+    """
+    n, F = sizes.n, sizes.features
+    for first in range(0, n, T):
+        j = first + tl.arange(0, T)
+        start = tl.load(tables.feature_start + j, mask=j < n, other=0)
+        end = tl.load(tables.feature_start + j + 1, mask=j < n - 1, other=0)
+        end = tl.where(j < n - 1, end, F)
+        total = tl.zeros((C, T), tl.float32)
+        for k in range(MOST):
+            f = start + k
+            its = (f < end) & (j < n)
+            slope = tl.zeros((C, T), tl.float32)
+            for above in range(0, width, U):
+                u = above + tl.arange(0, U)
+                delta = tl.load(from_above + u[None, :], mask=(u < width)[None, :], other=0.0)
+                inside = (u < width)[:, None] & its[None, :]
+                w = tl.load(weights + u[:, None] * F + f[None, :], mask=inside, other=0.0)
+                slope += _product(delta, w, True)
+            inside = (c < B)[:, None] & its[None, :]
+            x = tl.load(x_of + c[:, None] * FP + f[None, :], mask=inside, other=0.0)
+            hidden = tl.load(tables.hidden_value + f, mask=its, other=0.0)
+            total += slope * (x - hidden[None, :])
+        seen = (j != i) & (j < n)
+        if GRAPH:
+            seen = seen & (tl.load(tables.graph + i * n + j, mask=j < n, other=0) != 0)
+        at = to + c[:, None].to(tl.int64) * (n * n) + j[None, :]
+        tl.store(at, tl.where(seen[None, :], total, 0.0), mask=(c < B)[:, None] & (j < n)[None, :])
 
 
 @triton.jit
@@ -299,7 +388,7 @@ def conditionals(theta, probs, runs, points_of, ranks, scratch, tables, sizes, v
     begin = r.to(tl.int64) * sizes.parameters + tl.load(tables.begins + i)
     _forward(
         theta, begin, acts, count, points, rank, mine, tables, sizes, c, i, (0, 0, 0), 0, B, DEPTH,
-        SEEN, GRAPH, False, FP, C, T, U, HP,
+        SEEN, GRAPH, False, FP, C, T, U, HP, T, False,
     )  # fmt: skip
     o = tl.arange(0, OP)
     valid = (o < count)[None, :] & (c < C)[:, None]

@@ -24,6 +24,10 @@ candidates over the threads), and slopes once.
 Units 16 to 31 are the units of W_M, repeated FOLD times: the rows of W_M need their slopes.
 `output_layers.py` has the parameters after the first layer's weights.
 
+With more than 768 inputs the registers do not hold both moments: the second ones of the first
+layer's weights are in memory (STORED), where the first-level cache holds those of a program. Every
+entry is read and written once per epoch.
+
 A second hidden layer that is not trained (the paper's code has one) lies between the first layer
 and the outputs; its weights are in 16-bit parts, too.
 """
@@ -75,7 +79,9 @@ from anyorder.strategies.policy.engines.cuda.kernels.tiles import (
     lots_of,
     opaque,
     repeated,
+    store_tile,
     store_tiles,
+    stored_tiles,
     three_parts,
     two_parts,
 )
@@ -84,9 +90,10 @@ from anyorder.strategies.policy.engines.cuda.kernels.tiles import (
 @triton.jit
 def train(parameters, runs, data, orders, training, tables, sizes, variables, hidden, again,
           HIDDEN: tl.constexpr, FROZEN: tl.constexpr, W: tl.constexpr, L: tl.constexpr,
-          T: tl.constexpr, FOLD: tl.constexpr, C: tl.constexpr, D: tl.constexpr, FP: tl.constexpr,
-          ORDERED: tl.constexpr, GRAPH: tl.constexpr, DROP: tl.constexpr,
-          BERNOULLI: tl.constexpr, SQUARES: tl.constexpr, KEPT: tl.constexpr):  # fmt: skip
+          T: tl.constexpr, FOLD: tl.constexpr, STORED: tl.constexpr, C: tl.constexpr,
+          D: tl.constexpr, FP: tl.constexpr, ORDERED: tl.constexpr, GRAPH: tl.constexpr,
+          DROP: tl.constexpr, BERNOULLI: tl.constexpr, SQUARES: tl.constexpr,
+          KEPT: tl.constexpr):  # fmt: skip
     """All epochs of one variable of one run.
 
     W warps of L lots of T inputs, C places for B candidates, D logits: 1 for a binary variable.
@@ -156,6 +163,13 @@ def train(parameters, runs, data, orders, training, tables, sizes, variables, hi
     else:
         m, v = scaled(w, 0.0, L + 1), scaled(w, 0.0, L + 1)
         m_r, v_r = scaled(rest, 0.0, K), scaled(rest, 0.0, K)
+    second = parameters.tiles
+    if STORED:
+        program = (r * tl.num_programs(0) + tl.program_id(0)).to(tl.int64)
+        second += program * ((L + 1) * W * 16 * T)
+        for k in tl.static_range(L + 1):
+            store_tile(second, k, v[k], W, T)
+        tl.debug_barrier()  # a thread may read what another one has written
 
     # The candidates. Those that a warp reads at once are the first axis of the inputs, so that the
     # compiler assigns each warp its own; `by_warps` permutes the axes.
@@ -256,9 +270,17 @@ def train(parameters, runs, data, orders, training, tables, sizes, variables, hi
         rest, m_r, v_r = step_rest(
             rest, m_r, v_r, g, kind, beta1, beta2, rate_b, rate_2, rate_c, eps, K
         )
-        w, m, v = first_layer_step(
-            w, m, v, opaque(delta), x, part, beta1, beta2, rate_1 * SCALE, eps, FULL, L, W, C, T
-        )
+        if STORED:
+            w, m = first_layer_step(
+                w, m, second, opaque(delta), x, part, beta1, beta2, rate_1 * SCALE, eps, FULL,
+                STORED, L, W, C, T,
+            )  # fmt: skip
+            tl.debug_barrier()
+        else:
+            w, m, v = first_layer_step(
+                w, m, v, opaque(delta), x, part, beta1, beta2, rate_1 * SCALE, eps, FULL,
+                STORED, L, W, C, T,
+            )  # fmt: skip
 
     lots = lots_of(warp * (L * T), L, T)
     f_m = warp * (L * T) + part * T + tl.arange(0, T)[None, None, :]
@@ -267,7 +289,11 @@ def train(parameters, runs, data, orders, training, tables, sizes, variables, hi
     if KEPT:  # the moments of a frozen layer do not change
         if rate_1 > 0:
             store_tiles(m_of + at, m, row, lots, f_m, u_m, k_m, HIDDEN, again, rest1, L)
-            store_tiles(v_of + at, v, row, lots, f_m, u_m, k_m, HIDDEN, again, rest2, L)
+            if STORED:
+                v_now = stored_tiles(second, L, W, T)
+                store_tiles(v_of + at, v_now, row, lots, f_m, u_m, k_m, HIDDEN, again, rest2, L)
+            else:
+                store_tiles(v_of + at, v, row, lots, f_m, u_m, k_m, HIDDEN, again, rest2, L)
     for k in tl.static_range(K):
         of_output = place == (31 if SPARE else 0)
         if Q == 1:

@@ -86,9 +86,10 @@ def _fetch(order, k, read, parameters, copy, tables, F: tl.constexpr,
 
 
 @triton.jit
-def sample(points, probs, scratch, theta, copy, runs, tables, sizes, sweeps,
+def sample(points, probs, scratch, theta, copy, places, runs, tables, sizes, sweeps,
            F: tl.constexpr, WIDTH: tl.constexpr, ONE_EACH: tl.constexpr, FIXED: tl.constexpr,
-           PER_CANDIDATE: tl.constexpr, GIBBS: tl.constexpr, GRAPH: tl.constexpr,
+           GIVEN: tl.constexpr, PER_CANDIDATE: tl.constexpr, GIBBS: tl.constexpr,
+           GRAPH: tl.constexpr,
            DROP: tl.constexpr, DEPTH: tl.constexpr, FP: tl.constexpr, HP: tl.constexpr,
            NP: tl.constexpr, OP: tl.constexpr, UNITS: tl.constexpr, WHOLE: tl.constexpr,
            AHEAD: tl.constexpr, ZERO: tl.constexpr, BLOCK: tl.constexpr):  # fmt: skip
@@ -98,6 +99,7 @@ def sample(points, probs, scratch, theta, copy, runs, tables, sizes, sweeps,
     activations of two layers if there are several. OP is 1 if all variables are binary.
     WHOLE: there is one hidden layer, of WIDTH, its weights are in `copy`
     (`initial.transpose_first_layer`), and it is read in one piece; AHEAD: before it is needed.
+    GIVEN: variable i of a candidate is at place `places[i]` of its order, (R, B, n).
     ONE_EACH: input f is that of variable f, -1 or +1.
     ZERO: hidden inputs are 0, so that without AHEAD their weights, half of all, need not be read.
     GIBBS: there are `sweeps` sweeps, and from the second on a variable is drawn given all others.
@@ -119,6 +121,9 @@ def sample(points, probs, scratch, theta, copy, runs, tables, sizes, sweeps,
     tl.store(draws + all_i, uniform(words(seed, row, generation, VALUE, 0, NP // 4)))
     if FIXED:
         tl.store(order + all_i, all_i)
+    elif GIVEN:
+        place = tl.load(places + candidate * n + all_i, mask=all_i < n, other=0)
+        tl.store(order + place, all_i, mask=all_i < n)
     else:
         order_row = row
         if not PER_CANDIDATE:

@@ -278,9 +278,13 @@ def first_layer_sums(
 
 @triton.jit
 def first_layer_step(w, m, v, delta, x, part, beta1, beta2, rate, eps, FULL: tl.constexpr,
-                     L: tl.constexpr, W: tl.constexpr, C: tl.constexpr,
+                     STORED: tl.constexpr, L: tl.constexpr, W: tl.constexpr, C: tl.constexpr,
                      T: tl.constexpr):  # fmt: skip
-    """Adam on the first layer's weights; `delta` (C, 32)."""
+    """Adam on the first layer's weights; `delta` (C, 32).
+
+    With STORED the second moments are in memory at `v`, and only weights and first moments are
+    returned.
+    """
     if W >= 4 and not FULL:  # cut into parts once, not by every warp
         p1, p2, p3 = three_parts(delta)
         d_1 = tl.broadcast_to(tl.trans(p1)[None], (W, 32, C))
@@ -293,7 +297,56 @@ def first_layer_step(w, m, v, delta, x, part, beta1, beta2, rate, eps, FULL: tl.
     for k in tl.static_range(L):
         g, folded = halves(backward_product(d_1, d_2, d_3, x[k]), W, 16, T)
         g_m = tl.where(part == k, folded, g_m)
-        a, b, c = adam(w[k], m[k], v[k], g, beta1, beta2, rate, eps, True)
-        w_, m_, v_ = w_ + (a,), m_ + (b,), v_ + (c,)
-    a, b, c = adam(w[L], m[L], v[L], g_m, beta1, beta2, rate, eps, True)
-    return w_ + (a,), m_ + (b,), v_ + (c,)
+        if STORED:
+            a, b, c = adam(w[k], m[k], stored_tile(v, k, W, T), g, beta1, beta2, rate, eps, True)
+            store_tile(v, k, c, W, T)
+        else:
+            a, b, c = adam(w[k], m[k], v[k], g, beta1, beta2, rate, eps, True)
+            v_ = v_ + (c,)
+        w_, m_ = w_ + (a,), m_ + (b,)
+    if STORED:
+        a, b, c = adam(w[L], m[L], stored_tile(v, L, W, T), g_m, beta1, beta2, rate, eps, True)
+        store_tile(v, L, c, W, T)
+        return w_ + (a,), m_ + (b,)
+    else:
+        a, b, c = adam(w[L], m[L], v[L], g_m, beta1, beta2, rate, eps, True)
+        return w_ + (a,), m_ + (b,), v_ + (c,)
+
+
+# --- tiles in memory ------------------------------------------------------------------------------
+#
+# Each thread should have the same entries of a tile that it has in the result layout of the matrix
+# units, so that no layout is converted. There, lane 4 a + b of a warp has the entries at rows a and
+# a + 8 and columns 8 k + 2 b and 8 k + 2 b + 1. Of an array (T / 8, W, 128) the compiler gives each
+# thread four consecutive numbers and each warp its own rows of 128, which are the entries of one k.
+
+
+@triton.jit
+def _places(W: tl.constexpr, T: tl.constexpr):
+    """Where the entries of a tile are in memory, (T / 8, W, 128)."""
+    first = tl.arange(0, T // 8)[:, None, None] * W + tl.arange(0, W)[None, :, None]
+    return first * 128 + tl.arange(0, 128)[None, None, :]
+
+
+@triton.jit
+def stored_tile(at, k: tl.constexpr, W: tl.constexpr, T: tl.constexpr):
+    """The k-th of the tiles at `at`, (W, 16, T)."""
+    x = tl.load(at + k * (W * 16 * T) + _places(W, T))
+    x = tl.reshape(x, (T // 8, W, 8, 4, 2, 2))
+    return tl.reshape(tl.permute(x, (1, 4, 2, 0, 3, 5)), (W, 16, T))
+
+
+@triton.jit
+def store_tile(at, k: tl.constexpr, x, W: tl.constexpr, T: tl.constexpr):
+    """The inverse of `stored_tile`."""
+    x = tl.permute(tl.reshape(x, (W, 2, 8, T // 8, 4, 2)), (3, 0, 2, 4, 1, 5))
+    tl.store(at + k * (W * 16 * T) + _places(W, T), tl.reshape(x, (T // 8, W, 128)))
+
+
+@triton.jit
+def stored_tiles(at, L: tl.constexpr, W: tl.constexpr, T: tl.constexpr):
+    """The tiles of all lots, and the folded one."""
+    out = ()
+    for k in tl.static_range(L + 1):
+        out = out + (stored_tile(at, k, W, T),)
+    return out
