@@ -119,7 +119,8 @@ class SharedCudaEngine(DeviceEngine):
         self._offsets = self.put(np.array(offsets, np.int64))
         self._widths = self.put(network.widths.astype(np.int32))
         self._pad = max(16, int(power_of_two(int(network.widths[1:].max()))))
-        self._block = _BLOCK if coding.n >= _BLOCK else 16
+        most = _BLOCK if coding.cards.max() <= 2 else _BLOCK_BACK  # several heads take registers
+        self._block = most if coding.n >= _BLOCK else 16
         self._shape: dict[str, Any] = {
             "HIDDEN": bool(coding.hidden_value.any()), "DEPTH": self._depth, "P": self._pad,
             "MAXF": int(np.diff(coding.feature_start).max(initial=0)),
@@ -264,7 +265,7 @@ class SharedCudaEngine(DeviceEngine):
         model = (self._tables, self._sizes, self._rows)
         rest = {name: shape[name] for name in ("DEPTH", "P")}
         widths = {name: shape[name] for name in ("H", "TOP", "MAXF")}
-        grid, warps = (count, size), 4
+        grid, warps = (count, size), 4 if self._values == 1 else 8
         for epoch in range(config.epochs):
             if shape["HIDDEN"]:
                 shared_training.empty_contexts[(size,)](
@@ -284,7 +285,7 @@ class SharedCudaEngine(DeviceEngine):
                 )  # fmt: skip
             shared_training.backward[grid](
                 work.w, runs, data, work, *model[1:], self._unit, T=min(self._block, _BLOCK_BACK),
-                num_warps=warps, num_stages=1 if work.falls.dtype is torch.float32 else 3, **rest,
+                num_warps=4, num_stages=1 if work.falls.dtype is torch.float32 else 3, **rest,
             )  # fmt: skip
             shared_training.update_variables[(-(-n // _VARIABLES), size)](
                 parameters, runs, data, work, epoch, training, *model, HIDDEN=shape["HIDDEN"],

@@ -110,17 +110,22 @@ def forward(w, runs, data, orders, epoch, epochs, work, tables, sizes, rows, bet
     if DEPTH == 2:
         w2 = tl.load(own + (rows.second + u)[None, :] * P + u[:, None])
         second, b2 = parts(w2 * SCALE), tl.load(own + (rows.biases + 1) * P + u)
+    following = tl.load(order + s, mask=s < n, other=0)  # of the order, read one block ahead
     for first in range(0, n, T):
         t = first + s
         there = t < n
-        i = tl.load(order + t, mask=there, other=0)
-        tl.store(work.places + candidate * n + i, t, mask=there)
+        i = following
+        following = tl.load(order + t + T, mask=t + T < n, other=0)
         value = tl.load(point + i, mask=there, other=-1)
+        card, old, gain, weight, floor = _terms(
+            c, r, candidate, i, value, there, data, tables, sizes
+        )
         x = _inputs(own, tables, i, value, there, u, MAXF, P, T)
         top = tanh(before[None, :] + _sums_of_others(x, False, T, P))
         top = tl.where((u < H)[None, :], top, 0.0)
         before += tl.sum(x, 0)
         place = t[:, None] * P + u[None, :]
+        tl.store(work.places + candidate * n + i, t, mask=there)
         if DEPTH == 2:
             tl.store(work.lows + begin + place, top, mask=there[:, None])
             z = add_product(tl.zeros((T, P), tl.float32), parts(top), second)
@@ -128,8 +133,8 @@ def forward(w, runs, data, orders, epoch, epochs, work, tables, sizes, rows, bet
             top = tl.where((u < TOP)[None, :], top, 0.0)
         tl.store(work.tops + begin + place, top, mask=there[:, None])
         fall = _output_slopes(
-            top, c, r, candidate, i, value, there, data, own, rows, work, tables, sizes, u, beta,
-            BERNOULLI, VP, P, T,
+            top, candidate, i, value, there, card, old, gain, weight, floor, own, rows, work,
+            tables, sizes, u, beta, BERNOULLI, VP, P, T,
         )  # fmt: skip
         fall = fall * (1.0 - top * top)
         bias += tl.sum(fall, 0)
@@ -195,10 +200,12 @@ def backward(w, runs, data, work, sizes, rows, unit, DEPTH: tl.constexpr, P: tl.
 
 
 @triton.jit
-def _output_slopes(top, c, r, candidate, i, value, there, data, own, rows, work, tables, sizes, u,
-                   beta, BERNOULLI: tl.constexpr, VP: tl.constexpr, P: tl.constexpr,
-                   T: tl.constexpr):  # fmt: skip
-    """Slopes of the logits of T variables, which are stored; returns those of `top`."""
+def _terms(c, r, candidate, i, value, there, data, tables, sizes):
+    """What the objective of variables i depends on besides their logits.
+
+    These are their numbers of values, where their old distributions are, A / pi_old(x), weights and
+    clips.
+    """
     card = tl.load(tables.cards + i, mask=there, other=1)
     old = data.old + candidate * sizes.row_length
     old += tl.load(tables.value_start + i, mask=there, other=0)
@@ -207,8 +214,15 @@ def _output_slopes(top, c, r, candidate, i, value, there, data, own, rows, work,
     weight = tl.load(at_weight + i * data.weight_variable, mask=there, other=0.0).to(tl.float32)
     gain = tl.load(at_gain + i * data.advantage_variable, mask=there, other=0.0).to(tl.float32)
     gain = gain / tl.load(old + value, mask=there & (value >= 0), other=1.0)
-    weight = weight / data.candidates
     floor = tl.load(tables.floors + i, mask=there, other=0.1)
+    return card, old, gain, weight / data.candidates, floor
+
+
+@triton.jit
+def _output_slopes(top, candidate, i, value, there, card, old, gain, weight, floor, own, rows, work,
+                   tables, sizes, u, beta, BERNOULLI: tl.constexpr, VP: tl.constexpr,
+                   P: tl.constexpr, T: tl.constexpr):  # fmt: skip
+    """Slopes of the logits of T variables, which are stored; returns those of `top`."""
     stored = work.slopes + candidate * sizes.logits
     top_rows, biases = own + rows.heads * P, own + rows.tops * P
     if VP == 1:
