@@ -22,9 +22,11 @@ from anyorder.bench.results import Results
 ROOT = Path(__file__).parents[1]
 RUNS = ROOT / "results" / "reproduction"
 FIGURES = RUNS / "figures"
+FAMILY = RUNS / "family"
 READINGS = ROOT / "results" / "readings.csv.gz"
 PAGE = ROOT / "docs" / "reproduction.md"
 ITEMS = ("table-10000", "table-1000")
+VARIANTS = {"table-critic": "critic", "table-shared": "shared", "table-fast": "fast"}
 COUNTS = ("rows", "below 2", "2 to 3", "3 to 5", "5 and more")
 Line = dict[str, str]
 
@@ -93,7 +95,7 @@ def summary(tables: dict[str, list[Line]]) -> str:
         for method in dict.fromkeys(line["method"] for line in lines if line["difference"]):
             mine = [line for line in lines if line["method"] == method and line["difference"]]
             rows.append((name.removeprefix("table-"), method, *counts(mine)))
-    return markdown(("evaluations", "method", *COUNTS), rows)
+    return markdown(("table", "method", *COUNTS), rows)
 
 
 def readings(results: Results) -> str:
@@ -154,6 +156,39 @@ def orders_table() -> str:
     )  # fmt: skip
 
 
+def family() -> dict[str, list[Line]]:
+    """The paper's variants beside what is printed for them."""
+    return {
+        item: reproduce.beside(item, curves.read(FAMILY / f"{method}.csv.gz"))
+        for item, method in VARIANTS.items()
+    }
+
+
+def family_table(lines: dict[str, list[Line]]) -> str:
+    """A row per distribution, and for each variant what is printed and what was measured."""
+    found = {(line["distribution"], item): line for item in lines for line in lines[item]}
+    rows = dict.fromkeys(row for row in reproduce.find("table-fast").rows)
+    empty = {"paper": "", "ours": ""}
+
+    def cells(row: str) -> Iterable[str]:
+        for item in VARIANTS:
+            line = found.get((row, item), empty)
+            yield from (line["paper"], shown(line) if line["ours"] else "")
+
+    head = [f"{name}{of}" for name in VARIANTS.values() for of in (", paper", "")]
+    return markdown(("distribution", *head), ((row, *cells(row)) for row in rows))
+
+
+def large() -> str:
+    """NK with 1,024 bits."""
+    cell = curves.read(FAMILY / "large.csv.gz").cells["NK 1024 8", "shared"]
+    marks = (100, 1_000, 5_000, 10_000)
+    return markdown(
+        ("NK 1024 8", *(f"after {mark:,}" for mark in marks)),
+        [(f"shared, {len(cell.at(100))} runs", *(f"{cell.at(m).mean():.4f}" for m in marks))],
+    )
+
+
 def times(results: Results, rows: list[str]) -> str:
     """How long `text` took where values are two; a distribution's runs go together, sharing it."""
     took = {row: results.cells[row, "text"].seconds.sum() for row in rows if "NK3" not in row}
@@ -198,6 +233,10 @@ def made(results: Results, rows: list[str]) -> tuple[dict[str, str], dict[str, s
     parts["nasbench"] = nasbench(results)
     parts["orders"] = orders_table()
     parts["times"] = times(results, rows)
+    variants = family()
+    parts["family"] = family_table(variants)
+    parts["family-summary"] = summary(variants)
+    parts["large"] = large()
     return parts, files
 
 

@@ -2,15 +2,15 @@
 
     python benchmarks/shared.py cpu     a generation of 10 candidates, 50 epochs, n = 256 to 10,000
     python benchmarks/shared.py cuda    100 runs of n = 1,024, K = 8, and eager PyTorch beside it
-    python benchmarks/shared.py tiles   separate networks around n = 768 on a GPU, by tile
+    python benchmarks/shared.py epoch   the kernels of an epoch of these, on an otherwise idle GPU
+    python benchmarks/shared.py large   separate networks of 512 to 1,536 inputs on a GPU
 
-Results are in results/shared_cpu.csv, shared_cuda.csv and shared_tiles.csv.
+Results are in results/shared_cpu.csv, shared_cuda.csv, shared_epoch.csv and cuda_large.csv.
 """
 
 from __future__ import annotations
 
 import argparse
-import itertools
 import resource
 import time
 from typing import Any
@@ -97,17 +97,43 @@ def on_a_gpu(n: int, runs: int, budget: int) -> None:
     write("shared_cuda.csv", [row])
 
 
-def tiles(sizes: list[int]) -> None:
-    """Separate networks beyond 768 inputs are not in registers: 5 runs x 300 evaluations."""
-    from anyorder.strategies.policy.engines.cuda import engine, shapes
+def epoch(n: int, runs: int) -> None:
+    """Microseconds of each kernel of training, and of sampling and sorting."""
+    import torch
+    from torch.profiler import ProfilerActivity, profile
 
-    plain, rows = shapes.general_shape, []
-    for n, tile, warps in itertools.product(sizes, (32, 64, 128, 256), (4, 8)):
+    config = ao.PRESETS["paper"].replace(network="shared")
+    engine: Any = create("cuda", make_model([2] * n, [False] * n, config), runs)
+    policy, rows = engine.fresh(range(runs), [0] * runs), engine.rows(range(runs))
+    shape = (runs, POPULATION)
+    points = torch.empty((*shape, n), dtype=torch.int32, device="cuda")
+    probs = torch.empty((*shape, 2 * n), device="cuda")
+    gain = torch.linspace(1, -1, POPULATION, device="cuda")[None, :, None].expand(*shape, n)
+    weights = torch.ones((1, 1, 1), device="cuda").expand(*shape, n)
 
-        def chosen(*arguments: Any, tile: int = tile, warps: int = warps) -> dict[str, int]:
-            return {**plain(*arguments), "T": tile, "num_warps": warps}
+    def generation() -> None:
+        engine.draw(policy.theta, rows, points, probs, False)
+        orders = engine.orders(rows, POPULATION)
+        engine.learn(policy, rows, points, probs, gain, weights, orders, False)
+        torch.cuda.synchronize()
 
-        engine.general_shape = chosen  # type: ignore[assignment]
+    generation()
+    with profile(activities=[ProfilerActivity.CUDA]) as found:
+        generation()
+    table = [
+        {"n": n, "runs": runs, "kernel": event.key, "calls": event.count,
+         "us": round(event.device_time_total / event.count, 1)}
+        for event in found.key_averages() if event.device_time_total > 0
+    ]  # fmt: skip
+    for row in table:
+        print(", ".join(f"{key} {value}" for key, value in row.items()))
+    write("shared_epoch.csv", table)
+
+
+def large(sizes: list[int]) -> None:
+    """Separate networks: 5 runs x 300 evaluations, the second of two calls."""
+    rows = []
+    for n in sizes:
         problem = ao.problems.nk(n, 8, 0)
         seconds = [
             ao.solve_many(
@@ -115,19 +141,15 @@ def tiles(sizes: list[int]) -> None:
             ).seconds
             for _ in range(2)
         ]
-        row = {"n": n, "T": tile, "warps": warps, "seconds": round(seconds[-1], 3)}
-        print(", ".join(f"{key} {value}" for key, value in row.items()), flush=True)
-        rows.append(row)
-        if n <= 768:  # in registers: the tile does not matter
-            break
-    engine.general_shape = plain
-    write("shared_tiles.csv", rows)
+        rows.append({"n": n, "seconds": round(seconds[-1], 3)})
+        print(f"n {n}, seconds {seconds[-1]:.3f}", flush=True)
+    write("cuda_large.csv", rows)
 
 
 def main() -> None:
-    """Run one of the three."""
+    """Run one of them."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=("cpu", "cuda", "tiles"))
+    parser.add_argument("what", choices=("cpu", "cuda", "epoch", "large"))
     parser.add_argument("--n", type=int, nargs="+")
     parser.add_argument("--runs", type=int, default=100)
     parser.add_argument("--budget", type=int, default=BUDGET)
@@ -136,8 +158,10 @@ def main() -> None:
         on_the_cpu(given.n or list(SIZES))
     elif given.what == "cuda":
         on_a_gpu((given.n or [1024])[0], given.runs, given.budget)
+    elif given.what == "epoch":
+        epoch((given.n or [1024])[0], given.runs)
     else:
-        tiles(given.n or [1024])
+        large(given.n or [512, 768, 1024, 1536])
 
 
 if __name__ == "__main__":

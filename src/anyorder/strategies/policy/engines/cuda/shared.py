@@ -138,7 +138,7 @@ class SharedCudaEngine(DeviceEngine):
             coding.features, heads, biases, tops, tops + 1 + logits // self._pad
         )
         half = torch.float32
-        if model.n >= HALF_FROM and not common.INTERPRETED.value:  # it multiplies float32 only
+        if model.n >= HALF_FROM:
             half = torch.float16
         self._types = {"places": torch.int32, "lows": half, "tops": half, "falls": half}
         # Slopes are about (|A| + beta) / B or less, and with ratios beyond 1 a few times that.
