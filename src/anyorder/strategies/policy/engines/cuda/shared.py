@@ -42,7 +42,6 @@ class SharedTables(NamedTuple):
     feature_start: Tensor  # (n + 1,)
     head_start: Tensor  # (n + 1,)
     floors: Tensor
-    owner: Tensor
     code_base: Tensor
     codes: Tensor
     hidden_value: Tensor
@@ -86,7 +85,9 @@ class SharedWork(NamedTuple):
 
 
 class SharedCudaEngine(DeviceEngine):
-    """The engine `cuda` for the shared network: float32, many runs in one launch.
+    """The engine `cuda` for the shared network: many runs in one launch.
+
+    It computes in float32, and from `HALF_FROM` variables on stores what is between as float16.
 
     One or two hidden layers, and contexts that are prefixes of an order: neither dropout nor a
     known graph, and no training without orders.
@@ -103,7 +104,6 @@ class SharedCudaEngine(DeviceEngine):
             feature_start=self.put(coding.feature_start.astype(np.int32)),
             head_start=self.put(network.head_start.astype(np.int32)),
             floors=self.put(coding.floor.astype(np.float32)),
-            owner=self.put(not_empty(coding.owner).astype(np.int32)),
             code_base=self.put(not_empty(coding.code_base).astype(np.int32)),
             codes=self.put(coding.codes),
             hidden_value=self.put(not_empty(coding.hidden_value)),
@@ -137,9 +137,7 @@ class SharedCudaEngine(DeviceEngine):
         self._rows = SharedRows(
             coding.features, heads, biases, tops, tops + 1 + logits // self._pad
         )
-        half = torch.float32
-        if model.n >= HALF_FROM:
-            half = torch.float16
+        half = torch.float16 if model.n >= HALF_FROM else torch.float32
         self._types = {"places": torch.int32, "lows": half, "tops": half, "falls": half}
         # Slopes are about (|A| + beta) / B or less, and with ratios beyond 1 a few times that.
         scale = max(map(abs, model.config.utility)) + model.config.beta
