@@ -65,6 +65,19 @@ def test_more_critics_and_sweeps():
     interpreted(*FAMILY, "engines_agree")
 
 
+SHARED = ("one_step[cuda-1 layer]", "one_step[cuda-constants at the ends]",
+          "conditionals[cuda-n = 1]", "float16_of_many_variables[cuda]")  # fmt: skip
+
+
+def test_the_shared_network():
+    interpreted(*(f"{TESTS}/test_shared.py::test_{one}" for one in SHARED))
+
+
+@pytest.mark.slow
+def test_more_of_the_shared_network():
+    interpreted(f"{TESTS}/test_shared.py", "-m", "gpu")
+
+
 def test_the_engine():
     interpreted(f"{TESTS}/test_cuda.py", "-k", CHOSEN)
 
