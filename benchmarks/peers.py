@@ -82,15 +82,15 @@ def table() -> None:
                     signs.append(outcome(gaps))
                     shares.append(gaps.mean() / abs(theirs.mean()))
                     counts.append(len(gaps))
+                if not signs:
+                    continue
                 text = (
-                    f"| {algorithm} | {mark:,} | {len(signs)} | {min(counts, default=0)} | "
+                    f"| {algorithm} | {mark:,} | {len(signs)} | {min(counts)} | "
                     f"{signs.count(1)} | {signs.count(-1)} | {100 * np.median(shares):+.1f} % |"
-                    if signs
-                    else ""
                 )
                 known = lines.get((algorithm, mark), (0, ""))
                 lines[algorithm, mark] = max(known, (len(signs), text))  # of the larger campaign
-    print("\n".join(text for _, (rows, text) in sorted(lines.items()) if rows))
+    print("\n".join(text for _, (_, text) in sorted(lines.items())))
 
 
 def main() -> None:
