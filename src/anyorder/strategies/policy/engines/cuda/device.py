@@ -9,11 +9,11 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from anyorder.strategies.policy.engines.base import Policy
+from anyorder.strategies.policy.engines.base import Batch, Codes, Draw, Floats, Policy
 from anyorder.strategies.policy.engines.cuda.kernels import arguments, common
 from anyorder.strategies.policy.model import Model
 from anyorder.strategies.policy.networks import SeparateNetworks, SharedNetwork
-from anyorder.strategies.policy.rng import drop_threshold
+from anyorder.strategies.policy.rng import UIntArray, drop_threshold
 
 Tensor = Any
 
@@ -23,7 +23,10 @@ _LEAST_EPS = 1e-18
 
 
 class DeviceEngine:
-    """The part of an engine that does not depend on the kind of network."""
+    """The part of an engine that does not depend on the kind of network.
+
+    The methods on tensors never wait for the device; `many/device.py` uses these.
+    """
 
     name = "cuda"
     dtype: np.dtype[Any] = np.dtype(np.float32)
@@ -45,6 +48,79 @@ class DeviceEngine:
         They are those of `fresh` with `first` added to each run's restarts.
         """
         raise NotImplementedError
+
+    def draw(
+        self, theta: Tensor, runs: Tensor, points: Tensor, probs: Tensor, drop: bool,
+        given: Tensor = None,
+    ) -> None:  # fmt: skip
+        """`sample`, into candidates (R, count, n) and distributions (R, count, V).
+
+        `given`, (R, count, n), are places of the variables in the orders, instead of random ones.
+        """
+        raise NotImplementedError
+
+    def orders(self, runs: Tensor, count: int, stamps: Tensor = None, into: Any = None) -> Any:
+        """The orders that `learn` trains under; they depend on seeds and generations only."""
+        raise NotImplementedError
+
+    def given_orders(self, keys: UIntArray) -> Any:
+        """Training orders by their sort keys (R, B, n), the same in all epochs."""
+        raise NotImplementedError
+
+    def learn(
+        self, policy: Policy, runs: Tensor, points: Tensor, old: Tensor, advantages: Tensor,
+        weights: Tensor, orders: Any, drop: bool, most_steps: int = 0,
+    ) -> None:  # fmt: skip
+        """`train`; advantages and weights may be expanded views."""
+        raise NotImplementedError
+
+    # --- the protocol, on NumPy arrays ----------------------------------------------------------
+
+    def fresh(self, seeds: Sequence[int], restarts: Sequence[int]) -> Policy:
+        """A policy with initial parameters for each run."""
+        runs = self.rows(seeds)
+        runs[:, common.RESTARTS.value] = self.put(np.array(restarts, np.int64))
+        theta = torch.empty((len(seeds), self._model.parameters), device=self.device)
+        kept = self._model.parameters if self._model.config.adam == "kept" else 0
+        m = torch.zeros((len(seeds), kept), device=self.device)
+        self.initialize(theta, runs)
+        return Policy(theta, m, torch.zeros_like(m), np.zeros(len(seeds), np.int64))
+
+    def sample(self, policy: Policy, draw: Draw) -> tuple[Codes, Floats]:
+        """Candidates and the distributions they were drawn from."""
+        runs = self.rows(draw.seeds, draw.generations)
+        runs[:, common.FIRST.value] = self.put(np.array(draw.first, np.int64))
+        runs[:, common.DROPS_G.value] = self._thresholds(draw.drop)
+        shape = (len(draw.seeds), draw.count)
+        points = torch.empty((*shape, self._model.n), dtype=torch.int32, device=self.device)
+        probs = torch.empty((*shape, self._model.values), device=self.device)
+        places = None if draw.keys is None else self.put(places_of(draw.keys))
+        self.draw(policy.theta, runs, points, probs, any(p > 0 for p in draw.drop), places)
+        return host(points), host(probs)
+
+    def train(self, policy: Policy, batch: Batch) -> None:
+        """E epochs of Adam on eq. (8)."""
+        runs = self.rows(batch.seeds, batch.generations)
+        runs[:, common.DROPS_T.value] = self._thresholds(batch.drop)
+        runs[:, common.STEPS.value] = self.put(policy.steps.astype(np.int64))
+        count, stamps = batch.points.shape[1], self.put(batch.stamps.astype(np.int64))
+        if batch.keys is None:
+            orders = self.orders(runs, count, stamps)
+        else:
+            orders = self.given_orders(batch.keys)
+        self.learn(
+            policy,
+            runs,
+            self.put(np.ascontiguousarray(batch.points, np.int32)),
+            self.put(np.ascontiguousarray(batch.old, np.float32)),
+            self.put(np.ascontiguousarray(batch.advantages, np.float32)),
+            self.put(np.ascontiguousarray(batch.weights, np.float32)),
+            orders,
+            any(p > 0 for p in batch.drop),
+            most_steps=int(policy.steps.max(initial=0)),
+        )
+        if self._model.config.adam == "kept":
+            policy.steps += self._model.config.epochs
 
     def restart(self, policy: Policy, runs: Tensor, first: int = 0) -> None:
         """Initial parameters and moments of the runs whose status is RESTARTING."""
@@ -134,3 +210,9 @@ def host(tensor: Tensor) -> npt.NDArray[Any]:
 def not_empty(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """The array, or one zero: a kernel needs a valid pointer."""
     return array if len(array) else np.zeros(1, array.dtype)
+
+
+def places_of(keys: UIntArray) -> npt.NDArray[np.int32]:
+    """Places of the variables in the orders of sort keys `(..., n)`; equal keys are by index."""
+    order = np.argsort(keys, axis=-1, kind="stable")
+    return np.argsort(order, axis=-1, kind="stable").astype(np.int32)

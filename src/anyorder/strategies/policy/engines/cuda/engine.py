@@ -1,22 +1,22 @@
-"""`CudaEngine`: the protocol of an engine on NumPy arrays, and the same on tensors.
-
-The methods on tensors never wait for the device; `many/device.py` uses these.
-"""
+"""`CudaEngine`: the engine `cuda` for separate networks."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
-from anyorder.strategies.policy.engines.base import Batch, Codes, Draw, Floats, Policy
-from anyorder.strategies.policy.engines.cuda.device import DeviceEngine, Tensor, host, not_empty
+from anyorder.strategies.policy.engines.base import Codes, Floats, Policy
+from anyorder.strategies.policy.engines.cuda.device import (
+    DeviceEngine,
+    Tensor,
+    host,
+    not_empty,
+    places_of,
+)
 from anyorder.strategies.policy.engines.cuda.kernels import (
     arguments,
-    common,
     general,
     initial,
     registers,
@@ -112,30 +112,6 @@ class CudaEngine(DeviceEngine):
         self._squares = model.loss == "squares"
         self._gibbs = config.generation_order == "gibbs"
 
-    # --- the protocol, on NumPy arrays ----------------------------------------------------------
-
-    def fresh(self, seeds: Sequence[int], restarts: Sequence[int]) -> Policy:
-        """A policy with initial parameters for each run."""
-        runs = self.rows(seeds)
-        runs[:, common.RESTARTS.value] = self.put(np.array(restarts, np.int64))
-        theta = torch.empty((len(seeds), self.model.parameters), device=self.device)
-        kept = self.model.parameters if self.model.config.adam == "kept" else 0
-        m = torch.zeros((len(seeds), kept), device=self.device)
-        self.initialize(theta, runs)
-        return Policy(theta, m, torch.zeros_like(m), np.zeros(len(seeds), np.int64))
-
-    def sample(self, policy: Policy, draw: Draw) -> tuple[Codes, Floats]:
-        """Candidates and the distributions they were drawn from."""
-        runs = self.rows(draw.seeds, draw.generations)
-        runs[:, common.FIRST.value] = self.put(np.array(draw.first, np.int64))
-        runs[:, common.DROPS_G.value] = self._thresholds(draw.drop)
-        shape = (len(draw.seeds), draw.count)
-        points = torch.empty((*shape, self.model.n), dtype=torch.int32, device=self.device)
-        probs = torch.empty((*shape, self.model.values), device=self.device)
-        places = None if draw.keys is None else self.put(_places(draw.keys))
-        self.draw(policy.theta, runs, points, probs, any(p > 0 for p in draw.drop), places)
-        return host(points), host(probs)
-
     def conditionals(self, policy: Policy, points: Codes, keys: UIntArray | None = None) -> Floats:
         """The distribution of every variable given those before it, or all others."""
         coding, (runs, count, _) = self.model.coding, points.shape
@@ -143,37 +119,11 @@ class CudaEngine(DeviceEngine):
         stored: Tensor = None
         if keys is not None and coding.features:
             ranks = np.zeros((runs, count, self._inputs), np.int16)
-            ranks[..., : coding.features] = _places(keys)[..., coding.owner]
+            ranks[..., : coding.features] = places_of(keys)[..., coding.owner]
             stored = self.put(ranks)
         rows, at = self.rows([0] * runs), self.put(np.ascontiguousarray(points))
         self.estimate(policy.theta, rows, at, probs, stored)
         return host(probs)
-
-    def train(self, policy: Policy, batch: Batch) -> None:
-        """E epochs of Adam on eq. (8) for every variable."""
-        runs = self.rows(batch.seeds, batch.generations)
-        runs[:, common.DROPS_T.value] = self._thresholds(batch.drop)
-        runs[:, common.STEPS.value] = self.put(policy.steps.astype(np.int64))
-        count, stamps = batch.points.shape[1], self.put(batch.stamps.astype(np.int64))
-        if batch.keys is None:
-            orders = self.orders(runs, count, stamps)
-        else:
-            orders = self.given_orders(batch.keys)
-        self.learn(
-            policy,
-            runs,
-            self.put(np.ascontiguousarray(batch.points, np.int32)),
-            self.put(np.ascontiguousarray(batch.old, np.float32)),
-            self.put(np.ascontiguousarray(batch.advantages, np.float32)),
-            self.put(np.ascontiguousarray(batch.weights, np.float32)),
-            orders,
-            any(p > 0 for p in batch.drop),
-            most_steps=int(policy.steps.max(initial=0)),
-        )
-        if self.model.config.adam == "kept":
-            policy.steps += self.model.config.epochs
-
-    # --- the same on tensors --------------------------------------------------------------------
 
     def initialize(
         self, theta: Tensor, runs: Tensor, only_restarting: bool = False, first: int = 0
@@ -296,7 +246,7 @@ class CudaEngine(DeviceEngine):
         model, (size, count, _) = self.model, keys.shape
         ranks = np.full((size, count, self._inputs), order_kernels.ALWAYS_SEEN.value, np.int32)
         top = order_kernels.TOP.value
-        ranks[..., : model.coding.features] = _places(keys)[..., model.coding.owner] + top
+        ranks[..., : model.coding.features] = places_of(keys)[..., model.coding.owner] + top
         stored = self.put(ranks.astype(np.uint16).view(np.int16))
         return Orders(stored, stored, count * self._inputs, 0)
 
@@ -399,9 +349,3 @@ class CudaEngine(DeviceEngine):
         """Which kernel trains each group of variables: "registers" or "memory"."""
         shapes = [register_shape(self.model, count, group) for group in self._groups]
         return tuple("memory" if shape is None else "registers" for shape in shapes)
-
-
-def _places(keys: UIntArray) -> npt.NDArray[np.int32]:
-    """Places of the variables in the orders of sort keys `(..., n)`; equal keys are by index."""
-    order = np.argsort(keys, axis=-1, kind="stable")
-    return np.argsort(order, axis=-1, kind="stable").astype(np.int32)

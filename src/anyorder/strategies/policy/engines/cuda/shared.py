@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 
-from anyorder.strategies.policy.engines.base import Batch, Codes, Draw, Floats, Policy
+from anyorder.strategies.policy.engines.base import Codes, Floats, Policy
 from anyorder.strategies.policy.engines.cuda.device import DeviceEngine, Tensor, host, not_empty
 from anyorder.strategies.policy.engines.cuda.kernels import (
     arguments,
-    common,
     shared,
     shared_training,
 )
@@ -144,28 +142,6 @@ class SharedCudaEngine(DeviceEngine):
         self._unit = 2.0 ** (8 - math.frexp(scale / model.config.population)[1])
         self._kept_work: SharedWork | None = None
 
-    # --- the protocol, on NumPy arrays ----------------------------------------------------------
-
-    def fresh(self, seeds: Sequence[int], restarts: Sequence[int]) -> Policy:
-        """A policy with initial parameters for each run."""
-        runs = self.rows(seeds)
-        runs[:, common.RESTARTS.value] = self.put(np.array(restarts, np.int64))
-        theta = torch.empty((len(seeds), self.model.parameters), device=self.device)
-        kept = self.model.parameters if self.model.config.adam == "kept" else 0
-        m = torch.zeros((len(seeds), kept), device=self.device)
-        self.initialize(theta, runs)
-        return Policy(theta, m, torch.zeros_like(m), np.zeros(len(seeds), np.int64))
-
-    def sample(self, policy: Policy, draw: Draw) -> tuple[Codes, Floats]:
-        """Candidates and the distributions they were drawn from."""
-        runs = self.rows(draw.seeds, draw.generations)
-        runs[:, common.FIRST.value] = self.put(np.array(draw.first, np.int64))
-        shape = (len(draw.seeds), draw.count)
-        points = torch.empty((*shape, self.model.n), dtype=torch.int32, device=self.device)
-        probs = torch.empty((*shape, self.model.values), device=self.device)
-        self.draw(policy.theta, runs, points, probs, False)
-        return host(points), host(probs)
-
     def conditionals(self, policy: Policy, points: Codes, keys: UIntArray | None = None) -> Floats:
         """The distribution of every variable given those before it, or all others."""
         runs, count, n = points.shape
@@ -178,26 +154,6 @@ class SharedCudaEngine(DeviceEngine):
             probs, self.put(order.astype(np.int32)), DRAW=False, OTHERS=keys is None,
         )  # fmt: skip
         return host(probs)
-
-    def train(self, policy: Policy, batch: Batch) -> None:
-        """E epochs of Adam on eq. (8)."""
-        runs = self.rows(batch.seeds, batch.generations)
-        runs[:, common.STEPS.value] = self.put(policy.steps.astype(np.int64))
-        self.learn(
-            policy,
-            runs,
-            self.put(np.ascontiguousarray(batch.points, np.int32)),
-            self.put(np.ascontiguousarray(batch.old, np.float32)),
-            self.put(np.ascontiguousarray(batch.advantages, np.float32)),
-            self.put(np.ascontiguousarray(batch.weights, np.float32)),
-            self.orders(runs, batch.points.shape[1], self.put(batch.stamps.astype(np.int64))),
-            False,
-            most_steps=int(policy.steps.max(initial=0)),
-        )
-        if self.model.config.adam == "kept":
-            policy.steps += self.model.config.epochs
-
-    # --- the same on tensors --------------------------------------------------------------------
 
     def initialize(
         self, theta: Tensor, runs: Tensor, only_restarting: bool = False, first: int = 0
@@ -240,6 +196,10 @@ class SharedCudaEngine(DeviceEngine):
             epochs = config.epochs if kind is order_kernels.RANDOM else 1
             stamps = runs if stamps is None else stamps
             return self._sorted(runs, epochs, count, kind.value, stamps, into)
+
+    def given_orders(self, keys: UIntArray) -> Tensor:
+        """Training orders by their sort keys (R, B, n), the same in all epochs."""
+        return self.put(np.argsort(keys, axis=-1, kind="stable").astype(np.int32)[:, None])
 
     def learn(
         self, policy: Policy, runs: Tensor, points: Tensor, old: Tensor, advantages: Tensor,

@@ -46,13 +46,7 @@ def training_ranks(ranks, keys, runs, stamps, tables, sizes, B, KIND: tl.constex
     rank = own
     if KIND != FIXED:
         seed = field(runs, r, SEED)
-        if KIND == AS_SAMPLED:
-            stamp = stamps + (r * B + c) * 2
-            generation, row, purpose = tl.load(stamp), tl.load(stamp + 1), epoch * 0 + ORDER_G
-        else:
-            generation, row, purpose = field(runs, r, GENERATION), c, ORDER_T + 256 * epoch
-        if not PER_CANDIDATE:
-            row = row * 0
+        generation, row, purpose = _order_words(runs, stamps, epoch, c, r, B, KIND, PER_CANDIDATE)
         all_keys = words(seed, row, generation, purpose, 0, NP // 4).to(tl.uint32, bitcast=True)
         own_keys = keys + ((r.to(tl.int64) * tl.num_programs(0) + epoch) * B + c) * NP
         j = tl.arange(0, NP)
