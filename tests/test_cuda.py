@@ -288,9 +288,10 @@ def test_the_driver_agrees_with_cpu(config):
     np.testing.assert_array_equal(alone.values, found.values[1])
 
 
-def test_advantages_of_a_critic_on_the_device():
+@pytest.mark.parametrize("order", ["random", "generation"])
+def test_advantages_of_a_critic_on_the_device(order):
     """Those of the critic on the host, bit for bit, with values that are not finite as well."""
-    variant = case(critic=2.0, cards=(2, 3, 1), **SIZE)
+    variant = case(critic=2.0, training_order=order, cards=(2, 3, 1), **SIZE)
     rng = np.random.default_rng(0)
     points = rng.integers(0, variant.model.cards, (variant.runs, 10, variant.n), np.int32)
     values = rng.normal(size=points.shape[:2])
@@ -304,8 +305,9 @@ def test_advantages_of_a_critic_on_the_device():
     critic = device_critic.DeviceCritic(variant.model, variant.seeds, 10)
     put, runs = critic.engine.put, critic.engine.rows(variant.seeds, generations)
     critic.draw_orders(runs, put(stamps))
+    orders = critic.engine.orders(runs, 10, put(stamps))  # those of the policy are the same
     weights = torch.ones((1, 1, 1), device=critic.engine.device).expand(points.shape)
-    found = critic.advantages(runs, put(points), put(values), weights, most_steps=0)
+    found = critic.advantages(runs, put(points), put(values), weights, orders, most_steps=0)
     np.testing.assert_array_equal(found.cpu().numpy(), expected.astype(np.float32))
     np.testing.assert_array_equal(
         critic.engine.export(critic.policy)["theta"], host.engine.export(twin)["theta"]

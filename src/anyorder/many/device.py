@@ -172,7 +172,7 @@ class _Batch:
         gain = self.advantages[:, :, None].expand(self.size, count, model.n)
         if self.critic is not None:
             gain = self.critic.advantages(
-                self.runs, points, task.sign * values, self.weights, most_steps
+                self.runs, points, task.sign * values, self.weights, self.orders, most_steps
             )
         if self.order is not None and self.scores is not None:
             self.order.learn(

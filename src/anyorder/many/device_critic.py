@@ -24,27 +24,30 @@ class DeviceCritic:
         self.engine: Any = critic.engine
         self.policy = critic.fresh(seeds, [0] * len(seeds))
         self._count = count
-        self._orders: Any = None
+        self._random = self.engine.model.config.training_order == "random"
+        self._sampled: Any = None
 
     def draw_orders(self, runs: Tensor, stamps: Tensor) -> None:
         """The orders in which the candidates of this generation are sampled."""
-        self._orders = self.engine.orders(runs, self._count, stamps, self._orders)
+        self._sampled = self.engine.orders(runs, self._count, stamps, self._sampled, "generation")
 
     def advantages(
-        self, runs: Tensor, points: Tensor, values: Tensor, weights: Tensor, most_steps: int
-    ) -> Tensor:
+        self, runs: Tensor, points: Tensor, values: Tensor, weights: Tensor, orders: Any,
+        most_steps: int,
+    ) -> Tensor:  # fmt: skip
         """Train the critics on a generation; then the advantages (R, count, n).
 
-        `values`, (R, count), are float64, and more is better.
+        `values`, (R, count), are float64, and more is better. `orders` are those that the policy
+        trains under.
         """
         targets = finite(values)[:, :, None]
         estimates = torch.ones(points.shape, device=points.device)
         wanted = targets.float()
         self.engine.learn(
             self.policy, runs, points, estimates, wanted.expand(points.shape), weights,
-            self._orders, drop=False, most_steps=most_steps,
+            orders if self._random else self._sampled, drop=False, most_steps=most_steps,
         )  # fmt: skip
-        self.engine.estimate(self.policy.theta, runs, points, estimates, self._orders.ranks)
+        self.engine.estimate(self.policy.theta, runs, points, estimates, self._sampled.ranks)
         gain = self.alpha * (targets - estimates.double())
         return gain.clamp_(-LARGEST_GAIN, LARGEST_GAIN).float()
 

@@ -4,6 +4,9 @@ V(sigma(x)_{<i}) estimates f(x) from the variables that come before i in the ord
 sampled. Its networks are twins of the policy's with one output each, which is not squashed. In each
 generation they are first trained for E epochs on the squared error of the generation's values; then
 the advantage of variable i of a candidate is alpha (f - V).
+
+Like the policy, the critic is trained under fresh random orders in each epoch. Under the orders of
+the candidates it would learn the values of its few candidates by heart, and leave no advantage.
 """
 
 from __future__ import annotations

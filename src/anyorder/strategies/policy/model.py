@@ -118,10 +118,12 @@ def model_of(
 def make_critic_model(model: Model[Network]) -> Model[Network]:
     """The twin of a policy's model that estimates values: one output per variable, no squashing.
 
-    It sees what the policy saw when it sampled a candidate, without dropout. It has no groups:
-    there is nothing to mask in a value.
+    It is trained under random orders if the policy is, and otherwise under those in which the
+    candidates were sampled; there is no dropout. It has no groups: there is nothing to mask in a
+    value.
     """
-    config = model.config.replace(training_order="generation", drop_generation=0, drop_training=0)
+    order = "random" if model.config.training_order == "random" else "generation"
+    config = model.config.replace(training_order=order, drop_generation=0, drop_training=0)
     coding = replace(
         model.coding,
         outputs=(model.coding.outputs > 0).astype(np.int64),

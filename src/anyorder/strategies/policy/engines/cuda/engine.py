@@ -212,14 +212,18 @@ class CudaEngine(DeviceEngine):
         return programs * (self._depth + 1) * _ROWS * width
 
     def orders(
-        self, runs: Tensor, count: int, stamps: Tensor = None, into: Orders | None = None
-    ) -> Orders:
-        """The orders that `learn` trains under; they depend on seeds and generations only."""
+        self, runs: Tensor, count: int, stamps: Tensor = None, into: Orders | None = None,
+        order: str | None = None,
+    ) -> Orders:  # fmt: skip
+        """The orders that `learn` trains under, or those of another `training_order`.
+
+        They depend on seeds and generations only.
+        """
         model, config, size = self.model, self.model.config, len(runs)
         if self._unordered:
             nothing = torch.empty(1, dtype=torch.int16, device=self.device)
             return Orders(nothing, nothing, 0, 0)
-        kind = _ORDERS[config.training_order]
+        kind = _ORDERS[order or config.training_order]
         if kind is order_kernels.AS_SAMPLED and config.generation_order == "fixed":
             kind = order_kernels.FIXED
         epochs = config.epochs if kind is order_kernels.RANDOM else 1
