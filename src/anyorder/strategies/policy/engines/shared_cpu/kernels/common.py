@@ -209,14 +209,13 @@ def sort_by_key(order, spare, keys):
 
 
 @jit(inline="always")
-def contribute(out, j, point, plan, w):
-    """out[j]: what the value of variable j adds to the first layer's pre-activations."""
+def contribute(out, r, j, point, plan, w):
+    """out[r] += what the value of variable j adds to the first layer's pre-activations."""
     codes, code_base, hidden = plan.codes, plan.code_base, plan.hidden_value
-    out[j] = ZERO
     first, end = plan.feature_start[j], plan.feature_start[j + 1]
     for f in range(first, end if point >= 0 else first):
         seen = codes[code_base[f] + point] - hidden[f]
-        add_row(out, j, w, f, w.shape[1], seen)
+        add_row(out, r, w, f, w.shape[1], seen)
 
 
 @jit()

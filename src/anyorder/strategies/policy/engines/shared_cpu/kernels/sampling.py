@@ -61,7 +61,7 @@ def walk(points, probs, keys, c, row, plan, groups, stream, shared, own, kind, t
     parts[:] = ZERO
     if not drawing:
         for j in range(n):
-            contribute(parts, j, points[c, j], plan, w)
+            contribute(parts, j, j, points[c, j], plan, w)
             if kind == OTHERS:
                 add_row(acc, 1, parts, j, width, ONE)
     for sweep in range(max(1, sweeps)):
@@ -116,6 +116,7 @@ def walk(points, probs, keys, c, row, plan, groups, stream, shared, own, kind, t
                     value = drawn(probs, c, start, d, unit(draws[i]))
                 points[c, i] = value
                 add_row(acc, 1, parts, i, width, -ONE)
-                contribute(parts, i, points[c, i], plan, w)
+                parts[i] = ZERO
+                contribute(parts, i, i, points[c, i], plan, w)
             if drawing or kind == EARLIER:
                 add_row(acc, 1, parts, i, width, ONE)

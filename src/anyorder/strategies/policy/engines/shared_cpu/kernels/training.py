@@ -69,19 +69,21 @@ def slopes(data, epoch, plan, groups, schedule, stream, shared, own, kind, c0, c
             order[:] = np.arange(n)
         empty_context(acc, plan, w)
         copy_row(acc, 1, acc, 0, width)
-        for j in range(n):
-            contribute(parts, j, data.points[c, j], plan, w)
         if kind == EARLIER:
             for t in range(n):
                 copy_row(pre, t, acc, 1, width)
-                add_row(acc, 1, parts, order[t], width, ONE)
-        elif kind == OTHERS:
+                contribute(acc, 1, order[t], data.points[c, order[t]], plan, w)
+        else:
+            parts[:n] = ZERO
+            for j in range(n):
+                contribute(parts, j, j, data.points[c, j], plan, w)
+        if kind == OTHERS:
             for j in range(n):
                 add_row(acc, 1, parts, j, width, ONE)
             for j in range(n):
                 copy_row(pre, j, acc, 1, width)
                 add_row(pre, j, parts, j, width, -ONE)
-        else:
+        if kind == LISTED:
             sums[:] = ZERO
         acc[1] = ZERO  # from here on: the sum of slopes of the variables after this one
         for t0 in range((n - 1) // BLOCK * BLOCK, -1, -BLOCK):
@@ -157,7 +159,8 @@ def through_block(c, t0, rows, data, epoch, plan, groups, beta, loss, shared, ow
         d[layer - 1, :whole] = ZERO
         add_product(d[layer - 1], d[layer], w[r : r + outputs], whole, outputs, width)
         through_tanh(d[layer - 1], h[layer - 1], rows, width)
-        add_turned_product(middle[layer - 1], d[layer], h[layer - 1], outputs, whole, width)
+        if plan.rates[layer, 0] > 0.0:
+            add_turned_product(middle[layer - 1], d[layer], h[layer - 1], outputs, whole, width)
     for layer in range(last):
         for s in range(rows):
             add_row(biases, layer, d[layer], s, width, ONE)
