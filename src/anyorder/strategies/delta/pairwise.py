@@ -75,6 +75,14 @@ class Pairwise:
         self._steps = np.zeros((rows, ROWS), np.float32)
         self._phis = np.zeros((rows, self._m), np.float32)
         self._gains = np.zeros(rows, np.float32)
+        self._bind()
+
+    def _bind(self) -> None:
+        """Put together what a kernel needs to learn a gain: this is done at every evaluation."""
+        self._tables = (
+            *self._model.buffers, self._kinds, self._first, self._values, self.effects,
+            self.biases, self._rows, self._steps, self._phis, self._gains,
+        )  # fmt: skip
 
     @property
     def error(self) -> float:
@@ -82,19 +90,26 @@ class Pairwise:
         own, _, zero = self._errors
         return own / zero if zero > 0 else 1.0
 
-    def note(self, variable: int, value: int, gain: float) -> float:
-        """Write down a gain at the present point; returns what this model predicted."""
-        if not self.enabled:
-            return 0.0
-        if self._count == len(self._gains) < self._capacity:
-            self._grow()
-        predicted: float = self._kernels.note(
-            self._kinds, self._first, self._values, self._model.point, self.effects, self.biases,
-            self._rows, self._steps, self._phis, self._gains,
-            self._count % len(self._gains), variable, value, gain,
-        )  # fmt: skip
-        self._count += 1
-        return predicted
+    def observe(self, seed: int, variable: int, value: int, f: float, climb: bool = True) -> bool:
+        """Teach both models f at a neighbour; with `climb`, move there if it is better.
+
+        Returns whether the present point moved.
+        """
+        gain, place = f - self._model.value, -1
+        if self.enabled:
+            if self._count == len(self._gains) < self._capacity:
+                self._grow()
+            place = self._count % len(self._gains)
+            self._count += 1
+        moved: bool
+        moved, predicted = self._kernels.observe(
+            *self._tables, place, seed, variable, value, f, climb
+        )
+        if self.fits:
+            self._track(gain, predicted)
+        if self._count >= self._next_fit:
+            self._update()
+        return moved
 
     def note_several(self, x: Codes, y: Codes, gain: float) -> None:
         """Write down what going from one point to another gains, unless too much changes."""
@@ -107,10 +122,10 @@ class Pairwise:
             self._gains, self._count % len(self._gains), gain,
         )  # fmt: skip
 
-    def track(self, gain: float, predicted: float) -> None:
+    def _track(self, gain: float, predicted: float) -> None:
         """Keep the record of both models, after the other one has learned the gain too."""
         scalars = self._model.scalars
-        if not self.fits or not scalars[layout.KNOWN]:
+        if not scalars.item(layout.KNOWN):
             return
         self._weight += 1
         rate = 1 / min(self._weight, 2 * len(self._kinds))
@@ -127,10 +142,8 @@ class Pairwise:
         for new, kept in zip((self._rows, self._steps, self._phis, self._gains), old, strict=True):
             new[: len(kept)] = kept
 
-    def update(self) -> None:
-        """Refit if it is time to."""
-        if not self.enabled or self._count < self._next_fit:
-            return
+    def _update(self) -> None:
+        """Refit, and say when to do so again."""
         model, scalars = self._model, self._model.scalars
         error, found, zero = self._errors
         good = self.fits == 0 or error < GOOD * zero
@@ -204,3 +217,4 @@ class Pairwise:
             raise ValueError("the state's global model belongs to another space")
         for name in self._STATE:
             setattr(self, name, state[name])
+        self._bind()

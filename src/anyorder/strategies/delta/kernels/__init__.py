@@ -25,7 +25,6 @@ from anyorder.strategies.delta.kernels.fitting import (
     features,
     fit,
     import_effects,
-    note,
     note_several,
     set_scales,
 )
@@ -44,7 +43,6 @@ __all__ = [
     "kick",
     "maximise",
     "mutate",
-    "note",
     "note_several",
     "observe",
     "predict_change",
