@@ -55,6 +55,7 @@ STAGNANT, STAGNANT_N = 0.25, 5  # of the run, and times n: evaluations without a
 KICKS = 0.5  # share of kicks among points proposed while others are awaited; the rest are mutations
 ATTEMPTS = 5  # to find a trial that is new
 MOST_TRIED = 10_000  # trials of one best point that are remembered
+_STEPS = "_step_cost", "_step_gains"  # lists, since they change at every evaluation; saved as arrays
 
 
 class AutoSearch(DeltaSearch):
@@ -92,8 +93,8 @@ class AutoSearch(DeltaSearch):
         self._exploring = -1  # the explorer's ticket of the present trial
         self._aside = False  # whether the present trial interrupts a climb
         # Of steps of a climb at the best point, and of mutations that interrupt it:
-        self._step_cost = np.zeros(2)  # evaluations, with decay
-        self._step_gains = np.zeros(2)  # what they improved, with decay
+        self._step_cost = [0.0, 0.0]  # evaluations, with decay
+        self._step_gains = [0.0, 0.0]  # what they improved, with decay
         self._counted, self._height = 0, -np.inf  # evaluations and best value when last counted
 
     # --- operators ------------------------------------------------------------------------------
@@ -185,23 +186,21 @@ class AutoSearch(DeltaSearch):
         all changes; mutations are then the better use of some of its evaluations.
         """
         model = self.model
-        now = model.evaluations
-        ahead = model.measured and model.value >= self._best_value - model.slack
-        if now < self._n or not ahead or model.scalars[layout.NOISE] > 0:
-            self._counted, self._height = now, model.value
+        now, value = model.evaluations, model.value
+        spent, gained = now - self._counted, max(value - self._height, 0.0)
+        self._counted, self._height = now, value
+        ahead = model.measured and value >= self._best_value - model.slack
+        if now < self._n or not ahead or model.scalars.item(layout.NOISE) > 0:
             return False
-        spent, gained = now - self._counted, max(model.value - self._height, 0.0)
-        self._counted, self._height = now, model.value
+        cost, gains = self._step_cost, self._step_gains
         if spent:
             decay = math.exp(-spent / (MEMORY_N * self._n + MEMORY_SPENT * now))
-            self._step_cost *= decay
-            self._step_gains *= decay
-            self._step_cost[0] += spent
-            self._step_gains[0] += gained
-        if self._step_cost[1] >= self._share_aside() * self._step_cost.sum():
+            cost[:] = cost[0] * decay + spent, cost[1] * decay
+            gains[:] = gains[0] * decay + gained, gains[1] * decay
+        if cost[1] >= self._share_aside() * (cost[0] + cost[1]):
             return False
-        self._take(model.point, model.value)
-        self._step_cost[1] += 1
+        self._take(model.point, value)
+        cost[1] += 1
         operator, self._operator = self._operator, MUTATE
         point = self._variation()
         self._operator = operator
@@ -217,12 +216,16 @@ class AutoSearch(DeltaSearch):
         One that is twice as good gets most of the evaluations: while single changes are cheap
         improvements, mutations would only slow the climb down.
         """
-        mean = self._step_gains.sum() / (self._step_cost.sum() + 1.0)
-        rates = (self._step_gains + STEP_PRIOR * mean) / (self._step_cost + STEP_PRIOR)
-        if not 0 < rates.max() < np.inf:
+        cost, gains = self._step_cost, self._step_gains
+        prior = STEP_PRIOR * ((gains[0] + gains[1]) / (cost[0] + cost[1] + 1.0))
+        climb = (gains[0] + prior) / (cost[0] + STEP_PRIOR)
+        mutate = (gains[1] + prior) / (cost[1] + STEP_PRIOR)
+        most = max(climb, mutate)
+        if not 0 < most < math.inf:
             return STEP_SHARES[1]
-        climb, mutate = np.array(STEP_SHARES) * (rates / rates.max()) ** 2
-        return max(float(mutate / (climb + mutate)), STEP_LEAST)
+        climb, mutate = climb / most, mutate / most
+        climb, mutate = STEP_SHARES[0] * (climb * climb), STEP_SHARES[1] * (mutate * mutate)
+        return max(mutate / (climb + mutate), STEP_LEAST)
 
     def _judge_aside(self, point: Codes, f: float | None) -> None:
         """The answer to a mutation that interrupted a climb, which goes on."""
@@ -341,9 +344,12 @@ class AutoSearch(DeltaSearch):
 
     def _values(self) -> dict[str, Any]:
         explorer = {} if self._explorer is None else dict(self._explorer.state())
-        return {**super()._values(), "pool": self._pool.state(), "explorer": explorer}
+        steps = {name: np.array(getattr(self, name)) for name in _STEPS}
+        parts = {"pool": self._pool.state(), "explorer": explorer}
+        return {**super()._values(), **steps, **parts}
 
     def _set(self, values: dict[str, Any]) -> None:
+        values |= {name: values[name].tolist() for name in _STEPS}
         self._pool.restore(values.pop("pool"))
         explorer: Mapping[str, npt.NDArray[Any]] = values.pop("explorer")
         if self._explorer is not None:
