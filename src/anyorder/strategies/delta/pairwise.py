@@ -189,6 +189,7 @@ class Pairwise:
 
     def maximum(self, best: Codes, rng: np.random.Generator) -> Codes | None:
         """A maximum of the model, found by tabu search, that is new; None if there is none."""
+        visited = {best.tobytes(), *(row.tobytes() for row in self._maxima)}
         for k in range(STARTS):
             start = best if k == 0 else rng.integers(self._values, dtype=np.int32)
             steps = min(STEPS[k] * len(best), MOST_STEPS)
@@ -197,7 +198,7 @@ class Pairwise:
                 self._kinds, self._first, self._values, self.effects, self.biases, start, steps,
                 seed,
             )  # fmt: skip
-            if (point != best).any() and not (self._maxima == point).all(axis=1).any():
+            if point.tobytes() not in visited:
                 self._maxima = np.concatenate([self._maxima, point[None]])[-REMEMBERED:]
                 return point
         return None
