@@ -186,12 +186,12 @@ class AutoSearch(DeltaSearch):
         Where single changes promise little, a climb to a local optimum can take many passes over
         all changes; mutations are then the better use of some of its evaluations.
         """
-        model = self.model
-        now, value = model.evaluations, model.value
+        model, scalar = self.model, self.model.scalar
+        now, value = int(scalar(layout.EVALUATIONS)), scalar(layout.VALUE)
         spent, gained = now - self._counted, max(value - self._height, 0.0)
         self._counted, self._height = now, value
-        ahead = model.measured and value >= self._best_value - model.slack
-        if now < self._n or not ahead or model.scalars.item(layout.NOISE) > 0:
+        ahead = scalar(layout.MEASURED) and value >= self._best_value - scalar(layout.SLACK)
+        if now < self._n or not ahead or scalar(layout.NOISE) > 0:
             return False
         cost, gains = self._step_cost, self._step_gains
         if spent:

@@ -45,6 +45,8 @@ class Model:
         The named arrays of `layout`.
     scalars
         Its scalars, by the constants of `layout`.
+    scalar
+        Gives one of them as a float, for what is done at every evaluation.
     """
 
     def __init__(self, space: Space, rng: np.random.Generator) -> None:
@@ -60,7 +62,7 @@ class Model:
         self.buffers = self._shape, self._integers, self._floats
         self.arrays = arrays = layout.views(sizes, self._integers, self._floats)
         self.scalars: npt.NDArray[np.float64] = arrays.scalars
-        self._scalar = arrays.scalars.item
+        self.scalar = arrays.scalars.item
         self.point: Codes = arrays.x
         arrays.values[:] = space.cardinalities
         arrays.kind[:] = kinds
@@ -76,27 +78,27 @@ class Model:
     @property
     def value(self) -> float:
         """That of the present point, measured or predicted."""
-        return self._scalar(layout.VALUE)
+        return self.scalar(layout.VALUE)
 
     @property
     def measured(self) -> bool:
         """Whether it was measured."""
-        return self._scalar(layout.MEASURED) > 0
+        return self.scalar(layout.MEASURED) > 0
 
     @property
     def tolerance(self) -> float:
         """Differences up to this are rounding, or noise."""
-        return self._scalar(layout.TOLERANCE)
+        return self.scalar(layout.TOLERANCE)
 
     @property
     def slack(self) -> float:
         """Differences of values up to this are rounding."""
-        return self._scalar(layout.SLACK)
+        return self.scalar(layout.SLACK)
 
     @property
     def evaluations(self) -> int:
         """How many values were learned."""
-        return int(self._scalar(layout.EVALUATIONS))
+        return int(self.scalar(layout.EVALUATIONS))
 
     def predict(self, variable: int, value: int) -> Prediction:
         """The gain of changing one variable of the present point."""

@@ -95,7 +95,8 @@ class Pairwise:
 
         Returns whether the present point moved.
         """
-        gain, place = f - self._model.value, -1
+        scalar, place = self._model.scalar, -1
+        gain = f - scalar(layout.VALUE)
         if self.enabled:
             if self._count == len(self._gains) < self._capacity:
                 self._grow()
@@ -105,8 +106,8 @@ class Pairwise:
         moved, predicted = self._kernels.observe(
             *self._tables, place, seed, variable, value, f, climb
         )
-        if self.fits:
-            self._track(gain, predicted)
+        if self.fits and scalar(layout.KNOWN):
+            self._track(gain, predicted, scalar(layout.PREDICTED))
         if self._count >= self._next_fit:
             self._update()
         return moved
@@ -122,19 +123,16 @@ class Pairwise:
             self._gains, self._count % len(self._gains), gain,
         )  # fmt: skip
 
-    def _track(self, gain: float, predicted: float) -> None:
-        """Keep the record of both models, after the other one has learned the gain too."""
-        scalars = self._model.scalars
-        if not scalars.item(layout.KNOWN):
-            return
+    def _track(self, gain: float, own: float, other: float) -> None:
+        """Keep the record of both models: what this one and the other predicted of a gain."""
         self._weight += 1
         rate = 1 / min(self._weight, 2 * len(self._kinds))
-        found = scalars.item(layout.PREDICTED)
-        own, pairs, zero = self._errors
-        own += rate * ((gain - predicted) ** 2 - own)
-        pairs += rate * ((gain - found) ** 2 - pairs)
-        zero += rate * (gain * gain - zero)
-        self._errors = (own, pairs, zero)
+        errors, others, zero = self._errors
+        self._errors = (
+            errors + rate * ((gain - own) ** 2 - errors),
+            others + rate * ((gain - other) ** 2 - others),
+            zero + rate * (gain * gain - zero),
+        )
 
     def _grow(self) -> None:
         old = self._rows, self._steps, self._phis, self._gains

@@ -52,7 +52,7 @@ class DeltaSearch(Learner):
 
     def _propose(self, count: int) -> Codes:
         points: list[Codes] = []
-        while len(points) < count and not self._exhausted():
+        while len(points) < count and not (self._small and self._exhausted()):
             points.append(self._next(self._next_ticket + len(points)))
         if len(points) == 1:
             return points[0][None]
@@ -60,7 +60,7 @@ class DeltaSearch(Learner):
 
     def _exhausted(self) -> bool:
         """Whether all points are known, failed or being evaluated."""
-        if not self._small or not self._remembers():
+        if not self._remembers():
             return False
         waiting = {entry.point for entry in self._waiting.values()}
         seen = self._known.keys() | self._failed | waiting
@@ -116,8 +116,8 @@ class DeltaSearch(Learner):
         return self._extra(ticket)
 
     def _ask(self, ticket: int, kind: str, point: bytes, base: bytes = b"", i: int = -1) -> Codes:
-        model = self.model
-        value = model.value if model.measured else -np.inf
+        scalar = self.model.scalar
+        value = scalar(layout.VALUE) if scalar(layout.MEASURED) else -np.inf
         self._waiting[ticket] = Waiting(kind, point, base, value, i, self._optima)
         return np.frombuffer(bytearray(point), np.int32)
 
