@@ -1,6 +1,7 @@
 """The compiled loops of delta search.
 
-    tables      profiles and pair tables, and the prediction of a gain
+    tables      profiles and pair tables, and their sums as the point moves
+    predicting  the gain of a change, and what it promises
     learning    what one observed gain changes in them
     choosing    which change is next, moves that need no evaluation
     varying     kicks, mutations and exchanges

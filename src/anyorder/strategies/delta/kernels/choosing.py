@@ -14,16 +14,18 @@ from anyorder.strategies.delta.kernels.learning import (
     equal_gain,
     remember,
 )
-from anyorder.strategies.delta.kernels.tables import (
-    INT,
-    SURE,
+from anyorder.strategies.delta.kernels.predicting import (
     expected_improvement,
-    find,
-    mean_square,
-    move_to,
     predict,
     predict_few,
     promise,
+)
+from anyorder.strategies.delta.kernels.tables import (
+    INT,
+    SURE,
+    find,
+    mean_square,
+    move_to,
     recompute,
     slot_of,
     views,
