@@ -338,9 +338,7 @@ class AutoSearch(DeltaSearch):
     def facts(self) -> dict[str, Any]:
         """Those of delta search, the operators, and which of them found the best point."""
         used = {name: int(count) for name, count in zip(NAMES, self._uses, strict=True)}
-        shares = {
-            name: round(share, 3) for name, share in zip(NAMES, self.shares(), strict=True)
-        }
+        shares = {name: round(share, 3) for name, share in zip(NAMES, self.shares(), strict=True)}
         found = {"operators": used, "shares": shares, "best_found_by": NAMES[self._found]}
         return {**super().facts(), **found}
 

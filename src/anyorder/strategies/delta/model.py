@@ -9,7 +9,7 @@ present point by the least variance, corrected by M for what differs.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -62,7 +62,7 @@ class Model:
         self.buffers = self._shape, self._integers, self._floats
         self.arrays = arrays = layout.views(sizes, self._integers, self._floats)
         self.scalars: npt.NDArray[np.float64] = arrays.scalars
-        self.scalar = arrays.scalars.item
+        self.scalar: Callable[[int], float] = arrays.scalars.item
         self.point: Codes = arrays.x
         arrays.values[:] = space.cardinalities
         arrays.kind[:] = kinds
