@@ -190,7 +190,7 @@ class Archive:
         if not known:
             self.evaluations += 1
             self.failures += status != OK
-        if measured and self._points["first"][point] < 0:
+        if measured and self._points["first"].item(point) < 0:
             self._points["first"][point] = row
             self.distinct += 1
         if status == OK:

@@ -86,17 +86,15 @@ class Jobs:
         May return none: something else has happened, such as a worker that is free again, or the
         time has come to look for signals.
         """
-        limit = min((self._deadlines.values() if self._timeout is not None else ()), default=None)
-        ends = [end for end in (until, limit) if end is not None]
-        left = wait_time(min(ends) - time.monotonic() if ends else math.inf)
-        pause = min(left, _LONGEST_WAIT)
         found: list[tuple[int, Outcome]] = []
+        pause = self._pause(until)
         try:
             # a queue that has something is not waited for, whatever the time
             job, outcome = self._done.get_nowait() if not pause else self._done.get(timeout=pause)
-            while True:
-                self._take(job, outcome, found)
+            self._take(job, outcome, found)
+            while self._deadlines or not self._evaluator.in_process:  # else there are no more
                 job, outcome = self._done.get_nowait()
+                self._take(job, outcome, found)
         except Empty:
             pass
         if self._timeout is not None:
@@ -106,6 +104,15 @@ class Jobs:
                 reason = f"no answer in {self._timeout:g} s"
                 self._take(job, Outcome(TIMEOUT, None, reason, None, self._timeout), found)
         return found
+
+    def _pause(self, until: float | None) -> float:
+        """How long to wait for an outcome at most."""
+        if until is None and self._timeout is None:
+            return _LONGEST_WAIT
+        limit = min((self._deadlines.values() if self._timeout is not None else ()), default=None)
+        ends = [end for end in (until, limit) if end is not None]
+        left = wait_time(min(ends) - time.monotonic() if ends else math.inf)
+        return min(left, _LONGEST_WAIT)
 
     def _take(self, job: int, outcome: Outcome, found: list[tuple[int, Outcome]]) -> None:
         if outcome.status is None:

@@ -189,6 +189,11 @@ class Space:
         return self._conditions is not None or bool(self.groups)
 
     @cached_property
+    def _plain(self) -> bool:
+        """Whether codes are values, as of binary variables."""
+        return not self._tables and bool((self._step == 1).all() and (self._low == 0).all())
+
+    @cached_property
     def size(self) -> int:
         """Exact number of combinations of values; with conditions there are fewer points."""
         variables = self.variables
@@ -309,6 +314,8 @@ class Space:
             return self.one(codes)
         if self.names is not None:
             return self._named(codes.tolist())
+        if self._plain:
+            return codes.astype(np.int64)
         if not self._tables:
             return codes * self._step + self._low
         point: NDArray[np.int64] = self._values(codes[None])[0]

@@ -55,6 +55,8 @@ STAGNANT, STAGNANT_N = 0.25, 5  # of the run, and times n: evaluations without a
 KICKS = 0.5  # share of kicks among points proposed while others are awaited; the rest are mutations
 ATTEMPTS = 5  # to find a trial that is new
 MOST_TRIED = 10_000  # trials of one best point that are remembered
+# Lists, since operations on small arrays take long; saved as arrays.
+_RECORDS = ("_cost", "_wins", "_step_cost", "_step_gains")
 
 
 class AutoSearch(DeltaSearch):
@@ -77,8 +79,8 @@ class AutoSearch(DeltaSearch):
     def __init__(self, space: Space, seed: Seed = None) -> None:
         super().__init__(space, seed)
         self._operator = RESTART  # the first climb starts at a random point
-        self._cost = np.zeros(len(NAMES))  # evaluations spent, with decay
-        self._wins = np.zeros(len(NAMES))  # improvements of the best value, with decay
+        self._cost = [0.0] * len(NAMES)  # evaluations spent, with decay
+        self._wins = [0.0] * len(NAMES)  # improvements of the best value, with decay
         self._uses = np.zeros(len(NAMES), np.int64)
         self._found = RESTART  # who found the best point
         self._begun = 0  # evaluations when the present operator began
@@ -92,8 +94,8 @@ class AutoSearch(DeltaSearch):
         self._exploring = -1  # the explorer's ticket of the present trial
         self._aside = False  # whether the present trial interrupts a climb
         # Of steps of a climb at the best point, and of mutations that interrupt it:
-        self._step_cost = np.zeros(2)  # evaluations, with decay
-        self._step_gains = np.zeros(2)  # what they improved, with decay
+        self._step_cost = [0.0, 0.0]  # evaluations, with decay
+        self._step_gains = [0.0, 0.0]  # what they improved, with decay
         self._counted, self._height = 0, -np.inf  # evaluations and best value when last counted
 
     # --- operators ------------------------------------------------------------------------------
@@ -184,24 +186,22 @@ class AutoSearch(DeltaSearch):
         Where single changes promise little, a climb to a local optimum can take many passes over
         all changes; mutations are then the better use of some of its evaluations.
         """
-        model = self.model
-        now = model.evaluations
-        ahead = model.measured and model.value >= self._best_value - model.slack
-        if now < self._n or not ahead or model.scalars[layout.NOISE] > 0:
-            self._counted, self._height = now, model.value
+        model, scalar = self.model, self.model.scalar
+        now, value = int(scalar(layout.EVALUATIONS)), scalar(layout.VALUE)
+        spent, gained = now - self._counted, max(value - self._height, 0.0)
+        self._counted, self._height = now, value
+        ahead = scalar(layout.MEASURED) and value >= self._best_value - scalar(layout.SLACK)
+        if now < self._n or not ahead or scalar(layout.NOISE) > 0:
             return False
-        spent, gained = now - self._counted, max(model.value - self._height, 0.0)
-        self._counted, self._height = now, model.value
+        cost, gains = self._step_cost, self._step_gains
         if spent:
             decay = math.exp(-spent / (MEMORY_N * self._n + MEMORY_SPENT * now))
-            self._step_cost *= decay
-            self._step_gains *= decay
-            self._step_cost[0] += spent
-            self._step_gains[0] += gained
-        if self._step_cost[1] >= self._share_aside() * self._step_cost.sum():
+            cost[:] = cost[0] * decay + spent, cost[1] * decay
+            gains[:] = gains[0] * decay + gained, gains[1] * decay
+        if cost[1] >= self._share_aside() * (cost[0] + cost[1]):
             return False
-        self._take(model.point, model.value)
-        self._step_cost[1] += 1
+        self._take(model.point, value)
+        cost[1] += 1
         operator, self._operator = self._operator, MUTATE
         point = self._variation()
         self._operator = operator
@@ -217,12 +217,16 @@ class AutoSearch(DeltaSearch):
         One that is twice as good gets most of the evaluations: while single changes are cheap
         improvements, mutations would only slow the climb down.
         """
-        mean = self._step_gains.sum() / (self._step_cost.sum() + 1.0)
-        rates = (self._step_gains + STEP_PRIOR * mean) / (self._step_cost + STEP_PRIOR)
-        if not 0 < rates.max() < np.inf:
+        cost, gains = self._step_cost, self._step_gains
+        prior = STEP_PRIOR * ((gains[0] + gains[1]) / (cost[0] + cost[1] + 1.0))
+        climb = (gains[0] + prior) / (cost[0] + STEP_PRIOR)
+        mutate = (gains[1] + prior) / (cost[1] + STEP_PRIOR)
+        most = max(climb, mutate)
+        if not 0 < most < math.inf:
             return STEP_SHARES[1]
-        climb, mutate = np.array(STEP_SHARES) * (rates / rates.max()) ** 2
-        return max(float(mutate / (climb + mutate)), STEP_LEAST)
+        climb, mutate = climb / most, mutate / most
+        climb, mutate = STEP_SHARES[0] * (climb * climb), STEP_SHARES[1] * (mutate * mutate)
+        return max(mutate / (climb + mutate), STEP_LEAST)
 
     def _judge_aside(self, point: Codes, f: float | None) -> None:
         """The answer to a mutation that interrupted a climb, which goes on."""
@@ -290,8 +294,8 @@ class AutoSearch(DeltaSearch):
         now, operator = self.model.evaluations, self._operator
         spent = now - self._begun
         decay = math.exp(-spent / (MEMORY_N * self._n + MEMORY_SPENT * max(now, 1)))
-        self._cost *= decay
-        self._wins *= decay
+        self._cost = [decay * cost for cost in self._cost]
+        self._wins = [decay * wins for wins in self._wins]
         won = self._best_value > self._record + self.model.slack
         if operator != RESTART or self._optima > EARLY_RESTARTS + 1:
             self._cost[operator] += spent
@@ -309,22 +313,23 @@ class AutoSearch(DeltaSearch):
         if early and self._predicts():
             return RESTART
         now = self.model.evaluations
-        behind = self.shares() * self._cost.sum() - self._cost
-        if self._free_climbs:
-            behind[[MUTATE, MIX]] = -np.inf
-        if not len(self._pool):
-            behind[MIX] = -np.inf
         stagnant = now - self._improved > max(STAGNANT * now, STAGNANT_N * self._n)
-        if self._explorer is None or not stagnant:
-            behind[EXPLORE] = -np.inf
-        if not self.pairwise.trusted or self._free_climbs:
-            behind[LEAP] = -np.inf
-        behind += 1e-9 * self._rng.random(len(NAMES))
-        return int(behind.argmax())
+        out = {
+            MUTATE: bool(self._free_climbs),
+            MIX: bool(self._free_climbs) or not len(self._pool),
+            EXPLORE: self._explorer is None or not stagnant,
+            LEAP: not self.pairwise.trusted or bool(self._free_climbs),
+        }
+        total, ties = _total(self._cost), self._rng.random(len(NAMES)).tolist()
+        behind = [
+            -math.inf if out.get(k) else share * total - self._cost[k] + 1e-9 * ties[k]
+            for k, share in enumerate(self.shares())
+        ]
+        return behind.index(max(behind))
 
-    def shares(self) -> npt.NDArray[np.float64]:
+    def shares(self) -> list[float]:
         """The share of each operator."""
-        priors = np.array(PRIORS)
+        priors = list(PRIORS)
         priors[EXPLORE] *= 1 - self._improved / max(self.model.evaluations, 1)
         return _shares(priors, self._cost, self._wins)
 
@@ -333,17 +338,18 @@ class AutoSearch(DeltaSearch):
     def facts(self) -> dict[str, Any]:
         """Those of delta search, the operators, and which of them found the best point."""
         used = {name: int(count) for name, count in zip(NAMES, self._uses, strict=True)}
-        shares = {
-            name: round(float(share), 3) for name, share in zip(NAMES, self.shares(), strict=True)
-        }
+        shares = {name: round(share, 3) for name, share in zip(NAMES, self.shares(), strict=True)}
         found = {"operators": used, "shares": shares, "best_found_by": NAMES[self._found]}
         return {**super().facts(), **found}
 
     def _values(self) -> dict[str, Any]:
         explorer = {} if self._explorer is None else dict(self._explorer.state())
-        return {**super()._values(), "pool": self._pool.state(), "explorer": explorer}
+        records = {name: np.array(getattr(self, name)) for name in _RECORDS}
+        parts = {"pool": self._pool.state(), "explorer": explorer}
+        return {**super()._values(), **records, **parts}
 
     def _set(self, values: dict[str, Any]) -> None:
+        values |= {name: values[name].tolist() for name in _RECORDS}
         self._pool.restore(values.pop("pool"))
         explorer: Mapping[str, npt.NDArray[Any]] = values.pop("explorer")
         if self._explorer is not None:
@@ -351,12 +357,22 @@ class AutoSearch(DeltaSearch):
         super()._set(values)
 
 
-def _shares(
-    priors: npt.NDArray[np.float64], cost: npt.NDArray[np.float64], wins: npt.NDArray[np.float64]
-) -> npt.NDArray[np.float64]:
+def _shares(priors: list[float], cost: list[float], wins: list[float]) -> list[float]:
     """Shares of the evaluations: the prior ones, times wins relative to what was to be expected."""
-    rate = wins.sum() / (cost.sum() + 1.0)
-    share = priors * (wins + PRIOR_WINS) / (rate * cost + PRIOR_WINS)
-    share = np.maximum(share / share.sum(), LEAST_SHARE)
-    found: npt.NDArray[np.float64] = share / share.sum()
-    return found
+    rate = _total(wins) / (_total(cost) + 1.0)
+    shares = [
+        prior * (won + PRIOR_WINS) / (rate * spent + PRIOR_WINS)
+        for prior, spent, won in zip(priors, cost, wins, strict=True)
+    ]
+    total = _total(shares)
+    shares = [max(share / total, LEAST_SHARE) for share in shares]
+    total = _total(shares)
+    return [share / total for share in shares]
+
+
+def _total(numbers: list[float]) -> float:
+    """Their sum, from left to right: how `sum` rounds depends on the version of Python."""
+    total = 0.0
+    for number in numbers:
+        total += number
+    return total

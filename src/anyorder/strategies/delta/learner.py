@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -35,6 +35,10 @@ class Waiting(NamedTuple):
     variable: int
     climb: int  # how many local optima there had been
 
+    def changes(self, base: bytes) -> bool:
+        """Whether it is a change of that point."""
+        return self.kind == "change" and self.base == base
+
 
 class Learner(Climber):
     """The proposals that are not answered, and what becomes of their answers."""
@@ -43,46 +47,47 @@ class Learner(Climber):
 
     def __init__(self, space: Space, seed: Seed = None) -> None:
         super().__init__(space, seed)
-        self._waiting: dict[int, tuple[Any, ...]] = {}  # by ticket
+        self._waiting: dict[int, Waiting] = {}  # by ticket
         self._failed: set[bytes] = set()
         self._known: dict[bytes, float] = {}  # in small spaces, all values
         self._fallback: tuple[float, bytes] = (-np.inf, b"")  # the best of what was combined
         self._combinations: int = math.prod(self._cardinalities.tolist())
+        self._small = self._combinations <= SMALL
 
     def _remembers(self) -> bool:
         """Whether the value of every point is kept: not where there are many, or values differ."""
         noisy = self.archive is not None and not self.archive.deterministic
-        return self._combinations <= SMALL and not noisy
+        return self._small and not noisy
 
     def _learn(self, answers: Sequence[Answer]) -> None:
         for answer in answers:
-            entry = None if answer.ticket is None else self._waiting.pop(answer.ticket, None)
-            point = np.ascontiguousarray(answer.codes, np.int32)
-            ok = answer.status == OK and math.isfinite(answer.value)
+            waiting = None if answer.ticket is None else self._waiting.pop(answer.ticket, None)
+            point, f = np.ascontiguousarray(answer.codes, np.int32), float(answer.value)
+            ok = answer.status == OK and math.isfinite(f)
             if not ok:
                 self._failed.add(point.tobytes())
                 self._least = min(self._least, (_violation(answer), point.tobytes()))
-            elif self._remembers():
-                self._known[point.tobytes()] = float(answer.value)
-            waiting = None if entry is None else Waiting(*entry)
-            if ok and waiting is not None and waiting.kind in ("trial", "point", "extra"):
-                self._note_distant(point, float(answer.value))
+            elif self._small and self._remembers():
+                self._known[point.tobytes()] = f
             if waiting is not None and waiting.kind == "change":
-                self._learn_neighbour(waiting, point, float(answer.value), ok)
-            elif waiting is not None and answer.ticket == self._awaited:
+                self._learn_neighbour(waiting, point, f, ok)
+                continue
+            if ok and waiting is not None and waiting.kind in ("trial", "point", "extra"):
+                self._note_distant(point, f)
+            if waiting is not None and answer.ticket == self._awaited:
                 self._awaited = -1
                 if ok and waiting.kind == "confirmation":
                     self._readings += 1
-                    self.model.average(float(answer.value), self._readings)
+                    self.model.average(f, self._readings)
                 elif waiting.kind == "trial":
                     self.model.scalars[layout.EVALUATIONS] += ok
-                    self._judge(point, float(answer.value) if ok else None)
+                    self._judge(point, f if ok else None)
                 elif ok:
-                    self._arrive(float(answer.value))
+                    self._arrive(f)
                 else:
                     self._return()
             elif ok:
-                self._learn_other(waiting, point, float(answer.value))
+                self._learn_other(waiting, point, f)
 
     def _note_distant(self, point: Codes, f: float) -> None:
         """Teach the global model the difference to the best point."""
@@ -91,13 +96,7 @@ class Learner(Climber):
 
     def _learn_change(self, variable: int, value: int, f: float, climb: bool = True) -> bool:
         """Teach both models the value of a neighbour; whether the search moved there."""
-        model, pairwise = self.model, self.pairwise
-        gain = f - model.value
-        predicted = pairwise.note(variable, value, gain)
-        moved = model.observe(self._random(), variable, value, f, climb)
-        pairwise.track(gain, predicted)
-        pairwise.update()
-        return moved
+        return self.pairwise.observe(self._random(), variable, value, f, climb)
 
     def _learn_neighbour(self, waiting: Waiting, point: Codes, f: float, ok: bool) -> None:
         """The answer to a change: of the present point, or of one that was left since."""
@@ -133,7 +132,7 @@ class Learner(Climber):
         model = self.model
         found = model.predict(i, int(point[i]))
         deviation = math.sqrt(model.scalars.item(layout.CALIBRATION) * found.variance)
-        awaited = self._awaited >= 0 and self._waiting[self._awaited][0] == "point"
+        awaited = self._awaited >= 0 and self._waiting[self._awaited].kind == "point"
         if awaited or not found.known or found.gain <= max(CONFIDENT * deviation, model.slack):
             return False
         if model.measured:
@@ -198,8 +197,8 @@ class Learner(Climber):
         model.arrive(f)
         base = model.point.tobytes()
         for ticket, entry in self._waiting.items():
-            if entry[0] == "change" and entry[2] == base:
-                self._waiting[ticket] = (*entry[:3], f, *entry[4:])
+            if entry.changes(base):
+                self._waiting[ticket] = entry._replace(value=f)
         if f < other - model.slack:
             model.go_to(np.frombuffer(fallback, np.int32), other)
 
@@ -207,9 +206,8 @@ class Learner(Climber):
         """Forget proposals, and do not propose their points again; one that is awaited is left."""
         model = self.model
         for ticket in tickets:
-            if (entry := self._waiting.pop(ticket, None)) is None:
+            if (waiting := self._waiting.pop(ticket, None)) is None:
                 continue
-            waiting = Waiting(*entry)
             point = np.frombuffer(waiting.point, np.int32)
             if waiting.kind not in ("repeat", "confirmation"):
                 self._failed.add(waiting.point)

@@ -9,7 +9,7 @@ present point by the least variance, corrected by M for what differs.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -45,6 +45,8 @@ class Model:
         The named arrays of `layout`.
     scalars
         Its scalars, by the constants of `layout`.
+    scalar
+        Gives one of them as a float, for what is done at every evaluation.
     """
 
     def __init__(self, space: Space, rng: np.random.Generator) -> None:
@@ -60,6 +62,7 @@ class Model:
         self.buffers = self._shape, self._integers, self._floats
         self.arrays = arrays = layout.views(sizes, self._integers, self._floats)
         self.scalars: npt.NDArray[np.float64] = arrays.scalars
+        self.scalar: Callable[[int], float] = arrays.scalars.item
         self.point: Codes = arrays.x
         arrays.values[:] = space.cardinalities
         arrays.kind[:] = kinds
@@ -75,46 +78,41 @@ class Model:
     @property
     def value(self) -> float:
         """That of the present point, measured or predicted."""
-        return self.scalars.item(layout.VALUE)
+        return self.scalar(layout.VALUE)
 
     @property
     def measured(self) -> bool:
         """Whether it was measured."""
-        return self.scalars.item(layout.MEASURED) > 0
+        return self.scalar(layout.MEASURED) > 0
 
     @property
     def tolerance(self) -> float:
         """Differences up to this are rounding, or noise."""
-        return self.scalars.item(layout.TOLERANCE)
+        return self.scalar(layout.TOLERANCE)
 
     @property
     def slack(self) -> float:
         """Differences of values up to this are rounding."""
-        return self.scalars.item(layout.SLACK)
+        return self.scalar(layout.SLACK)
 
     @property
     def evaluations(self) -> int:
         """How many values were learned."""
-        return int(self.scalars.item(layout.EVALUATIONS))
+        return int(self.scalar(layout.EVALUATIONS))
 
     def predict(self, variable: int, value: int) -> Prediction:
         """The gain of changing one variable of the present point."""
         gain, variance, known = self._kernels.predict_change(*self.buffers, variable, value)
         return Prediction(gain, variance, known)
 
-    def advance(self, seed: int, free: int) -> tuple[bool, int, int, int]:
+    def advance(self, seed: int, free: int) -> tuple[int, int, int, int]:
         """The change that promises most, after at most `free` moves that are certain to improve.
 
-        Returns whether there is none that is worth an evaluation, the variable, its new value, and
-        how many moves were made.
+        Returns 1 if there is none that is worth an evaluation, else 0, the variable, its new value,
+        and how many moves were made.
         """
         found: tuple[int, int, int, int] = self._kernels.advance(*self.buffers, seed, free)
-        return bool(found[0]), found[1], found[2], found[3]
-
-    def observe(self, seed: int, variable: int, value: int, f: float, climb: bool = True) -> bool:
-        """Learn f at a neighbour; with `climb`, move there if it is better. Whether it moved."""
-        moved: bool = self._kernels.observe(*self.buffers, seed, variable, value, f, climb)
-        return moved
+        return found
 
     def arrive(self, f: float) -> None:
         """The present point has been measured."""

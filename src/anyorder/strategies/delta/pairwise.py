@@ -75,6 +75,14 @@ class Pairwise:
         self._steps = np.zeros((rows, ROWS), np.float32)
         self._phis = np.zeros((rows, self._m), np.float32)
         self._gains = np.zeros(rows, np.float32)
+        self._bind()
+
+    def _bind(self) -> None:
+        """Put together what a kernel needs to learn a gain: this is done at every evaluation."""
+        self._tables = (
+            *self._model.buffers, self._kinds, self._first, self._values, self.effects,
+            self.biases, self._rows, self._steps, self._phis, self._gains,
+        )  # fmt: skip
 
     @property
     def error(self) -> float:
@@ -82,19 +90,27 @@ class Pairwise:
         own, _, zero = self._errors
         return own / zero if zero > 0 else 1.0
 
-    def note(self, variable: int, value: int, gain: float) -> float:
-        """Write down a gain at the present point; returns what this model predicted."""
-        if not self.enabled:
-            return 0.0
-        if self._count == len(self._gains) < self._capacity:
-            self._grow()
-        predicted: float = self._kernels.note(
-            self._kinds, self._first, self._values, self._model.point, self.effects, self.biases,
-            self._rows, self._steps, self._phis, self._gains,
-            self._count % len(self._gains), variable, value, gain,
-        )  # fmt: skip
-        self._count += 1
-        return predicted
+    def observe(self, seed: int, variable: int, value: int, f: float, climb: bool = True) -> bool:
+        """Teach both models f at a neighbour; with `climb`, move there if it is better.
+
+        Returns whether the present point moved.
+        """
+        scalar, place = self._model.scalar, -1
+        gain = f - scalar(layout.VALUE)
+        if self.enabled:
+            if self._count == len(self._gains) < self._capacity:
+                self._grow()
+            place = self._count % len(self._gains)
+            self._count += 1
+        moved: bool
+        moved, predicted = self._kernels.observe(
+            *self._tables, place, seed, variable, value, f, climb
+        )
+        if self.fits and scalar(layout.KNOWN):
+            self._track(gain, predicted, scalar(layout.PREDICTED))
+        if self._count >= self._next_fit:
+            self._update()
+        return moved
 
     def note_several(self, x: Codes, y: Codes, gain: float) -> None:
         """Write down what going from one point to another gains, unless too much changes."""
@@ -107,19 +123,16 @@ class Pairwise:
             self._gains, self._count % len(self._gains), gain,
         )  # fmt: skip
 
-    def track(self, gain: float, predicted: float) -> None:
-        """Keep the record of both models, after the other one has learned the gain too."""
-        scalars = self._model.scalars
-        if not self.fits or not scalars[layout.KNOWN]:
-            return
+    def _track(self, gain: float, own: float, other: float) -> None:
+        """Keep the record of both models: what this one and the other predicted of a gain."""
         self._weight += 1
         rate = 1 / min(self._weight, 2 * len(self._kinds))
-        found = scalars.item(layout.PREDICTED)
-        own, pairs, zero = self._errors
-        own += rate * ((gain - predicted) ** 2 - own)
-        pairs += rate * ((gain - found) ** 2 - pairs)
-        zero += rate * (gain * gain - zero)
-        self._errors = (own, pairs, zero)
+        errors, others, zero = self._errors
+        self._errors = (
+            errors + rate * ((gain - own) ** 2 - errors),
+            others + rate * ((gain - other) ** 2 - others),
+            zero + rate * (gain * gain - zero),
+        )
 
     def _grow(self) -> None:
         old = self._rows, self._steps, self._phis, self._gains
@@ -127,10 +140,8 @@ class Pairwise:
         for new, kept in zip((self._rows, self._steps, self._phis, self._gains), old, strict=True):
             new[: len(kept)] = kept
 
-    def update(self) -> None:
-        """Refit if it is time to."""
-        if not self.enabled or self._count < self._next_fit:
-            return
+    def _update(self) -> None:
+        """Refit, and say when to do so again."""
         model, scalars = self._model, self._model.scalars
         error, found, zero = self._errors
         good = self.fits == 0 or error < GOOD * zero
@@ -176,6 +187,7 @@ class Pairwise:
 
     def maximum(self, best: Codes, rng: np.random.Generator) -> Codes | None:
         """A maximum of the model, found by tabu search, that is new; None if there is none."""
+        visited = {best.tobytes(), *(row.tobytes() for row in self._maxima)}
         for k in range(STARTS):
             start = best if k == 0 else rng.integers(self._values, dtype=np.int32)
             steps = min(STEPS[k] * len(best), MOST_STEPS)
@@ -184,7 +196,7 @@ class Pairwise:
                 self._kinds, self._first, self._values, self.effects, self.biases, start, steps,
                 seed,
             )  # fmt: skip
-            if (point != best).any() and not (self._maxima == point).all(axis=1).any():
+            if point.tobytes() not in visited:
                 self._maxima = np.concatenate([self._maxima, point[None]])[-REMEMBERED:]
                 return point
         return None
@@ -204,3 +216,4 @@ class Pairwise:
             raise ValueError("the state's global model belongs to another space")
         for name in self._STATE:
             setattr(self, name, state[name])
+        self._bind()

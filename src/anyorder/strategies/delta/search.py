@@ -18,7 +18,7 @@ import numpy.typing as npt
 from anyorder.space import Space
 from anyorder.strategies.base import Codes, Seed
 from anyorder.strategies.delta import layout
-from anyorder.strategies.delta.learner import KICK, SMALL, Learner
+from anyorder.strategies.delta.learner import KICK, Learner, Waiting
 from anyorder.strategies.state import State, from_state, to_state
 
 MOST_FREE_MOVES = 3  # times n: moves in a row that are not paid for
@@ -52,15 +52,18 @@ class DeltaSearch(Learner):
 
     def _propose(self, count: int) -> Codes:
         points: list[Codes] = []
-        while len(points) < count and not self._exhausted():
+        while len(points) < count and not (self._small and self._exhausted()):
             points.append(self._next(self._next_ticket + len(points)))
+        if len(points) == 1:
+            return points[0][None]
         return np.array(points, np.int32) if points else self._none()
 
     def _exhausted(self) -> bool:
         """Whether all points are known, failed or being evaluated."""
         if not self._remembers():
             return False
-        seen = self._known.keys() | self._failed | {entry[1] for entry in self._waiting.values()}
+        waiting = {entry.point for entry in self._waiting.values()}
+        seen = self._known.keys() | self._failed | waiting
         return len(seen) >= self._combinations
 
     def _next(self, ticket: int) -> Codes:
@@ -72,7 +75,7 @@ class DeltaSearch(Learner):
             if self._trial:
                 self._awaited = ticket
                 point, self._trial = self._trial, b""
-                return self._ask(ticket, "trial", point, b"", -1)
+                return self._ask(ticket, "trial", point)
             if self._must_measure:
                 if (found := self._ask_present(ticket)) is not None:
                     return found
@@ -112,10 +115,11 @@ class DeltaSearch(Learner):
                 return found
         return self._extra(ticket)
 
-    def _ask(self, ticket: int, kind: str, point: bytes, base: bytes, i: int) -> Codes:
-        value = self.model.value if self.model.measured else -np.inf
-        self._waiting[ticket] = (kind, point, base, value, i, self._optima)
-        return np.frombuffer(point, np.int32)
+    def _ask(self, ticket: int, kind: str, point: bytes, base: bytes = b"", i: int = -1) -> Codes:
+        scalar = self.model.scalar
+        value = scalar(layout.VALUE) if scalar(layout.MEASURED) else -np.inf
+        self._waiting[ticket] = Waiting(kind, point, base, value, i, self._optima)
+        return np.frombuffer(bytearray(point), np.int32)
 
     def _ask_present(self, ticket: int) -> Codes | None:
         """Ask for the value of the present point; None if that is known already."""
@@ -127,7 +131,7 @@ class DeltaSearch(Learner):
             self._arrive(self._known[point])
             return None
         self._awaited = ticket
-        return self._ask(ticket, "point", point, b"", -1)
+        return self._ask(ticket, "point", point)
 
     def _ask_change(self, ticket: int, variable: int, value: int) -> Codes | None:
         """Ask for a neighbour; None if its value is known already, or being evaluated."""
@@ -145,14 +149,14 @@ class DeltaSearch(Learner):
             else:
                 model.exclude(variable, value)
             return None
-        if self._waiting and any(entry[1] == point for entry in self._waiting.values()):
+        if self._waiting and any(entry.point == point for entry in self._waiting.values()):
             model.exclude(variable, value)
             return None
         return self._ask(ticket, "change", point, base, variable)
 
     def _extra(self, ticket: int) -> Codes:
         """A kick of the best point, whatever becomes of the present one; or any new point."""
-        point, waiting = b"", {entry[1] for entry in self._waiting.values()}
+        point, waiting = b"", {entry.point for entry in self._waiting.values()}
         for attempt in range(20):
             if self._best_value == -np.inf or attempt >= 10 or not len(self._free):
                 point = self._uniform(1)[0].tobytes()
@@ -160,13 +164,13 @@ class DeltaSearch(Learner):
                 point = self._distant().tobytes()
             if not self._is_old(point, waiting):
                 break
-        if self._is_old(point, waiting) and self._combinations <= SMALL:
+        if self._small and self._is_old(point, waiting):
             shape = tuple(self._cardinalities.tolist())
             for k in self._rng.permutation(self._combinations).tolist():
                 point = np.array(np.unravel_index(k, shape), np.int32).tobytes()
                 if not self._is_old(point, waiting):
                     break
-        return self._ask(ticket, "extra", point, b"", -1)
+        return self._ask(ticket, "extra", point)
 
     def _distant(self) -> Codes:
         """A kick of the best point."""
@@ -184,16 +188,16 @@ class DeltaSearch(Learner):
         model = self.model
         if self._waiting:
             base = model.point.tobytes()
-            if any(entry[0] == "change" and entry[2] == base for entry in self._waiting.values()):
+            if any(entry.changes(base) for entry in self._waiting.values()):
                 return self._extra(ticket)
         if not model.measured and model.value > self._best_value + model.slack:
             return self._ask_present(ticket)
         if not self._known and self._suspects_noise():
             self._repeats += 1
-            return self._ask(ticket, "repeat", model.point.tobytes(), b"", -1)
+            return self._ask(ticket, "repeat", model.point.tobytes())
         if not self._known and self._must_confirm():
             self._awaited = ticket
-            return self._ask(ticket, "confirmation", model.point.tobytes(), b"", -1)
+            return self._ask(ticket, "confirmation", model.point.tobytes())
         self._fallback = (-np.inf, b"")
         self._accept()
         self._leave()
@@ -240,5 +244,7 @@ class DeltaSearch(Learner):
     def _set(self, values: dict[str, Any]) -> None:
         self.model.restore(values.pop("model"))
         self.pairwise.restore(values.pop("pairwise"))
+        waiting = values.pop("_waiting")
+        self._waiting = {ticket: Waiting(*entry) for ticket, entry in waiting.items()}
         for name, value in values.items():
             setattr(self, name, value)

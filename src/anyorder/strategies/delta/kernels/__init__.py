@@ -1,10 +1,12 @@
 """The compiled loops of delta search.
 
-    tables    profiles and pair tables, and the prediction of a gain
-    learning  what one observed gain changes in them
-    choosing  which change is next, moves that need no evaluation
-    varying   kicks, mutations and exchanges
-    fitting   the pairwise model of all gains, and its maximisation
+    tables      profiles and pair tables, and their sums as the point moves
+    predicting  the gain of a change, and what it promises
+    learning    what one observed gain changes in them
+    choosing    which change is next, moves that need no evaluation
+    varying     kicks, mutations and exchanges
+    fitting     the pairwise model of all gains
+    maximising  tabu search on it
 
 Functions that Python calls take the sizes and the two buffers of `layout`; those that only other
 kernels call take `v`, the named arrays. "Slot" and the names of arrays are explained in `layout`,
@@ -24,11 +26,10 @@ from anyorder.strategies.delta.kernels.fitting import (
     features,
     fit,
     import_effects,
-    maximise,
-    note,
     note_several,
     set_scales,
 )
+from anyorder.strategies.delta.kernels.maximising import maximise
 from anyorder.strategies.delta.kernels.varying import exchange, kick, mutate
 
 __all__ = [
@@ -43,7 +44,6 @@ __all__ = [
     "kick",
     "maximise",
     "mutate",
-    "note",
     "note_several",
     "observe",
     "predict_change",

@@ -5,6 +5,7 @@ import math
 import numpy as np
 from numba import njit
 
+from anyorder.strategies.delta.kernels.fitting import note
 from anyorder.strategies.delta.kernels.learning import (
     correct,
     count_accident,
@@ -13,16 +14,18 @@ from anyorder.strategies.delta.kernels.learning import (
     equal_gain,
     remember,
 )
-from anyorder.strategies.delta.kernels.tables import (
-    INT,
-    SURE,
+from anyorder.strategies.delta.kernels.predicting import (
     expected_improvement,
-    find,
-    mean_square,
-    move_to,
     predict,
     predict_few,
     promise,
+)
+from anyorder.strategies.delta.kernels.tables import (
+    INT,
+    SURE,
+    find,
+    mean_square,
+    move_to,
     recompute,
     slot_of,
     views,
@@ -248,19 +251,31 @@ def learn_gain(v, i, new, f):
 
 
 @njit(cache=True)
-def observe(shape, integers, floats, seed, i, new, f, climb):
-    """Learn f at a neighbour of x; move there if `climb` and it is better. Returns whether so."""
+def observe(
+    shape, integers, floats, kinds, first, values, J, h, rows, steps, phis, gains, k, seed, i, new,
+    f, climb,
+):  # fmt: skip
+    """Learn f at a neighbour of x; move there if `climb` and it is better.
+
+    The gain becomes observation k of the global model, if k is not negative. Returns whether x
+    moved, and the gain that the global model predicted.
+    """
     v = views(shape, integers, floats)
-    scalars = v.scalars
+    scalars, predicted = v.scalars, 0.0
+    if k >= 0:
+        predicted = note(
+            kinds, first, values, v.x, J, h, rows, steps, phis, gains, k, i, new,
+            f - scalars[VALUE],
+        )  # fmt: skip
     scalars[EVALUATIONS] += 1.0
     learn_gain(v, i, new, f)
     remember(v, i, new, f)
     if climb and f > scalars[VALUE] + scalars[SLACK]:
         move_to(v, i, new)
         scalars[VALUE], scalars[MEASURED] = f, 1.0
-        return True
+        return True, predicted
     take_off(v, i, new, np.array([seed], dtype=np.uint64))
-    return False
+    return False, predicted
 
 
 @njit(cache=True)

@@ -1,4 +1,4 @@
-"""The pairwise model of f, fitted to all gains by conjugate gradients, and tabu search on it.
+"""The pairwise model of f, fitted to all gains by conjugate gradients.
 
 f(x) is modelled as h.phi(x) + phi(x).J.phi(x)/2, where phi holds the features of all variables: one
 of -1 and 1 for a binary variable, an indicator for each value of a category, and z and z^2 for an
@@ -11,15 +11,15 @@ import math
 import numpy as np
 from numba import njit
 
-from anyorder.strategies.delta.kernels.tables import below, slot_of, uniform, views
+from anyorder.strategies.delta.kernels.tables import slot_of, views
 from anyorder.strategies.delta.layout import FEW, LINKED, NOT_LINKED
 
 # Kinds of features.
 SPIN, INDICATORS, POWERS = 0, 1, 2
 CLOSE = 1e-10  # the fit ends when the squared gradient has fallen to this share of the first
 SPARSITY = 0.02  # share of its prior scale that a pair without effect keeps: nearly an L1 norm
-LEVELS = 6  # values of an integer of many values that a step of tabu search considers
-TENURE = 10  # tabu search does not change a variable again for n / 20 steps and up to so many more
+SPIN_SCALE = 0.7071067811865476  # a spin alters by 2, indicators by 1 and -1
+BLOCK = 16  # rows and columns of a matrix that are mirrored at a time
 
 
 @njit(cache=True)
@@ -136,10 +136,31 @@ def apply_transposed(rows, steps, phis, count, weights, J, h):
             h[rows[e, side]] += w
             for k in range(len(row)):
                 row[k] += w * phi[k]
-    for a in range(len(J)):
-        for b in range(a):
-            both = J[a, b] + J[b, a]
-            J[a, b] = J[b, a] = both
+    symmetrise(J)
+
+
+@njit(cache=True)
+def symmetrise(J):
+    """Put J + J.T in place of J, with 0 on the diagonal.
+
+    By blocks, and the mirrored one by way of a buffer: columns of a large J miss the cache.
+    """
+    m = len(J)
+    mirrored = np.empty((BLOCK, BLOCK), J.dtype)
+    for top in range(0, m, BLOCK):
+        for left in range(0, top + 1, BLOCK):
+            bottom, right = min(top + BLOCK, m), min(left + BLOCK, m)
+            for b in range(left, right):
+                for a in range(top, bottom):
+                    mirrored[a - top, b - left] = J[b, a]
+            for a in range(top, bottom):
+                for b in range(left, min(right, a)):
+                    both = J[a, b] + mirrored[a - top, b - left]
+                    J[a, b] = mirrored[a - top, b - left] = both
+            for b in range(left, right):
+                for a in range(max(top, b + 1), bottom):
+                    J[b, a] = mirrored[a - top, b - left]
+    for a in range(m):
         J[a, a] = 0.0
 
 
@@ -217,30 +238,47 @@ def step_along(u, r, p, gradient, scales, length):
 
 
 @njit(cache=True)
+def prior_scale(mean_square, scale_i, scale_j, total):
+    """The deviation of the effect of a pair of variables of these scales, `total` of all."""
+    return math.sqrt(mean_square * scale_i * scale_j / total)
+
+
+@njit(cache=True)
+def pair_scale(state, prior, effect, fitted):
+    """The deviation of a pair whose effect was `effect` in the last fit, if there was one."""
+    scale = math.sqrt(prior * (effect + SPARSITY * prior)) if fitted else prior
+    scale = max(prior, effect) if state == LINKED else scale
+    return 0.0 if state == NOT_LINKED else scale
+
+
+@njit(cache=True)
 def set_scales(shape, integers, floats, kinds, first, J, mean_square, fitted, scales):
     """Prior deviations of J: by the scales of the variables, the last fit and what is linked."""
     v = views(shape, integers, floats)
     n, total = len(v.x), 0.0
     for i in range(n):
         total += v.scale[i]
+    spins = (kinds == SPIN).all()
     for i in range(n):
+        if spins:  # one feature each: a loop that works on several variables at a time
+            for j in range(n):
+                prior = prior_scale(mean_square, v.scale[i], v.scale[j], total) * SPIN_SCALE
+                effect = math.sqrt(np.float64(J[i, j] ** 2))
+                scales[i, j] = pair_scale(v.link[i, j], prior, effect, fitted)
+            scales[i, i] = 0.0
+            continue
         for j in range(n):
             scale = 0.0
             if i != j and v.link[i, j] != NOT_LINKED:
-                prior = math.sqrt(mean_square * v.scale[i] * v.scale[j] / total)
+                prior = prior_scale(mean_square, v.scale[i], v.scale[j], total)
                 if kinds[i] == SPIN and kinds[j] == SPIN:
-                    prior *= 0.7071067811865476  # a spin alters by 2, indicators by 1 and -1
+                    prior *= SPIN_SCALE
                 square = 0.0
                 for a in range(first[i], first[i + 1]):
                     for b in range(first[j], first[j + 1]):
                         square += J[a, b] ** 2
                 count = (first[i + 1] - first[i]) * (first[j + 1] - first[j])
-                effect = math.sqrt(square / count)
-                scale = prior
-                if v.link[i, j] == LINKED:
-                    scale = max(prior, effect)
-                elif fitted:
-                    scale = math.sqrt(prior * (effect + SPARSITY * prior))
+                scale = pair_scale(v.link[i, j], prior, math.sqrt(square / count), fitted)
             for a in range(first[i], first[i + 1]):
                 for b in range(first[j], first[j + 1]):
                     scales[a, b] = scale
@@ -284,55 +322,3 @@ def import_effects(shape, integers, floats, kinds, first, J, mean_square, share,
                                 mean = effect_of(kinds, first, J, i, a1, b1, j, a2, b2)
                                 v.mean[s, t] = v.mean[t, s] = mean
                                 v.variance[s, t] = v.variance[t, s] = variance
-
-
-@njit(cache=True, fastmath=True)
-def maximise(kinds, first, values, J, h, x, steps, seed):
-    """Tabu search on the model from x; returns the best point it saw."""
-    n, m = len(x), len(h)
-    random = np.array([seed], dtype=np.uint64)
-    point, best = x.copy(), x.copy()
-    phi = np.zeros(m, np.float32)
-    features(kinds, first, values, point, phi)
-    field = h.copy()
-    for k in range(m):
-        if phi[k] != 0.0:
-            field += phi[k] * J[k]
-    free = np.zeros(n, np.int64)  # the step from which each variable may change again
-    gained, most = 0.0, 0.0
-    for step in range(steps):
-        chosen, value, gain = -1, 0, -1e30
-        for i in range(n):
-            k = first[i]
-            tabu = free[i] > step
-            bar = max(gain, most + 1e-7 - gained) if tabu else gain
-            if kinds[i] == SPIN:
-                g = -2.0 * phi[k] * field[k]
-                if g > bar:
-                    chosen, value, gain = i, 1 - point[i], g
-            elif kinds[i] == INDICATORS:
-                here = field[k + point[i]]
-                for new in range(values[i]):
-                    g = field[k + new] - here
-                    if new != point[i] and g > bar:
-                        chosen, value, gain, bar = i, new, g, g
-            else:
-                for _ in range(LEVELS):
-                    new = below(random, values[i])
-                    row1, step1, row2, step2 = rows_of(kinds, first, values, i, point[i], new)
-                    g = step1 * field[row1] + step2 * field[row2]
-                    if new != point[i] and g > bar:
-                        chosen, value, gain, bar = i, new, g, g
-        if chosen < 0:
-            continue
-        row1, step1, row2, step2 = rows_of(kinds, first, values, chosen, point[chosen], value)
-        for k in range(m):
-            field[k] += np.float32(step1) * J[row1, k] + np.float32(step2) * J[row2, k]
-        phi[first[chosen]] += np.float32(step1 if kinds[chosen] == SPIN else 0.0)
-        point[chosen] = value
-        gained += gain
-        free[chosen] = step + 1 + n // 20 + int(uniform(random) * TENURE)
-        if gained > most + 1e-6 * abs(most):
-            most = gained
-            best[:] = point
-    return best

@@ -5,13 +5,13 @@ import math
 import numpy as np
 from numba import njit
 
+from anyorder.strategies.delta.kernels.predicting import predict
 from anyorder.strategies.delta.kernels.tables import (
     INT,
     SURE,
     below,
     mean_square,
     move_to,
-    predict,
     uniform,
     views,
 )

@@ -1,0 +1,116 @@
+"""Tabu search on the pairwise model, whose maxima are worth a visit."""
+
+import numpy as np
+from numba import njit
+
+from anyorder.strategies.delta.kernels.fitting import INDICATORS, SPIN, features, rows_of
+from anyorder.strategies.delta.kernels.tables import below, uniform
+
+LEVELS = 6  # values of an integer of many values that a step of tabu search considers
+TENURE = 10  # tabu search does not change a variable again for n / 20 steps and up to so many more
+NEVER = np.float32(-1e30)  # the gain of a change that may not be made
+
+
+@njit(cache=True)
+def rounded_down(number):
+    """The largest number of 32 bits that is not above one of 64."""
+    near = np.float32(number)
+    return np.nextafter(near, np.float32(-np.inf)) if near > number else near
+
+
+@njit(cache=True, fastmath=True)
+def allowed_gains(spins, field, free, step, bar, gains):
+    """The gain of each spin that is free or gains more than `bar`; returns the largest."""
+    most = NEVER
+    for i in range(len(spins)):
+        gain = np.float32(-2.0) * spins[i] * field[i]
+        gain = gain if (free[i] <= step) | (gain > bar) else NEVER
+        gains[i] = gain
+        most = max(most, gain)
+    return most
+
+
+@njit(cache=True, fastmath=True)
+def maximise_spins(J, h, x, steps, seed):
+    """`maximise` where all variables are binary: its loops are simple, and made of vectors."""
+    n = len(x)
+    random = np.array([seed], dtype=np.uint64)
+    best, spins = x.copy(), (2 * x - 1).astype(np.float32)
+    field, gains = h.copy(), np.empty(n, np.float32)
+    for i in range(n):
+        field += spins[i] * J[i]
+    free = np.zeros(n, np.int32)  # the step from which each variable may change again
+    gained, most = 0.0, 0.0
+    for step in range(steps):
+        bar = rounded_down(most + 1e-7 - gained)
+        gain = allowed_gains(spins, field, free, np.int32(step), bar, gains)
+        chosen = 0
+        while chosen < n and gains[chosen] != gain:
+            chosen += 1
+        if gain <= NEVER or chosen == n:
+            continue
+        change = np.float32(-2.0) * spins[chosen]
+        for k in range(n):
+            field[k] += change * J[chosen, k]
+        spins[chosen] = -spins[chosen]
+        gained += gain
+        free[chosen] = step + 1 + n // 20 + int(uniform(random) * TENURE)
+        if gained > most + 1e-6 * abs(most):
+            most = gained
+            for i in range(n):
+                best[i] = spins[i] > 0.0
+    return best
+
+
+@njit(cache=True, fastmath=True)
+def maximise(kinds, first, values, J, h, x, steps, seed):
+    """Tabu search on the model from x; returns the best point it saw."""
+    n, m = len(x), len(h)
+    if (kinds == SPIN).all():
+        return maximise_spins(J, h, x, steps, seed)
+    random = np.array([seed], dtype=np.uint64)
+    point, best = x.copy(), x.copy()
+    phi = np.zeros(m, np.float32)
+    features(kinds, first, values, point, phi)
+    field = h.copy()
+    for k in range(m):
+        if phi[k] != 0.0:
+            field += phi[k] * J[k]
+    free = np.zeros(n, np.int64)  # the step from which each variable may change again
+    gained, most = 0.0, 0.0
+    for step in range(steps):
+        chosen, value, gain = -1, 0, -1e30
+        for i in range(n):
+            k = first[i]
+            tabu = free[i] > step
+            bar = max(gain, most + 1e-7 - gained) if tabu else gain
+            if kinds[i] == SPIN:
+                g = -2.0 * phi[k] * field[k]
+                if g > bar:
+                    chosen, value, gain = i, 1 - point[i], g
+            elif kinds[i] == INDICATORS:
+                here = field[k + point[i]]
+                for new in range(values[i]):
+                    g = field[k + new] - here
+                    if new != point[i] and g > bar:
+                        chosen, value, gain, bar = i, new, g, g
+            else:
+                for _ in range(LEVELS):
+                    new = below(random, values[i])
+                    row1, step1, row2, step2 = rows_of(kinds, first, values, i, point[i], new)
+                    g = step1 * field[row1] + step2 * field[row2]
+                    if new != point[i] and g > bar:
+                        chosen, value, gain, bar = i, new, g, g
+        if chosen < 0:
+            continue
+        row1, step1, row2, step2 = rows_of(kinds, first, values, chosen, point[chosen], value)
+        for k in range(m):
+            field[k] += np.float32(step1) * J[row1, k] + np.float32(step2) * J[row2, k]
+        phi[first[chosen]] += np.float32(step1 if kinds[chosen] == SPIN else 0.0)
+        point[chosen] = value
+        gained += gain
+        free[chosen] = step + 1 + n // 20 + int(uniform(random) * TENURE)
+        if gained > most + 1e-6 * abs(most):
+            most = gained
+            best[:] = point
+    return best
