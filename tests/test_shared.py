@@ -20,6 +20,8 @@ from anyorder.strategies.policy.engines.shared_cpu import SharedCpuEngine
 from anyorder.strategies.policy.engines.shared_cpu.kernels import common
 from anyorder.strategies.policy.model import make_model
 from anyorder.strategies.policy.networks import SharedNetwork
+from anyorder.strategies.policy.orders import order_keys
+from anyorder.strategies.policy.rng import ORDER_T
 from anyorder.strategies.policy.search import PolicySearch
 from anyorder.testing import check_strategy
 
@@ -84,6 +86,20 @@ def test_float16_of_many_variables(fast):
 
     variant = shared(n=HALF_FROM, epochs=1, runs=1, batch=2, hidden=(9, 5), **BINARY)
     check_step(variant, fast, relative=5e-4)
+
+
+def test_sorted_orders(fast):
+    """By the upper bits of the keys, and by all where these are not enough: the second order."""
+    if fast != "cuda":
+        pytest.skip("for the engine cuda")
+    model = shared(n=1024, epochs=1, hidden=(2, 2), **BINARY).model
+    engine = engines.create("cuda", model)
+    found = engine.orders(engine.rows([7], [37]), 2).cpu().numpy()
+    keys = np.array([order_keys(model, 7, ORDER_T, 37, c) for c in range(2)])
+    by_upper = np.argsort(keys // 1024, axis=-1, kind="stable")
+    order = np.argsort(keys, axis=-1, kind="stable")
+    assert np.all(by_upper == order, axis=-1).tolist() == [True, False]
+    np.testing.assert_array_equal(found[0, 0], order)
 
 
 @every_variant

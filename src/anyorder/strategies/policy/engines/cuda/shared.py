@@ -14,6 +14,7 @@ from anyorder.strategies.policy.engines.cuda.kernels import (
     arguments,
     shared,
     shared_training,
+    shared_update,
 )
 from anyorder.strategies.policy.engines.cuda.kernels import orders as order_kernels
 from anyorder.strategies.policy.engines.cuda.shapes import power_of_two
@@ -23,12 +24,16 @@ from anyorder.strategies.policy.rng import UIntArray
 
 _PARAMETERS_AT_ONCE = 1024  # initial parameters that a program draws
 _SORTED = 2048  # variables that a program sorts
+_SORTED_BY_A_WARP = 128  # of these
 _KEYS_AT_ONCE = 1024  # that it writes where there are more
 _CANDIDATES = 16  # that a program samples
-_BLOCK = 64  # variables that go forward through the layers together
-_BLOCK_BACK = 32  # and backward
-HALF_FROM = 256  # variables: activations and slopes are stored as float16, for speed
-_VARIABLES = 16  # whose parameters a program updates
+_PREPARED = 256  # variables whose constants a program computes
+_BLOCK = 64  # variables that go through the layers together
+_BLOCK_MANY = 32  # if they have more than two values
+_REGISTERS = 80  # a thread in `outputs`: three programs on a multiprocessor
+HALF_FROM = 256  # variables: products in training are of float16, for speed
+_VARIABLES = 8  # whose parameters a program updates
+_READ_AT_ONCE = 5  # candidates that it reads together
 _ORDERS = {"random": order_kernels.RANDOM, "generation": order_kernels.AS_SAMPLED}
 
 
@@ -71,21 +76,24 @@ class SharedWork(NamedTuple):
     w: Tensor  # (R, rows, P): parameters and moments, see `SharedRows`
     m: Tensor
     v: Tensor
+    weights: Tensor  # (R, rows, P): parameters as factors; w itself if that is not float16
+    deltas: Tensor  # (R, B, features): inputs, less those of hidden variables
+    terms: Tensor  # (R, B, n, TERMS): constants of the objective
     contexts: Tensor  # (R, P): pre-activations of the first layer where all is hidden
-    lows: Tensor  # (R, B, n, P): units of the first of two hidden layers, by place in the order
-    tops: Tensor  # (R, B, n, P): units of the last one
-    falls: Tensor  # (R, B, n, P): slopes of its pre-activations, times `unit`
+    tops: Tensor  # (R, B, n, P): units of the last hidden layer, by place in the order
     sums: Tensor  # (R, B, n, P): slopes of each variable's contribution to the first layer
     places: Tensor  # (R, B, n): of each variable in the order
     slopes: Tensor  # (R, B, logits)
     biases: Tensor  # (R, B, 2, P): gradients of the hidden layers' biases
-    middle: Tensor  # (R, B, P, P): and of the weights between them
+    lows: Tensor  # (R, B, n, P): units of the first of two hidden layers; tops if there is one
+    falls: Tensor  # (R, B, n, P): slopes of the last one's pre-activations, times `unit`
+    middle: Tensor  # (R, B, P, P): gradients of the weights between them, if they are trained
 
 
 class SharedCudaEngine(DeviceEngine):
     """The engine `cuda` for the shared network: many runs in one launch.
 
-    It computes in float32, and from `HALF_FROM` variables on stores what is between as float16.
+    It computes in float32, and from `HALF_FROM` variables on trains with factors of float16.
 
     One or two hidden layers, and contexts that are prefixes of an order: neither dropout nor a
     known graph, and no training without orders.
@@ -117,7 +125,9 @@ class SharedCudaEngine(DeviceEngine):
         self._offsets = self.put(np.array(offsets, np.int64))
         self._widths = self.put(network.widths.astype(np.int32))
         self._pad = max(16, int(power_of_two(int(network.widths[1:].max()))))
-        most = _BLOCK if coding.cards.max() <= 2 else _BLOCK_BACK  # several heads take registers
+        self._half = model.n >= HALF_FROM
+        few = coding.cards.max() <= 2 and self._pad <= 128 and self._half  # registers that it takes
+        most = _BLOCK if few else _BLOCK_MANY
         self._block = most if coding.n >= _BLOCK else 16
         self._shape: dict[str, Any] = {
             "HIDDEN": bool(coding.hidden_value.any()), "DEPTH": self._depth, "P": self._pad,
@@ -135,8 +145,9 @@ class SharedCudaEngine(DeviceEngine):
         self._rows = SharedRows(
             coding.features, heads, biases, tops, tops + 1 + logits // self._pad
         )
-        half = torch.float16 if model.n >= HALF_FROM else torch.float32
-        self._types = {"places": torch.int32, "lows": half, "tops": half, "falls": half}
+        self._wide = min(self._pad, -(-int(network.widths[1:].max()) // 16) * 16)  # whole 64 bytes
+        self._registers = _REGISTERS if few else None
+        self._middle = self._depth == 2 and bool(network.rates[1].any())
         # Slopes are about (|A| + beta) / B or less, and with ratios beyond 1 a few times that.
         scale = max(map(abs, model.config.utility)) + model.config.beta
         self._unit = 2.0 ** (8 - math.frexp(scale / model.config.population)[1])
@@ -219,39 +230,47 @@ class SharedCudaEngine(DeviceEngine):
             pairs += [(policy.m, work.m), (policy.v, work.v)]
         for flat, rows in pairs:
             self._arrange(flat, rows, back=False)
+        if self._half:
+            work.weights.copy_(work.w)
         parameters = arguments.Parameters(work.w, work.m, work.v, work.v)
-        model = (self._tables, self._sizes, self._rows)
-        rest = {name: shape[name] for name in ("DEPTH", "P")}
-        widths = {name: shape[name] for name in ("H", "TOP", "MAXF")}
-        grid, warps = (count, size), 4 if self._values == 1 else 8
+        model, unit = (self._tables, self._sizes, self._rows), self._unit
+        size_of = {name: shape[name] for name in ("DEPTH", "P")}
+        widths = {name: shape[name] for name in ("H", "TOP")}
+        half, block, most = {"HALF": self._half}, self._block, shape["MAXF"]
+        shared_training.prepare[(-(-n // _PREPARED), count, size)](
+            runs, data, work, *model[:2], config.beta, unit, MAXF=most, VP=self._values,
+            T=_PREPARED,
+        )  # fmt: skip
         for epoch in range(config.epochs):
+            order = (orders, epoch % orders.shape[1], orders.shape[1])
             if shape["HIDDEN"]:
-                shared_training.empty_contexts[(size,)](
-                    work.w, runs, work, *model, P=self._pad, T=32
+                shared_training.empty_contexts[(size,)](runs, work, *model, P=self._pad, T=32)
+            shared_training.contexts[(count, size)](
+                runs, data, *order, work, *model, HIDDEN=shape["HIDDEN"], MAXF=most, P=self._pad,
+                T=block, num_warps=8, num_stages=1, **half,
+            )  # fmt: skip
+            shared_training.outputs[(-(-n // block), count, size)](
+                runs, data, *order, work, *model, config.beta, unit,
+                BERNOULLI=config.kl == "bernoulli", VP=self._values, T=block, num_warps=8,
+                maxnreg=self._registers, **size_of, **half,
+            )  # fmt: skip
+            shared_training.backward[(count, size)](
+                runs, data, work, *model[1:], unit, T=block, num_warps=4 if self._half else 8,
+                num_stages=2, **size_of, **half,
+            )  # fmt: skip
+            if self._middle:
+                shared_training.middle[(count, size)](
+                    runs, data, work, self._sizes, unit, P=self._pad, T=block, num_warps=8
                 )
-            else:
-                work.contexts.copy_(work.w[:, self._rows.biases])
-            shared_training.forward[grid](
-                work.w, runs, data, orders, epoch % orders.shape[1], orders.shape[1], work, *model,
-                config.beta, self._unit, BERNOULLI=config.kl == "bernoulli", VP=self._values,
-                T=self._block, num_warps=warps, num_stages=1, **rest, **widths,
+            shared_update.update_variables[(-(-n // _VARIABLES), size)](
+                parameters, runs, data, work, epoch, training, *model, unit,
+                HIDDEN=shape["HIDDEN"], KEPT=kept, WIDE=self._wide, MAXF=most, MAXO=self._most,
+                T=_VARIABLES, U=_READ_AT_ONCE, **size_of, **half,
             )  # fmt: skip
-            if self._depth == 2:
-                shared_training.middle[grid](
-                    runs, data, work, self._sizes, self._unit, P=self._pad, T=self._block,
-                    num_warps=8,
-                )  # fmt: skip
-            shared_training.backward[grid](
-                work.w, runs, data, work, *model[1:], self._unit, T=min(self._block, _BLOCK_BACK),
-                num_warps=4, num_stages=1 if work.falls.dtype is torch.float32 else 3, **rest,
+            shared_update.update_layers[(self._pad // 16, size)](
+                parameters, runs, data, work, epoch, training, self._rows, MIDDLE=self._middle,
+                KEPT=kept, T=16, **size_of, **widths, **half,
             )  # fmt: skip
-            shared_training.update_variables[(-(-n // _VARIABLES), size)](
-                parameters, runs, data, work, epoch, training, *model, HIDDEN=shape["HIDDEN"],
-                MAXF=shape["MAXF"], MAXO=self._most, KEPT=kept, T=_VARIABLES, **rest,
-            )  # fmt: skip
-            shared_training.update_layers[(self._pad // 16, size)](
-                parameters, runs, data, work, epoch, training, self._rows, KEPT=kept, T=16, **rest
-            )
         for flat, rows in pairs:
             self._arrange(flat, rows, back=True)
 
@@ -276,8 +295,9 @@ class SharedCudaEngine(DeviceEngine):
         """About how many bytes that many runs take on the device."""
         model, config, pad = self.model, self.model.config, self._pad
         orders = config.epochs if config.training_order == "random" else 1
-        each = 2 * model.n + 3 + pad
-        words = model.parameters + (3 * self._rows.total + config.population * each) * pad
+        stored = (2 if self._half else 4) * model.n + 2 + (pad if self._middle else 0)  # rows
+        words = model.parameters + (4 * self._rows.total + config.population * stored) * pad
+        words += config.population * (6 * model.n + self._sizes.features + self._sizes.logits)
         words += 6 * orders * config.population * model.n  # sorting takes keys and places as int64
         return int(runs * (4 * words + 9 * budget))
 
@@ -306,7 +326,7 @@ class SharedCudaEngine(DeviceEngine):
         if n <= _SORTED:
             order_kernels.sorted_orders[grid](
                 into, runs, stamps, n, count, KIND=kind, PER_CANDIDATE=each, NP=padded,
-                num_warps=max(1, min(8, padded // 256)),
+                num_warps=max(1, min(8, padded // _SORTED_BY_A_WARP)),
             )  # fmt: skip
         else:
             keys = torch.zeros(shape, dtype=torch.int64, device=self.device)
@@ -321,18 +341,24 @@ class SharedCudaEngine(DeviceEngine):
         """Memory of training, kept: a recorded generation uses the same addresses again."""
         n, pad, logits = self.model.n, self._pad, max(1, self._sizes.logits)
         if self._kept_work is None or self._kept_work.places.shape[:2] != (size, count):
-            rows, each = (self._rows.total, pad), (count, n, pad)
-            shapes = {
-                "w": rows, "m": rows, "v": rows,
-                "contexts": (pad,), "lows": each, "tops": each, "falls": each, "sums": each,
-                "places": (count, n), "slopes": (count, logits),
-                "biases": (count, 2, pad), "middle": (count, pad, pad),
+            rows, each, none = (self._rows.total, pad), (count, n, pad), (1,)
+            real, half = torch.float32, torch.float16 if self._half else torch.float32
+            kinds = {
+                "w": (rows, real), "m": (rows, real), "v": (rows, real),
+                "weights": (rows if self._half else none, half),
+                "deltas": ((count, max(1, self._sizes.features)), real),
+                "terms": ((count, n, shared_training.TERMS.value), real),
+                "contexts": ((pad,), real), "lows": (each, half), "falls": (each, half),
+                "tops": (each if self._depth == 2 else none, half), "sums": (each, half),
+                "places": ((count, n), torch.int32), "slopes": ((count, logits), real),
+                "biases": ((count, 2, pad), real),
+                "middle": ((count, pad, pad) if self._middle else none, real),
             }  # fmt: skip
-            self._kept_work = SharedWork(**{
-                name: torch.zeros(
-                    (size, *shape), device=self.device,
-                    dtype=self._types.get(name, torch.float32),
-                )
-                for name, shape in shapes.items()
+            work = SharedWork(**{
+                name: torch.zeros((size, *shape), device=self.device, dtype=kind)
+                for name, (shape, kind) in kinds.items()
             })  # fmt: skip
+            if not self._half:
+                work = work._replace(weights=work.w)
+            self._kept_work = work if self._depth == 2 else work._replace(tops=work.lows)
         return self._kept_work

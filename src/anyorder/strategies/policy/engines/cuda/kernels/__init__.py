@@ -11,5 +11,7 @@ registers.py      training with the parameters in registers: up to 20 units and 
 tiles.py          its first layer
 output_layers.py  its other layers
 general.py        training and conditionals of any network, with the parameters in memory
+shared.py         the shared network: initial parameters, candidates and conditionals
+shared_training.py, shared_update.py  its training: gradients, steps of Adam
 generation.py     ranks, incumbents, restarts and ends of many runs
 """

@@ -137,6 +137,28 @@ def adam(w, m, v, g, beta1, beta2, rate, eps, PAIRS: tl.constexpr = False):
     return w + rate * (m * (reciprocals(root) if PAIRS else reciprocal(root))), m, v
 
 
+@triton.jit
+def step(parameters, at, inside, g, epoch, rate, eps, training, KEPT: tl.constexpr, copies=None,
+         COPIED: tl.constexpr = False):  # fmt: skip
+    """Adam on parameters in memory; without KEPT the moments are zero before epoch 0.
+
+    COPIED: `copies` get the parameters, too, in their precision.
+    """
+    if rate > 0:  # else the layer is frozen
+        m = tl.load(parameters.m + at, mask=inside, other=0.0) / training.rest1
+        v = tl.load(parameters.v + at, mask=inside, other=0.0) / training.rest2
+        if not KEPT:
+            m = tl.where(epoch > 0, m, 0.0)
+            v = tl.where(epoch > 0, v, 0.0)
+        w = tl.load(parameters.theta + at, mask=inside, other=0.0)
+        w, m, v = adam(w, m, v, g, training.beta1, training.beta2, rate, eps)
+        tl.store(parameters.theta + at, w, mask=inside)
+        tl.store(parameters.m + at, m * training.rest1, mask=inside)
+        tl.store(parameters.v + at, v * training.rest2, mask=inside)
+        if COPIED:
+            tl.store(copies + at, w, mask=inside)
+
+
 # --- the random stream ----------------------------------------------------------------------------
 
 

@@ -21,10 +21,10 @@ from anyorder.strategies.policy.engines.cuda.kernels.common import (
     SEED,
     STATUS,
     STEPS,
-    adam,
     below,
     field,
     sigmoid,
+    step,
     tanh,
     word_of,
 )
@@ -341,22 +341,6 @@ def _degree_slopes(to, weights, from_above, x_of, tables, sizes, c, i, B, width,
             seen = seen & (tl.load(tables.graph + i * n + j, mask=j < n, other=0) != 0)
         at = to + c[:, None].to(tl.int64) * (n * n) + j[None, :]
         tl.store(at, tl.where(seen[None, :], total, 0.0), mask=(c < B)[:, None] & (j < n)[None, :])
-
-
-@triton.jit
-def step(parameters, at, inside, g, epoch, rate, eps, training, KEPT: tl.constexpr):
-    """Adam on parameters in memory; without KEPT the moments are zero before epoch 0."""
-    if rate > 0:  # else the layer is frozen
-        m = tl.load(parameters.m + at, mask=inside, other=0.0) / training.rest1
-        v = tl.load(parameters.v + at, mask=inside, other=0.0) / training.rest2
-        if not KEPT:
-            m = tl.where(epoch > 0, m, 0.0)
-            v = tl.where(epoch > 0, v, 0.0)
-        w = tl.load(parameters.theta + at, mask=inside, other=0.0)
-        w, m, v = adam(w, m, v, g, training.beta1, training.beta2, rate, eps)
-        tl.store(parameters.theta + at, w, mask=inside)
-        tl.store(parameters.m + at, m * training.rest1, mask=inside)
-        tl.store(parameters.v + at, v * training.rest2, mask=inside)
 
 
 @triton.jit

@@ -113,10 +113,46 @@ def heads(i, there, card, k, tables):
 
 @triton.jit
 def _logit(top, w3, b3, head, have, u, TOP: tl.constexpr):
-    """The logits of one head of each row, and the heads' weights."""
+    """The logits of one head of each row."""
     inside = have[:, None] & (u < TOP)[None, :]
     w = tl.load(w3 + head[:, None] * TOP + u[None, :], mask=inside, other=0.0)
-    return tl.sum(product(top, w), 1) + tl.load(b3 + head, mask=have, other=0.0), w
+    return tl.sum(product(top, w), 1) + tl.load(b3 + head, mask=have, other=0.0)
+
+
+@triton.jit
+def _ready(w1, w3, b3, i, real, tables, u, H: tl.constexpr, TOP: tl.constexpr, MAXF: tl.constexpr,
+           P: tl.constexpr, C: tl.constexpr):  # fmt: skip
+    """What a step needs of variables i of two values or one.
+
+    These are the weights of their inputs, the inputs' difference to hidden ones for both values,
+    the weights and biases of their heads, clips, where their distributions are, and which of them
+    have two values.
+    """
+    have = tl.load(tables.cards + i, mask=real, other=1) == 2
+    row, code_0 = tl.zeros((C, P), tl.float32), tl.zeros((C,), tl.float32)
+    code_1 = code_0
+    if MAXF == 1:
+        f = tl.load(tables.feature_start + i, mask=have, other=0)
+        inside = have[:, None] & (u < H)[None, :]
+        row = tl.load(w1 + f[:, None] * H + u[None, :], mask=inside, other=0.0)
+        base = tl.load(tables.code_base + f, mask=have, other=0)
+        hidden = tl.load(tables.hidden_value + f, mask=have, other=0.0)
+        code_0 = tl.load(tables.codes + base, mask=have, other=0.0) - hidden
+        code_1 = tl.load(tables.codes + base + 1, mask=have, other=0.0) - hidden
+    number = tl.load(tables.head_start + i, mask=have, other=0)
+    inside = have[:, None] & (u < TOP)[None, :]
+    head = tl.load(w3 + number[:, None] * TOP + u[None, :], mask=inside, other=0.0)
+    bias = tl.load(b3 + number, mask=have, other=0.0)
+    floor = tl.load(tables.floors + i, mask=real, other=0.1)
+    start = tl.load(tables.value_start + i, mask=real, other=0)
+    return row, (code_0, code_1), head, bias, floor, start, have
+
+
+@triton.jit
+def _of_value(value, row, codes):
+    """What values of variables that are `_ready` add to the first layer's pre-activations."""
+    code = tl.where(value == 1, codes[1], tl.where(value == 0, codes[0], 0.0))
+    return code[:, None] * row
 
 
 @triton.jit
@@ -166,39 +202,47 @@ def walk(points, probs, theta, runs, orders, tables, sizes, offsets, B, DRAW: tl
             i = tl.zeros((C,), tl.int32) + j
             value = tl.load(point + j, mask=real, other=-1)
             acc += _contributions(w1, tables, i, value, real, u, H, MAXF, P, C)[0]
-    following = tl.load(order, mask=real, other=0)  # of the order, read one step ahead
+    i = tl.load(order, mask=real, other=0)
+    following = tl.load(order + tl.minimum(1, n - 1), mask=real, other=0)
+    if VP == 1:
+        ready = _ready(w1, w3, b3, i, real, tables, u, H, TOP, MAXF, P, C)
     for t in range(n):
-        i = following
-        following = tl.load(order + tl.minimum(t + 1, n - 1), mask=real, other=0)
-        card = tl.load(tables.cards + i, mask=real, other=1)
+        later = tl.load(order + tl.minimum(t + 2, n - 1), mask=real, other=0)
+        if VP == 1:  # what the next step needs is read now, as memory takes about that long
+            inputs, codes, head, bias, floor, start, have = ready
+            ready = _ready(w1, w3, b3, following, real, tables, u, H, TOP, MAXF, P, C)
+        else:
+            floor = tl.load(tables.floors + i, mask=real, other=0.1)
+            start = tl.load(tables.value_start + i, mask=real, other=0)
         own, pre = acc, acc
         if not DRAW:
             value = tl.load(point + i, mask=real, other=-1)
-            own = _contributions(w1, tables, i, value, real, u, H, MAXF, P, C)[0]
+            if VP == 1:
+                own = _of_value(value, inputs, codes)
+            else:
+                own = _contributions(w1, tables, i, value, real, u, H, MAXF, P, C)[0]
             if OTHERS:
                 pre = acc - own
         top = tl.where((u < H)[None, :], tanh(pre), 0.0)
         if DEPTH == 2:
-            zero = tl.zeros((C, P), tl.float32)
-            z = add_product(zero, parts(top), second) * (1.0 / SCALE) + b2[None, :]
+            z = add_product(tl.zeros((C, P), tl.float32), parts(top), second)
+            z = z * (1.0 / SCALE) + b2[None, :]
             top = tl.where((u < TOP)[None, :], tanh(z), 0.0)
-        to = probs + candidate * sizes.row_length
-        to += tl.load(tables.value_start + i, mask=real, other=0)
-        floor = tl.load(tables.floors + i, mask=real, other=0.1)
+        to = probs + candidate * sizes.row_length + start
         draw = uniform(word_of(seed, row + c, generation, VALUE, i))
         if VP == 1:
-            head, have = heads(i, real, card, 1, tables)
-            logit, _ = _logit(top, w3, b3, head, have, u, TOP)
+            logit = tl.sum(product(top, head), 1) + bias
             one = tl.minimum(tl.maximum(sigmoid(logit), floor), 1.0 - floor)
             tl.store(to, tl.where(have, 1.0 - one, 1.0), mask=real)
             tl.store(to + 1, one, mask=have)
             drawn = (have & (draw < one)).to(tl.int32)
         else:
+            card = tl.load(tables.cards + i, mask=real, other=1)
             o = tl.arange(0, VP)[None, :]
             logits = tl.zeros((C, VP), tl.float32)
             for k in tl.static_range(VP):
                 head, have = heads(i, real, card, k, tables)
-                logit, _ = _logit(top, w3, b3, head, have, u, TOP)
+                logit = _logit(top, w3, b3, head, have, u, TOP)
                 logits = tl.where(o == k, logit[:, None], logits)
             valid = o < card[:, None]
             raw = raw_probabilities(logits, valid)
@@ -210,6 +254,10 @@ def walk(points, probs, theta, runs, orders, tables, sizes, offsets, B, DRAW: tl
             drawn = tl.where(card == 2, (draw < one).to(tl.int32), drawn)
         if DRAW:
             tl.store(point + i, drawn, mask=real)
-            own = _contributions(w1, tables, i, drawn, real, u, H, MAXF, P, C)[0]
+            if VP == 1:
+                own = _of_value(drawn, inputs, codes)
+            else:
+                own = _contributions(w1, tables, i, drawn, real, u, H, MAXF, P, C)[0]
         if not OTHERS:
             acc += own
+        i, following = following, later
