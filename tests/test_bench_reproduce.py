@@ -60,9 +60,6 @@ def test_there_are_42_distributions_and_nasbench() -> None:
     assert len(ITEMS["table-10000"].rows) == 42
 
 
-problem_of = functools.cache(problems.get)
-
-
 @pytest.mark.parametrize("name", ITEMS)
 def test_every_item_is_a_campaign_of_algorithms_that_there_are(name: str) -> None:
     item = ITEMS[needed(name)]
@@ -76,7 +73,7 @@ def test_every_item_is_a_campaign_of_algorithms_that_there_are(name: str) -> Non
         assert spec.budget == item.budget
         assert {item.mark, item.budget} <= set(spec.grid)
         assert (spec.instance, spec.seed) == (0, 0)
-        algorithms.check(spec.method, problem_of(spec.problem))
+        algorithms.check(spec.method, problems.get(spec.problem))
 
 
 def test_the_sizes_of_the_papers_campaigns() -> None:

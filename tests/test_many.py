@@ -185,6 +185,7 @@ def test_neither_order_nor_split_of_a_batch_matters(engine: str) -> None:
         assert_same_run(part, run)
 
 
+@pytest.mark.usefixtures("quick_reference")
 @pytest.mark.parametrize("engine", ["cpu", "reference"])
 def test_as_many_runs_at_once_as_the_memory_holds(
     engine: str, monkeypatch: pytest.MonkeyPatch
