@@ -253,6 +253,15 @@ def ctrl_c_is_heard() -> Iterator[None]:
             signal.signal(number, handler)
 
 
+# --- pytest-xdist ---------------------------------------------------------------------------------
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """For `-n auto`: one more than there are cores, as some tests wait for other processes."""
+    return (os.cpu_count() or 1) + 1
+
+
 # --- nothing hangs for ever -----------------------------------------------------------------------
 
 

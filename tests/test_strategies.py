@@ -31,9 +31,9 @@ def test_strategies_conform(name: str) -> None:
     ("name", "settings"),
     [
         ("umda", {"population": 4, "margins": False}),
-        ("pbil", {"population": 2, "rate": 1.0}),
-        ("mimic", {"population": 6}),
-        ("boa", {"population": 6, "selection": 0.7}),
+        pytest.param("pbil", {"population": 2, "rate": 1.0}, marks=pytest.mark.slow),
+        pytest.param("mimic", {"population": 6}, marks=pytest.mark.slow),
+        pytest.param("boa", {"population": 6, "selection": 0.7}, marks=pytest.mark.slow),
         ("annealing", {"budget": 50, "sample": 2}),
         ("ils", {"kick": 1}),
         ("tabu", {"tenure": 1}),
