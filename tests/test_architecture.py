@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -59,20 +60,22 @@ def imports(path: Path, names: set[str]) -> set[str]:
     return found - {""}
 
 
-def test_there_are_no_import_cycles() -> None:
+@functools.cache
+def imports_of_all() -> dict[str, set[str]]:
     names = modules()
-    graph = {name: imports(path, set(names)) - {name} for name, path in names.items() if name}
+    return {name: imports(path, set(names)) for name, path in names.items() if name}
+
+
+def test_there_are_no_import_cycles() -> None:
+    graph = {name: others - {name} for name, others in imports_of_all().items()}
     list(TopologicalSorter(graph).static_order())  # CycleError names a cycle
 
 
 def test_nothing_imports_what_is_above_it() -> None:
-    names = modules()
     height = {part: k for k, layer in enumerate(LAYERS) for part in layer}
-    for name, path in names.items():
-        if not name:
-            continue
+    for name, others in imports_of_all().items():
         here = height[name.split(".")[0]]
-        for other in imports(path, set(names)):
+        for other in others:
             there = height[other.split(".")[0]]
             assert there <= here, f"{name} imports {other}, which is above it"
 

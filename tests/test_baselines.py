@@ -149,9 +149,9 @@ def best_of_random_search(seed: int) -> float:
 
 @pytest.mark.parametrize("name", [name for name in registry if name != "random"])
 def test_it_beats_random_search(name: str) -> None:
-    """On every one of five instances after 1,000 evaluations."""
+    """On every one of three instances after 1,000 evaluations."""
     settings: dict[str, Any] = {"budget": 1000} if name == "annealing" else {}
-    for seed in range(5):
+    for seed in range(3):
         problem = problems.nk(32, 2, seed)
         found = run(registry[name](problem.space, seed=seed, **settings), problem, 1000).max()
         assert found > best_of_random_search(seed)
@@ -169,15 +169,22 @@ def test_random_search_is_uniform() -> None:
 # One parent -------------------------------------------------------------------------------------
 
 
+def until_solved(strategy: Search, problem: problems.OneMax, budget: int) -> list[float]:
+    """The values of a run that ends at the optimum."""
+    values: list[float] = []
+    while not values or values[-1] < len(strategy.space):
+        values.append(step(strategy, problem)[1])
+        assert len(values) <= budget
+    return values
+
+
 def test_rls_solves_onemax_in_the_expected_time() -> None:
     """From k zeros the mean is n (1 + 1/2 + ... + 1/k), about n ln n; three standard errors."""
     n, runs, problem = 20, 40, problems.onemax(20)
     excess = np.empty(runs)
     for seed in range(runs):
-        values = run(RLS(Space.binary(n), seed=seed), problem, 300)
-        spent = int((values == n).argmax())
-        assert values[spent] == n
-        excess[seed] = spent - n * (1 / np.arange(1, n - values[0] + 1)).sum()
+        values = until_solved(RLS(Space.binary(n), seed=seed), problem, 300)
+        excess[seed] = len(values) - 1 - n * (1 / np.arange(1, n - values[0] + 1)).sum()
     assert abs(excess.mean()) < 3 * excess.std(ddof=1) / np.sqrt(runs)
 
 
@@ -233,7 +240,7 @@ def test_fast_mutation_of_few_variables(n: int) -> None:
 def test_one_plus_one_solves_onemax() -> None:
     # The expected time is about e n ln n = 120: 1,200 would be missed once in some 1e8 runs.
     for seed in range(5):
-        assert run(OnePlusOneEA(Space.binary(16), seed=seed), problems.onemax(16), 1200).max() == 16
+        until_solved(OnePlusOneEA(Space.binary(16), seed=seed), problems.onemax(16), 1200)
 
 
 @pytest.mark.parametrize(("kind", "options"), [(RLS, {}), (OnePlusOneEA, {"rate": 1e-12})])

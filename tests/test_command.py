@@ -521,11 +521,9 @@ def test_stop_ends_what_runs_in_other_threads() -> None:
 # --- anyorder run -------------------------------------------------------------------------------
 
 SCRIPT = """\
-import sys
-level, mode = int(sys.argv[1]), sys.argv[2]
-if mode == "bad":
-    sys.exit("bad mode")
-print("cost", abs(level - 5) + ("--fast" not in sys.argv))
+if [ "$2" = bad ]; then echo bad mode >&2; exit 1; fi
+miss=$(($1 > 5 ? $1 - 5 : 5 - $1))
+if [ "$3" = --fast ]; then echo cost $miss; else echo cost $((miss + 1)); fi
 """
 PROBLEM = """\
 direction = "minimize"
@@ -541,7 +539,7 @@ level = { low = 1, high = 50 }
 mode = ["a", "bad", "b"]
 fast = { flag = "--fast" }
 [command]
-arguments = ["{{python}}", "script.py", "{level}", "{mode}", "{fast}"]
+arguments = ["/bin/sh", "script.sh", "{level}", "{mode}", "{fast}"]
 [value]
 regex = "cost (.*)"
 """
@@ -549,8 +547,8 @@ regex = "cost (.*)"
 
 @pytest.fixture
 def problem(tmp_path: Path) -> Path:
-    (tmp_path / "script.py").write_text(SCRIPT, encoding="utf-8")
-    return write(tmp_path, PROBLEM.replace("{{python}}", sys.executable))
+    (tmp_path / "script.sh").write_text(SCRIPT, encoding="utf-8")
+    return write(tmp_path, PROBLEM)
 
 
 def invoke(*arguments: Any) -> Any:
@@ -572,7 +570,7 @@ def test_run(problem: Path, tmp_path: Path) -> None:
     assert rows["evaluations"] == f"60, {answer['failures']} of them failed, stopped by budget"
     assert json.loads(rows["best point"]) == best
     assert rows["command"] == answer["command"]
-    assert answer["command"].startswith(f"{sys.executable} script.py {best['level']} ")
+    assert answer["command"].startswith(f"/bin/sh script.sh {best['level']} ")
     assert (tmp_path / "a.png").exists()
 
 
@@ -639,9 +637,17 @@ def test_run_says_what_is_wrong(problem: Path, tmp_path: Path) -> None:
     assert " bad mode; while evaluating {'level': " in done.output
 
 
+def runs_python(problem: Path, script: str) -> None:
+    """Let the problem run this script of Python's instead."""
+    (problem.parent / "script.py").write_text(script, encoding="utf-8")
+    text = problem.read_text(encoding="utf-8")
+    text = text.replace('"/bin/sh", "script.sh"', f'"{sys.executable}", "script.py"')
+    problem.write_text(text, encoding="utf-8")
+
+
 def started(problem: Path, folder: Path, script: str) -> subprocess.Popen[str]:
     """`anyorder run`, once the program it optimises is at work."""
-    (folder / "script.py").write_text(script, encoding="utf-8")
+    runs_python(problem, script)
     with ctrl_c_is_heard():
         process = subprocess.Popen(
             [sys.executable, "-m", "anyorder", "run", str(problem)],
@@ -662,7 +668,7 @@ def started(problem: Path, folder: Path, script: str) -> subprocess.Popen[str]:
 def test_nothing_is_left_when_run_is_ended(number: int, problem: Path, tmp_path: Path) -> None:
     (tmp_path / "scratch").mkdir()
     text = problem.read_text(encoding="utf-8").replace("workers = 2", "workers = 1")
-    problem.write_text(text.replace('"script.py"', '"script.py", "{scratch}"'), encoding="utf-8")
+    problem.write_text(text.replace('"script.sh"', '"script.sh", "{scratch}"'), encoding="utf-8")
     script = (
         "import os, subprocess, sys, time\n"
         "child = subprocess.Popen(['sleep', '600'])\n"
@@ -736,11 +742,11 @@ def test_ctrl_c_waits_for_what_runs_and_twice_does_not(
     presses: int, problem: Path, tmp_path: Path
 ) -> None:
     mark, go = tmp_path / "pid", tmp_path / "go"
-    (tmp_path / "script.py").write_text(
+    runs_python(
+        problem,
         f"import os, time; open({str(mark)!r}, 'w').write(str(os.getpid()))\n"
         f"while not os.path.exists({str(go)!r}): time.sleep(0.01)\n"
         "print('cost 1')",
-        encoding="utf-8",
     )
     command, said = [sys.executable, "-m", "anyorder", "run", str(problem)], tmp_path / "said"
     with said.open("w", encoding="utf-8") as stderr, ctrl_c_is_heard():

@@ -245,12 +245,12 @@ def test_refused_points_are_repaired(name: str, constraint: Any, tmp_path: Path)
         return value(point)
 
     options: dict[str, Any] = {"seed": 1, "algorithm": name, "constraint": constraint}
-    result = ao.maximize(f, SPACE, 60, progress=False, **options)
-    assert result.evaluations == len(seen) == len(set(seen)) == 60
+    result = ao.maximize(f, SPACE, 40, progress=False, **options)
+    assert result.evaluations == len(seen) == len(set(seen)) == 40
     history = result.history
     assert np.array_equal(history.codes, SPACE.canonical(history.codes))
-    ao.maximize(value, SPACE, 20, study=tmp_path / "run.db", progress=False, **options)
-    again = ao.resume(tmp_path / "run.db", value, 60, constraint=constraint, progress=False)
+    ao.maximize(value, SPACE, 15, study=tmp_path / "run.db", progress=False, **options)
+    again = ao.resume(tmp_path / "run.db", value, 40, constraint=constraint, progress=False)
     assert again.history.points == history.points
 
 

@@ -17,6 +17,8 @@ from anyorder.strategies.policy.engines.reference import ReferenceEngine
 from anyorder.strategies.policy.model import make_critic_model
 from anyorder.strategies.policy.search import PolicySearch
 
+pytestmark = pytest.mark.usefixtures("quick_reference")
+
 VARIANTS = {
     "separate": case(critic=2.0),
     "binary": case(critic=2.0, cards=(2,)),

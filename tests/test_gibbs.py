@@ -17,6 +17,8 @@ from anyorder.strategies.policy.engines.base import Draw
 from anyorder.strategies.policy.search import PolicySearch
 from anyorder.testing import check_strategy
 
+pytestmark = pytest.mark.usefixtures("quick_reference")
+
 
 def gibbs(**settings) -> Case:
     return case(

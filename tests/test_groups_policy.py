@@ -22,7 +22,7 @@ from anyorder.strategies.policy.model import make_critic_model, make_model, mode
 from anyorder.strategies.policy.orders import sampling_keys
 from anyorder.strategies.policy.search import PolicySearch
 
-pytestmark = pytest.mark.usefixtures("remembered_orders")
+pytestmark = pytest.mark.usefixtures("quick_reference")
 
 
 def group(first: int, size: int, least, most, sequence: bool = False) -> Group:

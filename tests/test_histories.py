@@ -24,6 +24,7 @@ def test_every_stored_history_is_checked() -> None:
     assert set(h.NAMES) == set(EXPECTED)
 
 
+@pytest.mark.usefixtures("quick_reference")
 @pytest.mark.parametrize("name", h.NAMES)
 def test_the_history_is_the_stored_one(name: str) -> None:
     assert h.run(name) == EXPECTED[name]

@@ -24,6 +24,8 @@ from anyorder.strategies.policy.rng import ORDER_G, words
 from anyorder.strategies.policy.search import PolicySearch
 from anyorder.testing import check_strategy
 
+pytestmark = pytest.mark.usefixtures("quick_reference")
+
 LEARNED = {"generation_order": "learned", "training_order": "learned"}
 
 

@@ -85,9 +85,21 @@ CONFIGS = {
 }
 
 
-@pytest.mark.usefixtures("remembered_orders")
-@pytest.mark.parametrize("engine", ["cpu", "reference"])
-@pytest.mark.parametrize("name", CONFIGS)
+LONG = ("dropout", "adam", "critic")  # on the reference
+
+
+@pytest.mark.usefixtures("quick_reference")
+@pytest.mark.parametrize(
+    ("name", "engine"),
+    [
+        pytest.param(
+            name, engine,
+            marks=[pytest.mark.slow] if engine == "reference" and name in LONG else [],
+        )
+        for name in CONFIGS
+        for engine in ("cpu", "reference")
+    ],
+)  # fmt: skip
 def test_a_run_is_what_it_is_alone(name: str, engine: str) -> None:
     options: dict[str, Any] = {"config": CONFIGS[name], "engine": engine}
     seeds, budget = [5, 0, 2**64 - 1, 77], 303
@@ -154,8 +166,8 @@ def test_named_spaces_give_dicts() -> None:
         assert set(run.best) == {"flag", "algo", "k"}
 
 
-@pytest.mark.usefixtures("remembered_orders")
-@pytest.mark.parametrize("engine", ["cpu", "reference"])
+@pytest.mark.usefixtures("quick_reference")
+@pytest.mark.parametrize("engine", ["cpu", pytest.param("reference", marks=pytest.mark.slow)])
 def test_neither_order_nor_split_of_a_batch_matters(engine: str) -> None:
     config = RESTARTING.replace(adam="kept", drop_training=0.2, drop_decay=0.9)
     options: dict[str, Any] = {"config": config, "engine": engine, "budget": 120}
@@ -173,11 +185,12 @@ def test_neither_order_nor_split_of_a_batch_matters(engine: str) -> None:
         assert_same_run(part, run)
 
 
+@pytest.mark.usefixtures("quick_reference")
 @pytest.mark.parametrize("engine", ["cpu", "reference"])
 def test_as_many_runs_at_once_as_the_memory_holds(
     engine: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    options: dict[str, Any] = {"runs": 5, "budget": 40, "space": None, "engine": engine}
+    options: dict[str, Any] = {"runs": 5, "budget": 20, "space": None, "engine": engine}
     whole = many(NK, **options)
     layout = make_model(NK.space.cardinalities, NK.space.ordered, whole.config)
     sizes: list[int] = []

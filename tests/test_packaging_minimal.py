@@ -7,8 +7,10 @@ process that hides the extras.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import importlib.util
+import io
 import os
 import pkgutil
 import runpy
@@ -52,13 +54,27 @@ def run(*arguments: str, code: int = 0) -> str:
     return done.stdout
 
 
+def said(*arguments: str, code: int = 0) -> str:
+    """What the command line prints in this process."""
+    from anyorder.cli import main as command
+
+    ended: Any = 0
+    with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(out):
+        try:
+            command(list(arguments), prog_name="anyorder")
+        except SystemExit as end:
+            ended = end.code
+    assert ended == code, f"{arguments} ended with {ended}:\n{out.getvalue()}"
+    return out.getvalue()
+
+
 def raises(kind: type[Exception], words: str, call: Callable[[], Any]) -> None:
-    said = "nothing"
+    told = "nothing"
     try:
         call()
     except kind as error:
-        said = str(error)
-    assert words in said, f"expected {kind.__name__}: {words}; got {said}"
+        told = str(error)
+    assert words in told, f"expected {kind.__name__}: {words}; got {told}"
 
 
 def check_imports() -> None:
@@ -94,17 +110,15 @@ def check_errors() -> None:
 
 def check_terminal() -> None:
     """The command line, the demo, and their words where there is no Matplotlib."""
-    solve = ("--cli", "solve", "onemax", "--n", "12", "--budget", "300", "--seed", "0")
-    assert "12" in run(*solve)
-    said = run(*solve, "--plot", "run.png", code=1)
-    assert "anyorder[plot]" in said, said
-    assert "nk" in run("--cli", "problems")
-    said = run("--cli", "info")
-    assert "anyorder[cuda]" in said, said
+    solve = ("solve", "onemax", "--n", "12", "--budget", "300", "--seed", "0")
+    assert "12" in run("--cli", *solve)
+    assert "anyorder[plot]" in said(*solve, "--plot", "run.png", code=1)
+    assert "nk" in said("problems")
+    assert "anyorder[cuda]" in said("info")
     if DEMO.exists():
-        said = run("--demo", "--quick", "--out", "demo.png")
-        assert "restart hill climbing" in said, said
-        assert "anyorder[plot]" in said, said
+        told = run("--demo", "--quick", "--out", "demo.png")
+        assert "restart hill climbing" in told, told
+        assert "anyorder[plot]" in told, told
         assert not Path("demo.png").exists()
 
 

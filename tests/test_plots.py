@@ -137,6 +137,7 @@ def test_influence_finds_planted_pairs() -> None:
     assert (moves.argmax(axis=1) == (index ^ 1)).sum() >= 10
 
 
+@pytest.mark.usefixtures("quick_reference")
 @pytest.mark.parametrize(
     "settings", [{}, {"generation_order": "fixed"}, {"order_per": "population"}]
 )

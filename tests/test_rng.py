@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
-from conftest import case
+from conftest import case, compiled_words
 from scipy.stats import chisquare
 
 from anyorder.strategies.policy import rng
@@ -69,10 +69,15 @@ def test_rows_do_not_overlap():
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_compiled_words_are_the_same(seed):
+    """Those that tests give the reference, too."""
     out = np.empty(12, np.uint32)
     kernels.words(out, 2, 2**31 + 5, 9, DROP_T + 256 * 49, *rng.split_seed(seed))
-    expected = words(seed, DROP_T, 9, 2**31 + 5, 12, epoch=49, first_block=2)
-    np.testing.assert_array_equal(out, expected)
+    place = seed, DROP_T, 9, 2**31 + 5, 12
+    np.testing.assert_array_equal(out, words(*place, epoch=49, first_block=2))
+    np.testing.assert_array_equal(out, compiled_words(*place, epoch=49, first_block=2))
+    for count in range(1, 10):
+        place = seed, VALUE, 2**32 - 1, 3, count
+        np.testing.assert_array_equal(compiled_words(*place), words(*place))
 
 
 def test_uniform():

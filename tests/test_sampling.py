@@ -14,6 +14,8 @@ from anyorder.strategies.policy.engines.reference import ReferenceEngine
 from anyorder.strategies.policy.orders import order_keys
 from anyorder.strategies.policy.rng import ORDER_G
 
+pytestmark = pytest.mark.usefixtures("quick_reference")
+
 BOTH = pytest.mark.parametrize("kind", [ReferenceEngine, CpuEngine])
 PERMUTATIONS = np.array(list(itertools.permutations(range(4))))
 

@@ -72,7 +72,7 @@ every_variant = pytest.mark.parametrize("variant", VARIANTS.values(), ids=VARIAN
 
 
 @every_variant
-@pytest.mark.usefixtures("remembered_orders")
+@pytest.mark.usefixtures("quick_reference")
 def test_one_step(variant, fast):
     """Sampling and one gradient step are those of the naive evaluation, to rounding."""
     check_step(computed(variant, fast), fast, relative=2e-5 if fast == "cuda" else 0.0)
@@ -138,7 +138,7 @@ def test_absent_values_are_hidden(settings, fast):
 @pytest.mark.parametrize(
     "variant", [shared(runs=1), shared(runs=1, training_order="none"), shared(graph=True, runs=1)]
 )
-@pytest.mark.usefixtures("remembered_orders")
+@pytest.mark.usefixtures("quick_reference")
 def test_ten_generations(variant, fast):
     if computed(variant, fast) is not variant:
         pytest.skip("the interpreter takes minutes")

@@ -31,9 +31,9 @@ def test_strategies_conform(name: str) -> None:
     ("name", "settings"),
     [
         ("umda", {"population": 4, "margins": False}),
-        ("pbil", {"population": 2, "rate": 1.0}),
-        ("mimic", {"population": 6}),
-        ("boa", {"population": 6, "selection": 0.7}),
+        pytest.param("pbil", {"population": 2, "rate": 1.0}, marks=pytest.mark.slow),
+        pytest.param("mimic", {"population": 6}, marks=pytest.mark.slow),
+        pytest.param("boa", {"population": 6, "selection": 0.7}, marks=pytest.mark.slow),
         ("annealing", {"budget": 50, "sample": 2}),
         ("ils", {"kick": 1}),
         ("tabu", {"tenure": 1}),
@@ -70,12 +70,16 @@ def test_names() -> None:
 
 
 def test_the_strategy_of_the_documentation() -> None:
-    """It has at most 40 lines, conforms, and is better than random search on five NK instances."""
+    """It has at most 40 lines, and is better than random search on three NK instances.
+
+    That it conforms is checked on the page, whose code `test_docs.py` runs.
+    """
     code, check, _ = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
     assert len(code.splitlines()) <= 40
+    assert "check_strategy" in check
     names: dict[str, Any] = {}
-    exec(code + check, names)
-    for seed in range(5):
+    exec(code, names)
+    for seed in range(3):
         problem = problems.nk(32, 2, seed)
         found = baselines.run(names["SteadyStateGA"](problem.space, seed=seed), problem, 1000)
         assert found.max() > baselines.run(RandomSearch(problem.space, seed), problem, 1000).max()

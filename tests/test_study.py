@@ -94,9 +94,9 @@ def test_stopped_at_every_evaluation(mode: str, study: Path, kept: str) -> None:
     make, options = MODES[mode]
     free = options.get("cache", True) is False or "deterministic" in options
     space = SMALL if free else SPACE
-    whole = ao.maximize(make(), space, 60, **options, **QUICK)
+    whole = ao.maximize(make(), space, 40, **options, **QUICK)
     f = make()
-    for budget in [*range(1, 60, 1 if kept == "now and then" else 4), 60]:
+    for budget in [*range(1, 40, 1 if kept == "now and then" else 4), 40]:
         result = ao.maximize(f, space, budget, study=study, **options, **QUICK)
         assert result.evaluations == budget
         assert result.stop_reason == ("failed" if result.best is None else "budget")

@@ -46,8 +46,9 @@ def sampling_keys(
 
 def before(keys: UIntArray, i: int) -> Bools:
     """The causal mask sigma(x)_{<i}: variables before i; equal keys are ordered by index."""
-    index = np.arange(len(keys))
-    return np.asarray((keys < keys[i]) | ((keys == keys[i]) & (index < i)))
+    earlier: Bools = keys < keys[i]
+    earlier[:i] |= keys[:i] == keys[i]
+    return earlier
 
 
 def dropped(

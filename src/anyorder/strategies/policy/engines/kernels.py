@@ -16,6 +16,7 @@ arguments are in `kernel_arguments.py`. What makes the loops fast:
   array: passing arrays on, slicing them and reading them from tuples costs atomic reference counts.
   They are inlined (forceinline), as passing a dozen arrays takes as long as a short loop. They
   declare that their arguments do not overlap, which saves a check before each loop.
+- Arrays are copied by loops: the message of `a[:] = b` for other shapes takes seconds to compile.
 - `groups` is None for models without groups. Numba compiles a version for None, from which it drops
   what is behind `if groups is not None`: masks cost nothing where there are none.
 """
@@ -44,6 +45,9 @@ LEAST = f32(masks.LEAST)
 # The compiler knows that `i & INDEX` is not negative, and generates no code for indices that count
 # from the end. (Of loop variables with step one it knows that anyway.)
 INDEX = 2**48 - 1
+# Numba compiles a function once more for an argument that is a literal, or a variable that starts
+# as one.
+FIRST, SINGLE = np.int64(0), np.int64(1)
 
 # What is trained: eq. (8) with one of two KL divergences, or the squared error of a critic.
 CATEGORICAL, BERNOULLI, SQUARES = range(3)
@@ -59,13 +63,17 @@ class NoAlias(Compiler):
 
 
 def jit(**options):
-    """Compile without the GIL, and keep the result on disk where there is a place for it."""
+    """Compile without the GIL, and keep the result on disk where there is a place for it.
+
+    No function is passed on as a value, so the wrapper for that is left out: it takes time.
+    """
+    options |= {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
 
     def decorate(function):
         try:
-            return njit(nogil=True, cache=True, error_model="numpy", **options)(function)
+            return njit(cache=True, **options)(function)
         except RuntimeError:  # no place for a cache: every process compiles
-            return njit(nogil=True, error_model="numpy", **options)(function)
+            return njit(**options)(function)
 
     return decorate
 
@@ -121,7 +129,7 @@ def order_keys(keys, owner, n, purpose, rows, generations, key0, key1):
     scratch = np.empty((n + 3) // 4 * 4, np.uint32)
     for e in range(keys.shape[0]):
         for c in range(keys.shape[1]):
-            words(scratch, 0, rows[c], generations[c], purpose + 256 * e, key0, key1)
+            words(scratch, FIRST, rows[c], generations[c], purpose + 256 * e, key0, key1)
             for f in range(len(owner)):
                 keys[e, c, f] = scratch[owner[f]]
 
@@ -132,7 +140,7 @@ def initial_theta(theta, i0, i1, plan, key0, key1, restart):
     for i in range(i0, i1):
         size = plan.theta_start[i + 1] - plan.theta_start[i]
         scratch = np.empty((size + 3) // 4 * 4, np.uint32)
-        words(scratch, 0, i, restart, INIT, key0, key1)
+        words(scratch, FIRST, i, restart, INIT, key0, key1)
         at = 0
         for layer in range(len(plan.widths)):
             if plan.outputs[i] == 0:
@@ -398,7 +406,7 @@ def hide_dropped(x, a, owner, hidden, i, scratch, c, tag, stream):
 def propagate(w, x, h, fans, pads, row_start, batch):
     """Forward pass of a variable's network for a batch, from x to the logits in h[-1]."""
     bias = row_start[-1]
-    dense(w, 0, fans[0], bias, x, 0, batch, pads[0], h, 0)
+    dense(w, FIRST, fans[0], bias, x, FIRST, batch, pads[0], h, FIRST)
     for layer in range(1, len(pads)):
         activate(h, layer - 1, batch)
         dense(
@@ -686,7 +694,7 @@ def group_slopes(delta, h, last, raw, active, count, data, i, plan, groups, beta
     for a in range(count):
         for k in range(plan.outputs[i]):
             raw[k] = h[last, a, k]
-        masked_slopes(delta[last, a], 0, raw, data, active[a], i, plan, groups, beta, kl, epoch)
+        masked_slopes(delta[last, a], FIRST, raw, data, active[a], i, plan, groups, beta, kl, epoch)
 
 
 # --- sampling, conditionals, training ---------------------------------------------------------
@@ -702,14 +710,15 @@ def sample(points, probs, orders, first, theta, plan, groups, stream, scratch, s
     x, h, raw, drops = scratch.x, scratch.h, scratch.row, scratch.words
     last, known, draws = len(widths) - 1, np.empty_like(hidden), np.empty_like(drops)
     for c in range(c0, c1):
-        known[:] = hidden
+        for f in range(len(known)):
+            known[f] = hidden[f]
         if groups is not None:  # the compiler drops this where there are no groups
             used = np.zeros(groups.most.shape, np.int64)
         for turn in range(sweeps * len(plan.cards)):
             sweep, step = divmod(turn, len(plan.cards))
             if step == 0:
                 tag = VALUE + 256 * sweep
-                words(draws, 0, first + c, stream.generation, tag, stream.key0, stream.key1)
+                words(draws, FIRST, first + c, stream.generation, tag, stream.key0, stream.key1)
             i = orders[c, step]
             d, start, at = plan.cards[i], plan.value_start[i], plan.theta_start[i]
             if d == 1:
@@ -722,13 +731,13 @@ def sample(points, probs, orders, first, theta, plan, groups, stream, scratch, s
                 for f in range(plan.feature_start[i], plan.feature_start[i + 1]):
                     x[0, 0, f] = hidden[f]
             if len(graph) > 0:
-                hide_by_graph(x, 1, graph, owner, hidden, i)
+                hide_by_graph(x, SINGLE, graph, owner, hidden, i)
             if stream.threshold > 0:
-                hide_dropped(x, 0, owner, hidden, i, drops, first + c, DROP_G, stream)
-            dense_one(theta, at, _fan_out(plan, i, 0), x, 0, widths[0], h, 0)
+                hide_dropped(x, FIRST, owner, hidden, i, drops, first + c, DROP_G, stream)
+            dense_one(theta, at, _fan_out(plan, i, FIRST), x, FIRST, widths[0], h, FIRST)
             for layer in range(1, last + 1):
                 at += widths[layer] * (widths[layer - 1] + 1)
-                activate(h, layer - 1, 1)
+                activate(h, layer - 1, SINGLE)
                 rows = _fan_out(plan, i, layer)
                 dense_one(theta, at, rows, h, layer - 1, widths[layer], h, layer)
             u = unit(draws[i])
@@ -739,7 +748,7 @@ def sample(points, probs, orders, first, theta, plan, groups, stream, scratch, s
                 write_plain(probs, c, start, raw, d)
                 value = draw_masked(raw, used, plan, groups, i, u)
             if value < 0:
-                write_probabilities(probs, c, start, h, last, 0, raw, d, plan.floor[i])
+                write_probabilities(probs, c, start, h, last, FIRST, raw, d, plan.floor[i])
                 value = drawn(probs, c, start, d, u)
             points[c, i] = value
             for f in range(plan.feature_start[i], plan.feature_start[i + 1]):
@@ -751,7 +760,8 @@ def conditionals(probs, features, keys, theta, plan, groups, scratch, loss, i0, 
     """The distributions of variables i0 to i1 for every point; without keys all others are seen."""
     count, hidden, last = len(features), plan.hidden_value, len(plan.pads) - 1
     x, h, active, fans = scratch.x, scratch.h, scratch.active, scratch.fans
-    active[:count] = np.arange(count)
+    for c in range(count):
+        active[c] = c
     for i in range(i0, i1):
         d, start = plan.cards[i], plan.value_start[i]
         if d == 1:
@@ -762,7 +772,7 @@ def conditionals(probs, features, keys, theta, plan, groups, scratch, loss, i0, 
         if len(keys) == 0:
             show_all(x, active, count, features, hidden, first, end)
         else:
-            show_earlier(x, active, count, features, keys, 0, hidden, first)
+            show_earlier(x, active, count, features, keys, FIRST, hidden, first)
         if len(plan.graph) > 0:
             hide_by_graph(x, count, plan.graph, plan.owner, hidden, i)
         propagate(scratch.w, x, h, fans, plan.pads, plan.row_start, (count + 4) // 5 * 5)
@@ -791,7 +801,7 @@ def train(parameters, data, plan, groups, schedule, stream, scratch, i0, i1):
     beta1, beta2, loss = schedule.beta1, schedule.beta2, schedule.kl
     kept = len(moment1) > 0
     for i in range(i0, i1):
-        count = 0
+        count = FIRST
         for c in range(len(weights)):
             if weights[c, i] != ZERO:
                 active[count] = c
@@ -852,10 +862,14 @@ def train(parameters, data, plan, groups, schedule, stream, scratch, i0, i1):
                             w, m, v, r, rows, delta, layer, h, below, row, batch, width, adam
                         )
                     else:
-                        adam_ascent(w, m, v, r, rows, delta, layer, x, 0, row, batch, width, adam)
+                        adam_ascent(
+                            w, m, v, r, rows, delta, layer, x, FIRST, row, batch, width, adam
+                        )
                 if rates[layer, 1] > 0.0:  # biases are weights of inputs of 1
                     adam = adam_step(schedule, rates[layer, 1], stretch, spread)
-                    adam_ascent(w, m, v, b, 1, ones, 0, delta, layer, row, batch, units, adam)
+                    adam_ascent(
+                        w, m, v, b, SINGLE, ones, FIRST, delta, layer, row, batch, units, adam
+                    )
         store(plan, i, theta, w, fans, ONE)
         if kept:
             store(plan, i, moment1, m, fans, f32(1.0 - beta1))

@@ -8,6 +8,7 @@ import numpy as np
 
 from anyorder.strategies.policy.engines.kernels import (
     BERNOULLI,
+    FIRST,
     FMA,
     INDEX,
     ONE,
@@ -126,7 +127,7 @@ def inner(a, r, b, s, width):
 def initial_theta(theta, plan, key0, key1, restart):
     """`SharedNetwork.initial_theta`."""
     scratch = np.empty((len(theta) + 3) // 4 * 4, np.uint32)
-    words(scratch, 0, 0, restart, INIT, key0, key1)
+    words(scratch, FIRST, FIRST, restart, INIT, key0, key1)
     at, widths = 0, plan.widths
     for layer in range(len(widths)):
         fan_in = widths[layer]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from anyorder.strategies.policy.engines.kernels import (
+    FIRST,
     ONE,
     SQUARES,
     ZERO,
@@ -55,7 +56,8 @@ def walk(points, probs, keys, c, row, plan, groups, stream, shared, own, kind, t
         for t in range(n):
             place[order[t]] = t
     else:
-        order[:] = np.arange(n)
+        for t in range(n):
+            order[t] = t
     empty_context(acc, plan, w)
     copy_row(acc, 1, acc, 0, width)  # acc[0]: empty; acc[1]: of all values that are known
     parts[:] = ZERO
@@ -66,7 +68,8 @@ def walk(points, probs, keys, c, row, plan, groups, stream, shared, own, kind, t
                 add_row(acc, 1, parts, j, width, ONE)
     for sweep in range(max(1, sweeps)):
         if drawing:
-            words(draws, 0, row, stream.generation, VALUE + 256 * sweep, stream.key0, stream.key1)
+            values = VALUE + 256 * sweep
+            words(draws, FIRST, row, stream.generation, values, stream.key0, stream.key1)
         for t in range(n):
             i = order[t]
             d, start, value = plan.cards[i], plan.value_start[i], -1
@@ -76,7 +79,7 @@ def walk(points, probs, keys, c, row, plan, groups, stream, shared, own, kind, t
                 probs[c, start] = ONE
                 continue
             if kind == LISTED:
-                visible(own.mask, 0, i, place, plan, own.drops, row, tag, stream)
+                visible(own.mask, FIRST, i, place, plan, own.drops, row, tag, stream)
                 copy_row(h[0], 0, acc, 0, width)
                 for j in range(n):
                     if own.mask[0, j] > ZERO:

@@ -12,9 +12,8 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from anyorder.strategies.policy.engines.kernels import (
+    FIRST,
     FMA,
     INDEX,
     ONE,
@@ -66,7 +65,8 @@ def slopes(data, epoch, plan, groups, schedule, stream, shared, own, kind, c0, c
             for t in range(n):
                 place[order[t]] = t
         else:
-            order[:] = np.arange(n)
+            for t in range(n):
+                order[t] = t
         empty_context(acc, plan, w)
         copy_row(acc, 1, acc, 0, width)
         if kind == EARLIER:
@@ -258,5 +258,5 @@ def all_epochs(data, steps, plan, groups, schedule, stream, shared, own, kind):
     """`slopes` and `update` for all candidates and variables, epoch after epoch."""
     count, n = data.points.shape
     for epoch in range(schedule.epochs):
-        slopes(data, epoch, plan, groups, schedule, stream, shared, own, kind, 0, count)
-        update(data, steps + epoch + 1, plan, schedule, shared, own.row, 0, n)
+        slopes(data, epoch, plan, groups, schedule, stream, shared, own, kind, FIRST, count)
+        update(data, steps + epoch + 1, plan, schedule, shared, own.row, FIRST, n)
