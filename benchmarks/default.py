@@ -73,6 +73,7 @@ EARLIER = "auto, before leaps"  # runs of an earlier version, on the rows
 LOCAL = ("hill-climber", "ils", "tabu", "one-plus-one", "fast-one-plus-one")
 # Constants were set on instances 0 to 4.
 HALVES = {"all": range(10**9), "tuned": range(5), "kept": range(5, 10**9)}
+MANY = 5  # runs on an instance
 Key = tuple[str, int, int, str]
 
 
@@ -288,14 +289,20 @@ def compared(one: dict[int, list[float]], other: dict[int, list[float]], blocked
     return (1 if np.mean(gaps) > 0 else -1) * (p < 0.05)
 
 
+def span(numbers: Sequence[int]) -> str:
+    """The least and the largest, or the one that all are."""
+    low, high = min(numbers), max(numbers)
+    return str(low) if low == high else f"{low} to {high}"
+
+
 def wins(given: argparse.Namespace) -> None:
     """On how many of the 42 rows `--of` is significantly above and below each other algorithm."""
+    marks = (1_000, 10_000)
     cells: dict[tuple[str, int], dict[str, dict[int, list[float]]]] = {}
     for name, instance, algorithm, mark, best in runs_on_rows():
-        if instance in HALVES[given.half]:
+        if instance in HALVES[given.half] and mark in marks:
             of = cells.setdefault((name, mark), {}).setdefault(algorithm, {})
             of.setdefault(instance, []).append(best)
-    marks = (1_000, 10_000)
     every = {name for cell in cells.values() for name in cell}
     rivals = sorted(name for name in every if not name.startswith("auto"))
     if given.earlier:
@@ -316,20 +323,25 @@ def wins(given: argparse.Namespace) -> None:
                     if name == rival and key[1] == mark)
                 for mark in marks for sign in (1, -1)
             ]  # fmt: skip
-            print(f"| {rival} |", " | ".join(map(str, found)), "|")
+            runs = [sum(map(len, cell[rival].values())) for cell in cells.values()]
+            print(f"| {rival}, {span(runs)} runs |", " | ".join(map(str, found)), "|")
+        others = [name for name in rivals if name != EARLIER]
+        # With few runs a difference is hard to tell from chance, whoever is better.
+        most = [
+            name for name in others
+            if all(len(own) >= MANY for cell in cells.values() for own in cell[name].values())
+        ]  # fmt: skip
         for mark in marks:
             rows = [key for key in cells if key[1] == mark]
-            worst = {
-                key: min(outcomes[key, name] for name in rivals if name != EARLIER) for key in rows
-            }
             runs = [sum(map(len, cells[key][subject].values())) for key in rows]
-            print(
-                f"{mark}: significantly above all others on {list(worst.values()).count(1)} rows, "
-                f"below one of them on {list(worst.values()).count(-1)}; {min(runs)} to "
-                f"{max(runs)} runs a row"
-            )
-            if given.rows and blocked:
-                print("  not above all:", ", ".join(k[0] for k in rows if worst[k] < 1))
+            for what, names in ((f"all with {MANY} runs an instance", most), ("all", others)):
+                worst = {key: min(outcomes[key, name] for name in names) for key in rows}
+                print(
+                    f"{mark}: significantly above {what} on {list(worst.values()).count(1)} rows, "
+                    f"below one of them on {list(worst.values()).count(-1)}; {span(runs)} runs"
+                )
+                if given.rows and blocked:
+                    print("  not above:", ", ".join(k[0] for k in rows if worst[k] < 1))
 
 
 def figure(given: argparse.Namespace) -> None:
