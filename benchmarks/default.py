@@ -7,6 +7,7 @@
     python benchmarks/default.py means --suite functions
     python benchmarks/default.py wins
     python benchmarks/default.py figure
+    python benchmarks/default.py cost
 
 `run` appends to results/default.csv.gz what is not there yet. Every proposal is evaluated and
 counted, also of points that are known. Suites: `rows`, the 42 distributions of the paper (`wins`
@@ -14,7 +15,8 @@ compares with the campaigns in results/reproduction, too); `functions`, generate
 (benchmarks/functions.py); `variants`, MaxSAT, MaxCut, noise and monotone transforms;
 `everyday`, the functions of a file; `figure`, four of the rows. Under noise the value that is
 recorded is that without noise, at the point of the best reading. `auto@8` is `auto` asked for eight
-points at a time.
+points at a time. `cost` measures what `auto` itself takes per evaluation on this machine, into
+results/default_cost.csv.
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from common import RESULTS, machine
+from common import RESULTS, machine, write
 from functions import FUNCTIONS, Drawn, transformed
 
 import anyorder as ao
@@ -146,6 +148,18 @@ def run_one(job: tuple[Key, Sequence[int], Path | None]) -> list[tuple[Any, ...]
     found += [at_best] * (len(marks) - len(found))
     us = round(1e6 * own / max(marks), 1)
     return [(*key, mark, value, us) for mark, value in zip(marks, found, strict=True)]
+
+
+def cost(given: argparse.Namespace) -> None:
+    """Processor time of `auto` per evaluation, over 10,000 of NK with K 4."""
+    rows = []
+    for n in (64, 256, 1024):
+        name = f"nk:n={n},k=4"
+        run_one(((name, 0, 0, "auto"), (500,), None))  # compiles
+        own = [run_one(((name, k, 0, "auto"), (10_000,), None))[0][-1] for k in given.instances[:3]]
+        rows.append({"n": n, "runs": len(own), "median_us": sorted(own)[len(own) // 2]})
+        print(rows[-1], flush=True)
+    write("default_cost.csv", rows)
 
 
 def read() -> list[dict[str, str]]:
@@ -390,7 +404,7 @@ def main() -> None:
     for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"):
         os.environ.setdefault(variable, "1")  # one thread a process
     parser = argparse.ArgumentParser(description="The default algorithm beside others.")
-    parser.add_argument("action", choices=("run", "table", "means", "wins", "figure"))
+    parser.add_argument("action", choices=("run", "table", "means", "wins", "figure", "cost"))
     parser.add_argument("--out", type=Path, default=RESULTS.parent / "docs" / "default.png")
     parser.add_argument("--suite", nargs="+", choices=list(SUITES), default=["rows"])
     parser.add_argument("--strategies", nargs="+", default=["auto", *LOCAL])
@@ -405,7 +419,9 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=1e9, help="stop after so long")
     parser.add_argument("--everyday", type=Path, help="a file of functions")
     given = parser.parse_args()
-    actions = {"run": run, "table": table, "means": means, "wins": wins, "figure": figure}
+    actions = {
+        "run": run, "table": table, "means": means, "wins": wins, "figure": figure, "cost": cost,
+    }  # fmt: skip
     actions[given.action](given)
 
 
