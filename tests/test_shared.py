@@ -330,6 +330,7 @@ def test_default_layers_follow_the_network():
     ("variant", "reason"),
     [
         (shared(hidden=(4, 4, 4)), "one or two hidden layers, not (4, 4, 4)"),
+        (shared(hidden=(129, 8)), "up to 128 units, not (129, 8)"),
         (shared(drop_training=0.5), "without dropout"),
         (shared(graph=True), "without a known graph"),
         (shared(training_order="none"), "training_order='none'"),

@@ -58,6 +58,8 @@ _CAPABILITY = (8, 0)  # the first GPUs that multiply bfloat16
 # kernels take seconds to start (`first_call_s` in results/cuda.csv); a thousand generations make up
 # for that at 1e8.
 _WORTH_A_GPU = 1e8
+# Units of two shared hidden layers on a GPU: the weights between them are kept on the chip.
+_WIDEST_PAIR = 128
 _NO_MASKS = "has no masks for Permutation and Subset"
 
 _log = logging.getLogger("anyorder")
@@ -135,6 +137,11 @@ def _not_on_a_gpu(model: Model[Network]) -> str | None:
             return "it does not sample shared networks by sweeps (generation_order='gibbs')"
         if len(config.hidden) not in (1, 2):
             return f"it computes shared networks of one or two hidden layers, not {config.hidden}"
+        if len(config.hidden) == 2 and max(config.hidden) > _WIDEST_PAIR:
+            return (
+                f"it computes two shared hidden layers of up to {_WIDEST_PAIR} units, not "
+                f"{config.hidden}"
+            )
         if model.graph is not None or config.drop_generation or config.drop_training:
             return "it computes shared networks without dropout and without a known graph"
         if config.training_order == "none":
