@@ -112,6 +112,7 @@ _DROPS = (0.0, 0.25, 0.5, 0.75)
 _ALPHA = "ALPHA"
 # Two layers of 100 as in the text, of which the second is frozen as in the published code for
 # separate networks: with both trained, NK 256 8 has not begun to learn after 10,000 evaluations.
+# Chosen among several by its results, see docs/reproduction.md.
 _SHARED = "anyorder:authors+network=shared+hidden=(100,100)"
 
 ITEMS: dict[str, Item] = {
