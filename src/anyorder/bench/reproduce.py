@@ -149,7 +149,7 @@ ITEMS: dict[str, Item] = {
         "fixed, random and learned orders: scores and distances", ("NK 256 4",),
         {label: "anyorder:authors" + (f"+{text}" if text else "")
          for label, text in _ORDERS.items()},
-        # on request: no GPU computes it, and at n = 256 a generation takes a CPU 14 s
+        # on request: at n = 256 a generation takes a CPU 14 s
         {"learned": "anyorder:authors+generation_order=learned+training_order=learned"},
         distances=True,
     ),

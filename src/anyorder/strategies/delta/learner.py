@@ -56,8 +56,7 @@ class Learner(Climber):
 
     def _remembers(self) -> bool:
         """Whether the value of every point is kept: not where there are many, or values differ."""
-        noisy = self.archive is not None and not self.archive.deterministic
-        return self._small and not noisy
+        return self._small and (self.archive is None or self.archive.deterministic)
 
     def _learn(self, answers: Sequence[Answer]) -> None:
         for answer in answers:
@@ -67,7 +66,7 @@ class Learner(Climber):
             if not ok:
                 self._failed.add(point.tobytes())
                 self._least = min(self._least, (_violation(answer), point.tobytes()))
-            elif self._small and self._remembers():
+            elif self._remembers():
                 self._known[point.tobytes()] = f
             if waiting is not None and waiting.kind == "change":
                 self._learn_neighbour(waiting, point, f, ok)

@@ -52,7 +52,7 @@ class DeltaSearch(Learner):
 
     def _propose(self, count: int) -> Codes:
         points: list[Codes] = []
-        while len(points) < count and not (self._small and self._exhausted()):
+        while len(points) < count and not self._exhausted():
             points.append(self._next(self._next_ticket + len(points)))
         if len(points) == 1:
             return points[0][None]
