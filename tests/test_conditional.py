@@ -18,6 +18,7 @@ from anyorder.knowledge import read_data
 from anyorder.space.digits import Digits
 from anyorder.strategies.auto import EXPLORE, AutoSearch
 from anyorder.strategies.create import create
+from anyorder.strategies.p3 import P3
 from anyorder.strategies.policy.search import PolicySearch
 from anyorder.testing import _linear, _partly_failing, _Run
 
@@ -277,13 +278,15 @@ def test_data_of_earlier_runs(tmp_path: Path) -> None:
 
 def test_the_explorer_of_auto(monkeypatch: pytest.MonkeyPatch) -> None:
     """P3 gets the answers to what it proposed, in the digits and absent values that it chose."""
+    monkeypatch.setattr("anyorder.strategies.explorers.KINDS", (P3,))
     monkeypatch.setattr(AutoSearch, "_choose", lambda self: EXPLORE)
     run = _Run(lambda s, seed: create("auto", s, seed), SPACE, 0)
     run.use(_linear, 100)
-    explorer = run.strategy._explorer
-    assert explorer.generation > 0 or explorer._point is not None
-    assert run.strategy.facts()["operators"]["explore"] > 10
-    assert not explorer._as_proposed.keys() - {run.strategy._exploring}
+    explorers = run.strategy._explorers
+    (p3,) = explorers._searches
+    assert p3.generation > 0 or p3._point is not None
+    assert run.strategy.facts()["explorers"]["p3"] > 10
+    assert not p3._as_proposed.keys() - {explorers._ticket}
     expected = run.restored().use(_linear, 20).log
     assert run.use(_linear, 20).log == expected
 

@@ -6,7 +6,8 @@ Six operators share one best point:
     restart   climb from a random point
     mutate    change a few variables of the best point, or exchange the values of two
     mix       copy to the best point what belongs together in another local optimum
-    explore   a trial of P3, which does without the model; only while nothing else improves
+    explore   a trial of P3 or of an evolutionary algorithm, which do without the model; only while
+              nothing else improves, the model predicts badly, or one of them is ahead
     leap      go to a maximum of the global model, fitted to all that was observed
 
 The last four cost one evaluation, a *trial*. A trial that is not worse than the best point takes
@@ -19,28 +20,27 @@ restarts while the model predicts well, since a model makes later climbs cheap.
 
 from __future__ import annotations
 
-import contextlib
 import math
-from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
-from anyorder.errors import FAILED
 from anyorder.space import Space
 from anyorder.strategies.base import Answer, Codes, Seed
 from anyorder.strategies.delta import layout
 from anyorder.strategies.delta.climber import FREE_CLIMBS, MORE_CHANGES
-from anyorder.strategies.delta.search import MOST_STEPS, DeltaSearch
-from anyorder.strategies.p3 import P3
+from anyorder.strategies.delta.search import DeltaSearch
+from anyorder.strategies.explorers import NOBODY, Explorers
 from anyorder.strategies.pool import Pool
 
 CLIMB, RESTART, MUTATE, MIX, EXPLORE, LEAP = 0, 1, 2, 3, 4, 5
 NAMES = ("climb", "restart", "mutate", "mix", "explore", "leap")
 # Shares of the evaluations without any credit; that of exploring is multiplied by the share of the
-# run since the last improvement.
+# run since the last improvement, unless one of the explorers is ahead.
 PRIORS = (0.72, 0.05, 0.15, 0.08, 1.0, 0.3)
+AHEAD = 2.0  # the share of exploring then
+SCOUT, SCOUT_N = 0.1, 5  # its least factor after 5n evaluations, if the model predicts badly
 LEAST_SHARE = 0.03  # no operator gets less
 PRIOR_WINS = 0.5  # how many improvements, and their cost, the priors are worth
 MEMORY_N, MEMORY_SPENT = 2.0, 0.5  # credit decays over 2n + e / 2 evaluations
@@ -73,7 +73,7 @@ class AutoSearch(DeltaSearch):
     name = "auto"
     STATE: ClassVar[tuple[str, ...]] = (
         "_cost", "_wins", "_uses", "_found", "_begun", "_record", "_tried", "_improved",
-        "_exploring", "_aside", "_step_cost", "_step_gains", "_counted", "_height",
+        "_aside", "_step_cost", "_step_gains", "_counted", "_height",
     )  # fmt: skip
 
     def __init__(self, space: Space, seed: Seed = None) -> None:
@@ -88,10 +88,7 @@ class AutoSearch(DeltaSearch):
         self._improved = 0  # evaluations when the best value last improved
         self._tried: set[bytes] = set()  # mutations and mixtures of the best point
         self._pool = Pool(len(space))
-        self._explorer: P3 | None = None
-        with contextlib.suppress(ValueError):  # the variables have too many values for it
-            self._explorer = P3(space, self._rng.spawn(1)[0])
-        self._exploring = -1  # the explorer's ticket of the present trial
+        self._explorers = Explorers(space, self._rng)
         self._aside = False  # whether the present trial interrupts a climb
         # Of steps of a climb at the best point, and of mutations that interrupt it:
         self._step_cost = [0.0, 0.0]  # evaluations, with decay
@@ -110,7 +107,7 @@ class AutoSearch(DeltaSearch):
             return
         if self._operator != CLIMB:
             if self._operator == EXPLORE:
-                point = self._explore()
+                point = self._explorers.propose(self._known, self._failed, self.model.slack)
             elif self._operator == LEAP:
                 point = self._leap()
             else:
@@ -160,25 +157,6 @@ class AutoSearch(DeltaSearch):
     def _distant(self) -> Codes:
         """A mutation of the best point, or a kick."""
         return super()._distant() if self._rng.random() < KICKS else self._mutation()
-
-    def _explore(self) -> Codes | None:
-        """The next trial of the explorer whose answer is not known."""
-        assert self._explorer is not None
-        for _ in range(MOST_STEPS):
-            proposals = self._explorer.propose(1)
-            if not len(proposals.codes):
-                return None
-            ticket = proposals.tickets[0]
-            point: Codes = proposals.codes[0]
-            key = point.tobytes()
-            if key in self._failed:
-                self._explorer.learn([Answer(ticket, point, math.nan, FAILED)])
-            elif key in self._known:
-                self._explorer.learn([Answer(ticket, point, self._known[key])])
-            else:
-                self._exploring = ticket
-                return point
-        return None
 
     def _step_aside(self) -> bool:
         """Try a mutation of the present point, if it is the best one and mutations earn it.
@@ -243,13 +221,8 @@ class AutoSearch(DeltaSearch):
         if self._aside:
             self._judge_aside(point, f)
             return
-        if self._exploring >= 0:
-            assert self._explorer is not None
-            if f is None:
-                self._explorer.give_up([self._exploring])
-            else:
-                self._explorer.learn([Answer(self._exploring, point, f)])
-            self._exploring = -1
+        if self._explorers.waiting:
+            self._explorers.learn(point, f)
         if f is None or f < self._best_value - self.model.slack:
             self._leave()
             return
@@ -278,10 +251,13 @@ class AutoSearch(DeltaSearch):
         super()._take(point, f)
 
     def _adopt(self, point: Codes, f: float) -> None:
-        if self._exploring >= 0 and self._explorer is not None:
-            self._explorer.give_up([self._exploring])
-        self._exploring, self._aside = -1, False  # the answer of the present trial comes too late
+        self._explorers.give_up()
+        self._aside = False  # the answer of the present trial comes too late
         super()._adopt(point, f)
+
+    def _learn(self, answers: Sequence[Answer]) -> None:
+        self._explorers.note(answers)
+        super()._learn(answers)
 
     # --- credit ---------------------------------------------------------------------------------
 
@@ -317,7 +293,7 @@ class AutoSearch(DeltaSearch):
         out = {
             MUTATE: bool(self._free_climbs),
             MIX: bool(self._free_climbs) or not len(self._pool),
-            EXPLORE: self._explorer is None or not stagnant,
+            EXPLORE: not (stagnant or self._explorer_ahead() or self._scouts()),
             LEAP: not self.pairwise.trusted or bool(self._free_climbs),
         }
         total, ties = _total(self._cost), self._rng.random(len(NAMES)).tolist()
@@ -329,9 +305,19 @@ class AutoSearch(DeltaSearch):
 
     def shares(self) -> list[float]:
         """The share of each operator."""
-        priors = list(PRIORS)
-        priors[EXPLORE] *= 1 - self._improved / max(self.model.evaluations, 1)
+        priors, now = list(PRIORS), max(self.model.evaluations, 1)
+        if self._explorer_ahead():
+            priors[EXPLORE] = AHEAD
+        else:
+            priors[EXPLORE] *= max(1 - self._improved / now, SCOUT if self._scouts() else 0.0)
         return _shares(priors, self._cost, self._wins)
+
+    def _explorer_ahead(self) -> bool:
+        return self._explorers.leader(self.model.slack) != NOBODY
+
+    def _scouts(self) -> bool:
+        """Whether to explore a little: the model predicts badly, so another way may be better."""
+        return self.model.evaluations > SCOUT_N * self._n and not self._predicts()
 
     # --- state ----------------------------------------------------------------------------------
 
@@ -340,20 +326,17 @@ class AutoSearch(DeltaSearch):
         used = {name: int(count) for name, count in zip(NAMES, self._uses, strict=True)}
         shares = {name: round(share, 3) for name, share in zip(NAMES, self.shares(), strict=True)}
         found = {"operators": used, "shares": shares, "best_found_by": NAMES[self._found]}
-        return {**super().facts(), **found}
+        return {**super().facts(), **found, "explorers": self._explorers.facts()}
 
     def _values(self) -> dict[str, Any]:
-        explorer = {} if self._explorer is None else dict(self._explorer.state())
         records = {name: np.array(getattr(self, name)) for name in _RECORDS}
-        parts = {"pool": self._pool.state(), "explorer": explorer}
+        parts = {"pool": self._pool.state(), "explorers": self._explorers.state()}
         return {**super()._values(), **records, **parts}
 
     def _set(self, values: dict[str, Any]) -> None:
         values |= {name: values[name].tolist() for name in _RECORDS}
         self._pool.restore(values.pop("pool"))
-        explorer: Mapping[str, npt.NDArray[Any]] = values.pop("explorer")
-        if self._explorer is not None:
-            self._explorer.restore(explorer)
+        self._explorers.restore(values.pop("explorers"))
         super()._set(values)
 
 

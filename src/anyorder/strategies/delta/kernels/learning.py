@@ -49,6 +49,7 @@ ROUNDING = 1e-9  # equal, relative to the root mean square gain
 NOISE_WIDTH = 2.0  # differences below so many standard deviations of the noise are no differences
 SOFT = 0.02  # chance of an equal gain by accident above which a pair is not settled for good
 PRIOR_TRIES = 0.3  # how many gains of average size are assumed of a variable at first
+IDLE = 0.25  # share of variables without effect above which they may yet have one
 PRIOR_WEIGHT = 0.5  # of `PRIOR_DEGREE` (in `layout`), in changes of the whole context
 MOST_ERROR = 25.0  # squared error over variance is cut here before it is averaged
 LONGEST_MEMORY = 200.0  # observations that the calibration remembers
@@ -59,9 +60,16 @@ ADAPTATION = 0.3  # rate at which variances between variables of many values fol
 def set_prior(v):
     """P of pairs about which nothing is known: products of the scales of their variables."""
     n, everywhere, total = len(v.x), mean_square(v), 0.0
+    tried, idle = 0, 0
+    for i in range(n):
+        tried += v.tries[i] > 0.0
+        idle += v.tries[i] > 0.0 and v.squares[i] == 0.0
     for i in range(n):
         squares = v.squares[i] / (everywhere + 1e-300)
         v.scale[i] = (squares + PRIOR_TRIES) / (v.tries[i] + PRIOR_TRIES)
+        # Many variables without any effect may be waiting for others to have theirs.
+        if idle > IDLE * tried and v.squares[i] == 0.0:
+            v.scale[i] = 1.0
         total += v.scale[i]
     for i in range(n):
         for j in range(i):
