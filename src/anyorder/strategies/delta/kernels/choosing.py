@@ -3,9 +3,9 @@
 import math
 
 import numpy as np
-from numba import njit
 
 from anyorder.strategies.delta.kernels.fitting import note
+from anyorder.strategies.delta.kernels.jit import entry, inner
 from anyorder.strategies.delta.kernels.learning import (
     correct,
     count_accident,
@@ -62,7 +62,7 @@ FIRST_TRIES = 2  # changes of a variable of many values that are tried before an
 CHANGE, OPTIMUM = 0, 1
 
 
-@njit(cache=True)
+@inner()
 def draw_candidates(v, i, random):
     """What a variable of many values may change to next: near, further, between, anywhere."""
     now, last, width = v.x[i], v.values[i] - 1, v.candidates.shape[1]
@@ -100,7 +100,7 @@ def draw_candidates(v, i, random):
             v.candidates[i, 1] = v.code[i, closest, second]
 
 
-@njit(cache=True)
+@inner()
 def worth_of(v, i, k, new):
     """Expected improvement of a change of a variable of many values; -1 if it is not enough."""
     gain, variance, profile = predict(v, i, new)
@@ -116,7 +116,7 @@ def worth_of(v, i, k, new):
     return worth if worth > ENOUGH_MANY * math.sqrt(mean_square(v)) else -1.0
 
 
-@njit(cache=True)
+@inner()
 def rank_variable(v, i, random):
     """The worth of the changes of a variable of many values that are considered."""
     draw_candidates(v, i, random)
@@ -125,7 +125,7 @@ def rank_variable(v, i, random):
         v.worth[i, k] = worth_of(v, i, k, new) if new != v.x[i] else -1.0
 
 
-@njit(cache=True)
+@inner()
 def rank(v, random):
     """The worth of all changes that are considered; FIRST and more if one was never tried."""
     x, kind, values, first_slot, order = v.x, v.kind, v.values, v.first_slot, v.order
@@ -153,7 +153,7 @@ def rank(v, random):
     v.scalars[STALE] = 0.0
 
 
-@njit(cache=True)
+@entry()
 def advance(shape, integers, floats, seed, free):
     """The change of the largest expected improvement, after at most `free` moves that are certain.
 
@@ -184,7 +184,7 @@ def advance(shape, integers, floats, seed, free):
         moves += 1
 
 
-@njit(cache=True)
+@inner()
 def take_off(v, i, new, random):
     """Do not consider a change again before x moves."""
     if v.kind[i] == FEW:
@@ -197,7 +197,7 @@ def take_off(v, i, new, random):
             v.worth[i, k] = -1.0
 
 
-@njit(cache=True)
+@inner()
 def track_errors(v, i, new, gain, predicted, profile):
     """Running means of squared errors over the last 2n gains."""
     scalars = v.scalars
@@ -214,7 +214,7 @@ def track_errors(v, i, new, gain, predicted, profile):
     scalars[ERROR_NONE] += rate * (gain * gain - scalars[ERROR_NONE])
 
 
-@njit(cache=True)
+@inner()
 def learn_gain(v, i, new, f):
     """Learn f at the neighbour of x whose variable i is `new`."""
     scalars, now = v.scalars, INT(v.x[i])
@@ -250,7 +250,7 @@ def learn_gain(v, i, new, f):
         correct(v, i, slot, best, error, variables, slots)
 
 
-@njit(cache=True)
+@entry()
 def observe(
     shape, integers, floats, kinds, first, values, J, h, rows, steps, phis, gains, k, seed, i, new,
     f, climb,
@@ -278,7 +278,7 @@ def observe(
     return False, predicted
 
 
-@njit(cache=True)
+@entry()
 def fail(shape, integers, floats, i, new, remembered):
     """Do not consider a change of x again: it is being evaluated, or (`remembered`) it failed."""
     v = views(shape, integers, floats)
@@ -287,7 +287,7 @@ def fail(shape, integers, floats, i, new, remembered):
     take_off(v, i, new, np.zeros(1, dtype=np.uint64))
 
 
-@njit(cache=True)
+@entry()
 def predict_change(shape, integers, floats, i, new):
     """Gain of a change, its variance, and whether anything is known about it."""
     v = views(shape, integers, floats)
@@ -295,7 +295,7 @@ def predict_change(shape, integers, floats, i, new):
     return gain, variance, profile >= 0
 
 
-@njit(cache=True)
+@entry()
 def go_to(shape, integers, floats, point, value, measured):
     """Make a point the present one."""
     v = views(shape, integers, floats)
@@ -303,7 +303,8 @@ def go_to(shape, integers, floats, point, value, measured):
     for j in range(len(point)):
         changes += point[j] != v.x[j]
     if 4 * changes > len(point):
-        v.x[:] = point
+        for j in range(len(point)):
+            v.x[j] = point[j]
         recompute(v)
     elif changes:
         for j in range(len(point)):
@@ -312,7 +313,7 @@ def go_to(shape, integers, floats, point, value, measured):
     v.scalars[VALUE], v.scalars[MEASURED] = value, measured
 
 
-@njit(cache=True)
+@entry()
 def tidy(shape, integers, floats, forget):
     """Between climbs: doubt links as far as gains are not additive, and remove rounding errors.
 

@@ -3,15 +3,15 @@
 import math
 
 import numpy as np
-from numba import njit
 
+from anyorder.strategies.delta.kernels.jit import inner
 from anyorder.strategies.delta.kernels.tables import INT, find, mean_square, slot_in
 from anyorder.strategies.delta.layout import CALIBRATION, DEGREE, FEW, ORDERED
 
 LARGE = 1e300
 
 
-@njit(cache=True)
+@inner()
 def level(v, i, m, value):
     """F in profile m at a value of i, and the variance of that; negative if nothing is known.
 
@@ -58,7 +58,7 @@ def level(v, i, m, value):
     return total, squares / count
 
 
-@njit(cache=True, inline="always")
+@inner(inline="always")
 def predict_few(
     x, values, first_slot, profiles, differing, entries, code, value, shift, spread, square, i, new
 ):
@@ -89,7 +89,7 @@ def predict_few(
     return gain, least, best
 
 
-@njit(cache=True)
+@inner()
 def predict(v, i, new):
     """Gain of changing x[i] to `new`, its variance, and the profile they come from, -1 if none."""
     square = mean_square(v)
@@ -119,7 +119,7 @@ def predict(v, i, new):
     return gain, least, best
 
 
-@njit(cache=True)
+@inner()
 def promise(v, square, s, m, gain, variance):
     """Expected improvement of a change whose gain is predicted from profile m in slot s.
 
@@ -138,7 +138,7 @@ def promise(v, square, s, m, gain, variance):
     return some * with_links + (1.0 - some) * without
 
 
-@njit(cache=True)
+@inner()
 def expected_improvement(gain, deviation):
     """The mean of max(g, 0) for a normal g."""
     if deviation <= 0.0 or gain == -np.inf:

@@ -3,10 +3,11 @@
 from collections import namedtuple
 
 import numpy as np
-from numba import carray, njit, types
+from numba import carray, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from anyorder.strategies.delta.kernels.jit import inner
 from anyorder.strategies.delta.layout import (
     FEW,
     FLOATS,
@@ -37,7 +38,7 @@ def pointer(context, address):
     return signature, generate
 
 
-@njit(cache=True)
+@inner()
 def views(shape, integers, floats):
     """The named arrays; the order is that of `layout.INTEGERS` and `layout.FLOATS`.
 
@@ -93,7 +94,7 @@ def views(shape, integers, floats):
 # --- random numbers (SplitMix64; `state` holds one number, drawn from the search's generator) -----
 
 
-@njit(cache=True)
+@inner()
 def uniform(state):
     """A float in [0, 1)."""
     state[0] += np.uint64(0x9E3779B97F4A7C15)
@@ -104,7 +105,7 @@ def uniform(state):
     return float(z >> np.uint64(11)) * (1.0 / 9007199254740992.0)
 
 
-@njit(cache=True)
+@inner()
 def below(state, count):
     """An integer in [0, count)."""
     return int(uniform(state) * count)
@@ -113,7 +114,7 @@ def below(state, count):
 # --- profiles and pairs ---------------------------------------------------------------------------
 
 
-@njit(cache=True)
+@inner()
 def slot_in(kind, values, first_slot, a, b):
     """The slot of a change between two values of a variable of that kind."""
     if kind != FEW:
@@ -122,19 +123,19 @@ def slot_in(kind, values, first_slot, a, b):
     return first_slot + low * (2 * values - low - 1) // 2 + high - low - 1
 
 
-@njit(cache=True)
+@inner()
 def slot_of(v, i, a, b):
     """The slot of a change of i between two values."""
     return slot_in(v.kind[i], v.values[i], v.first_slot[i], a, b)
 
 
-@njit(cache=True)
+@inner()
 def mean_square(v):
     """Of all gains observed."""
     return v.scalars[SUM_SQUARES] / max(v.scalars[GAINS], 1.0)
 
 
-@njit(cache=True)
+@inner()
 def add_variable(v, j, now, sign):
     """Add to the sums of all profiles what j contributes if its value is `now`; or remove it."""
     first_slot, profiles, differing = v.first_slot, v.profiles, v.differing
@@ -158,7 +159,7 @@ def add_variable(v, j, now, sign):
                     firm[s, m] += sign * variance[t, s]
 
 
-@njit(cache=True)
+@inner()
 def flip(v, j, new):
     """`add_variable` for the new value of a binary variable, after the old one was removed.
 
@@ -182,7 +183,7 @@ def flip(v, j, new):
                 firm[s, m] += -firmer if less else firmer
 
 
-@njit(cache=True)
+@inner()
 def move_to(v, j, new):
     """Change x[j], and the sums of all profiles with it."""
     if v.values[j] == 2:
@@ -194,7 +195,7 @@ def move_to(v, j, new):
     v.scalars[STALE] = 1.0
 
 
-@njit(cache=True)
+@inner()
 def recompute(v):
     """All sums, without the rounding errors that moves leave."""
     v.shift[:] = 0.0
@@ -206,7 +207,7 @@ def recompute(v):
     v.scalars[STALE] = 1.0
 
 
-@njit(cache=True)
+@inner()
 def add_pair(v, i, s, j, t, mean, variance):
     """Add to the sums of i what a difference in slot t of j contributes."""
     now, context, shift, spread = v.x[j], v.context, v.shift, v.spread
@@ -221,7 +222,7 @@ def add_pair(v, i, s, j, t, mean, variance):
                 v.firm[s, m] += variance
 
 
-@njit(cache=True)
+@inner()
 def different(v, i, m, variables, slots):
     """The variables that differ in profile m of i, and the slots they differ in; how many."""
     x, kind, values, first_slot, context = v.x, v.kind, v.values, v.first_slot, v.context
@@ -235,7 +236,7 @@ def different(v, i, m, variables, slots):
     return count
 
 
-@njit(cache=True)
+@inner()
 def set_pair(v, i, s, j, t, mean, variance):
     """Set M and P of slot s of i and slot t of j."""
     up, wider = mean - v.mean[s, t], variance - v.variance[s, t]
@@ -247,7 +248,7 @@ def set_pair(v, i, s, j, t, mean, variance):
     add_pair(v, j, t, i, s, up, wider)
 
 
-@njit(cache=True)
+@inner()
 def separate(v, i, j):
     """Settle that i and j do not interact."""
     for s in range(INT(v.first_slot[i]), INT(v.first_slot[i + 1])):
@@ -256,7 +257,7 @@ def separate(v, i, j):
     v.link[i, j] = v.link[j, i] = NOT_LINKED
 
 
-@njit(cache=True)
+@inner()
 def connect(v, i, j):
     """Settle that i and j interact; what they contribute to the sums is firm from now on."""
     v.link[i, j] = v.link[j, i] = LINKED
@@ -266,7 +267,7 @@ def connect(v, i, j):
             add_firm(v, j, t, i, s, v.variance[s, t])
 
 
-@njit(cache=True)
+@inner()
 def add_firm(v, i, s, j, t, variance):
     """Add to the firm sums of i what a difference in slot t of j contributes."""
     now, kind, values, first = v.x[j], v.kind[j], v.values[j], v.first_slot[j]
@@ -276,7 +277,7 @@ def add_firm(v, i, s, j, t, variance):
             v.firm[s, m] += variance
 
 
-@njit(cache=True)
+@inner()
 def find(v, i, m, value):
     """Where profile m of i has a value; -1 if nowhere."""
     for k in range(v.entries[i, m]):
