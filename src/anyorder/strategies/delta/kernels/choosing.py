@@ -28,9 +28,9 @@ from anyorder.strategies.delta.kernels.tables import (
     move_to,
     recompute,
     slot_of,
-    views,
 )
 from anyorder.strategies.delta.kernels.varying import other_value
+from anyorder.strategies.delta.kernels.views import views
 from anyorder.strategies.delta.layout import (
     CALIBRATION,
     DEPARTURE,

@@ -11,7 +11,8 @@ import math
 import numpy as np
 
 from anyorder.strategies.delta.kernels.jit import entry, inner
-from anyorder.strategies.delta.kernels.tables import slot_of, views
+from anyorder.strategies.delta.kernels.tables import slot_of
+from anyorder.strategies.delta.kernels.views import views
 from anyorder.strategies.delta.layout import FEW, LINKED, NOT_LINKED
 
 # Kinds of features.

@@ -1,94 +1,19 @@
 """Profiles and pair tables, and their sums as x moves."""
 
-from collections import namedtuple
-
 import numpy as np
-from numba import carray, types
-from numba.core import cgutils
-from numba.extending import intrinsic
 
 from anyorder.strategies.delta.kernels.jit import inner
 from anyorder.strategies.delta.layout import (
     FEW,
-    FLOATS,
     GAINS,
-    INTEGERS,
     LINKED,
     NOT_LINKED,
-    RING,
-    SCALARS,
     STALE,
     SUM_SQUARES,
 )
 
 SURE = 1e-12  # a prediction is certain if its variance is below this share of the mean square gain
 INT = np.int64  # integers of one type, so that no kernel is compiled twice
-
-Views = namedtuple("Views", list(INTEGERS) + list(FLOATS))
-
-
-@intrinsic
-def pointer(context, address):
-    """An address as a pointer."""
-    signature = types.voidptr(address)
-
-    def generate(_context, builder, _signature, arguments):
-        return builder.inttoptr(arguments[0], cgutils.voidptr_t)
-
-    return signature, generate
-
-
-@inner()
-def views(shape, integers, floats):
-    """The named arrays; the order is that of `layout.INTEGERS` and `layout.FLOATS`.
-
-    They are made from addresses, not by slicing, so that they have no reference counts: the caller
-    keeps the buffers, and passing 25 arrays costs next to nothing.
-    """
-    n, slots, profiles, entries, width = shape[0], shape[1], shape[2], shape[3], shape[4]
-    at = integers.ctypes.data
-    x = carray(pointer(at), n, np.int32)
-    values = carray(pointer(at + 4 * n), n, np.int32)
-    kind = carray(pointer(at + 8 * n), n, np.int32)
-    first_slot = carray(pointer(at + 12 * n), n + 1, np.int32)
-    at += 16 * n + 4
-    order = carray(pointer(at), (n, width), np.int32)
-    candidates = carray(pointer(at + 4 * n * width), (n, width), np.int32)
-    at += 8 * n * width
-    known = carray(pointer(at), n, np.int32)
-    oldest = carray(pointer(at + 4 * n), n, np.int32)
-    at += 8 * n
-    differing = carray(pointer(at), (n, profiles), np.int32)
-    filled = carray(pointer(at + 4 * n * profiles), (n, profiles), np.int32)
-    at += 8 * n * profiles
-    code = carray(pointer(at), (n, profiles, entries), np.int32)
-    at += 4 * n * profiles * entries
-    context = carray(pointer(at), (n, n, profiles), np.int32)
-    link = carray(pointer(at + 4 * n * n * profiles), (n, n), np.int32)
-    at = floats.ctypes.data
-    value = carray(pointer(at), (n, profiles, entries), np.float64)
-    at += 8 * n * profiles * entries
-    mean = carray(pointer(at), (slots, slots), np.float64)
-    variance = carray(pointer(at + 8 * slots * slots), (slots, slots), np.float64)
-    at += 16 * slots * slots
-    shift = carray(pointer(at), (slots, profiles), np.float64)
-    spread = carray(pointer(at + 8 * slots * profiles), (slots, profiles), np.float64)
-    firm = carray(pointer(at + 16 * slots * profiles), (slots, profiles), np.float64)
-    at += 24 * slots * profiles
-    worth = carray(pointer(at), (n, width), np.float64)
-    at += 8 * n * width
-    squares = carray(pointer(at), n, np.float64)
-    tries = carray(pointer(at + 8 * n), n, np.float64)
-    scale = carray(pointer(at + 16 * n), n, np.float64)
-    slope = carray(pointer(at + 24 * n), n, np.float64)
-    at += 32 * n
-    ring = carray(pointer(at), RING, np.float64)
-    scalars = carray(pointer(at + 8 * RING), SCALARS, np.float64)
-    return Views(
-        x, values, kind, first_slot, order, candidates, known, oldest, differing, filled, code,
-        context, link, value, mean, variance, shift, spread, firm, worth, squares, tries, scale,
-        slope, ring, scalars,
-    )  # fmt: skip
 
 
 # --- random numbers (SplitMix64; `state` holds one number, drawn from the search's generator) -----

@@ -13,8 +13,8 @@ from anyorder.strategies.delta.kernels.tables import (
     mean_square,
     move_to,
     uniform,
-    views,
 )
+from anyorder.strategies.delta.kernels.views import views
 from anyorder.strategies.delta.layout import LINKED, MEASURED, ORDERED, VALUE
 
 # Constants of the method.
