@@ -100,12 +100,38 @@ def flip(v, j, new):
             differing[i, m] += -1 if context[i, m] == new else 1
         for s in range(INT(first_slot[i]), INT(first_slot[i + 1])):
             further, wider = (v.mean[t, s] if new else -v.mean[t, s]), v.variance[t, s]
+            if further == 0.0 and wider == 0.0:  # most pairs do not interact
+                continue
             firmer = wider if linked else 0.0
             for m in range(count):
                 less = context[i, m] == new
                 shift[s, m] += further
                 spread[s, m] += -wider if less else wider
                 firm[s, m] += -firmer if less else firmer
+
+
+@inner()
+def add_binary(v, j):
+    """`add_variable` for the value that a binary variable has; pairs without effect are skipped."""
+    first_slot, profiles, differing, context = v.first_slot, v.profiles, v.differing, v.context[j]
+    shift, spread, firm, link, t = v.shift, v.spread, v.firm, v.link[j], INT(v.first_slot[j])
+    now, mean, variance = v.x[j], v.mean[t], v.variance[t]
+    for i in range(len(profiles)):
+        for m in range(context.shape[1]):
+            differing[i, m] += (context[i, m] != now) & (m < profiles[i]) & (i != j)
+    for i in range(len(profiles)):
+        if i == j:
+            continue
+        for s in range(INT(first_slot[i]), INT(first_slot[i + 1])):
+            if mean[s] == 0.0 and variance[s] == 0.0:
+                continue
+            for m in range(INT(profiles[i])):
+                if context[i, m] == now:
+                    continue
+                shift[s, m] += mean[s] if now else -mean[s]
+                spread[s, m] += variance[s]
+                if link[i] == LINKED:
+                    firm[s, m] += variance[s]
 
 
 @inner()
@@ -128,7 +154,10 @@ def recompute(v):
     v.firm[:] = 0.0
     v.differing[:] = 0
     for j in range(len(v.x)):
-        add_variable(v, j, INT(v.x[j]), INT(1))
+        if v.values[j] == 2:
+            add_binary(v, j)
+        else:
+            add_variable(v, j, INT(v.x[j]), INT(1))
     v.scalars[STALE] = 1.0
 
 
