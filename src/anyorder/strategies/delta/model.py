@@ -132,6 +132,8 @@ class Model:
 
     def go_to(self, point: Codes, value: float, *, measured: bool = True) -> None:
         """Make another point the present one."""
+        if not point.flags.writeable:  # the kernel would be compiled a second time for those
+            point = point.copy()
         self._kernels.go_to(*self.buffers, point, value, float(measured))
 
     def kick(self, seed: int) -> bool:

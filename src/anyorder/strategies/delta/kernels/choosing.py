@@ -24,6 +24,7 @@ from anyorder.strategies.delta.kernels.tables import (
     INT,
     SURE,
     find,
+    generator,
     mean_square,
     move_to,
     recompute,
@@ -128,9 +129,7 @@ def rank_variable(v, i, random):
 @inner()
 def rank(v, random):
     """The worth of all changes that are considered; FIRST and more if one was never tried."""
-    x, kind, values, first_slot, order = v.x, v.kind, v.values, v.first_slot, v.order
-    profiles, differing, entries, code, value = v.profiles, v.differing, v.entries, v.code, v.value
-    shift, spread, worth, square = v.shift, v.spread, v.worth, mean_square(v)
+    x, kind, values, worth, square = v.x, v.kind, v.values, v.worth, mean_square(v)
     worth[:] = -1.0
     enough = ENOUGH * math.sqrt(square) + v.scalars[SLACK]
     for i in range(len(x)):
@@ -139,12 +138,9 @@ def rank(v, random):
             continue
         for new in range(INT(values[i])):
             if new != x[i]:
-                gain, variance, profile = predict_few(
-                    x, values, first_slot, profiles, differing, entries, code, value, shift,
-                    spread, square, i, new,
-                )  # fmt: skip
+                gain, variance, profile = predict_few(v, square, i, INT(new))
                 if profile < 0:
-                    worth[i, new] = FIRST * (1.0 + 1e-6 * order[i, new])
+                    worth[i, new] = FIRST * (1.0 + 1e-6 * v.order[i, new])
                 else:
                     slot = slot_of(v, i, INT(x[i]), INT(new))
                     found = promise(v, square, slot, profile, gain, variance)
@@ -161,7 +157,7 @@ def advance(shape, integers, floats, seed, free):
     """
     v = views(shape, integers, floats)
     scalars, moves = v.scalars, 0
-    random = np.array([seed], dtype=np.uint64)
+    random = generator(seed)
     while True:
         if scalars[STALE] > 0.0:
             rank(v, random)
@@ -274,7 +270,7 @@ def observe(
         move_to(v, i, new)
         scalars[VALUE], scalars[MEASURED] = f, 1.0
         return True, predicted
-    take_off(v, i, new, np.array([seed], dtype=np.uint64))
+    take_off(v, i, new, generator(seed))
     return False, predicted
 
 
@@ -284,7 +280,7 @@ def fail(shape, integers, floats, i, new, remembered):
     v = views(shape, integers, floats)
     if remembered:
         remember(v, i, new, -np.inf)
-    take_off(v, i, new, np.zeros(1, dtype=np.uint64))
+    take_off(v, i, new, generator(0))
 
 
 @entry()

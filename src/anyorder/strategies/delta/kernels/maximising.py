@@ -10,7 +10,7 @@ from anyorder.strategies.delta.kernels.fitting import (
     rows_of,
 )
 from anyorder.strategies.delta.kernels.jit import entry, inner
-from anyorder.strategies.delta.kernels.tables import below, uniform
+from anyorder.strategies.delta.kernels.tables import below, generator, uniform
 
 LEVELS = 6  # values of an integer of many values that a step of tabu search considers
 TENURE = 10  # tabu search does not change a variable again for n / 20 steps and up to so many more
@@ -40,7 +40,7 @@ def allowed_gains(spins, field, free, step, bar, gains):
 def maximise_spins(J, h, x, steps, seed):
     """`maximise` where all variables are binary: its loops are simple, and made of vectors."""
     n = len(x)
-    random = np.array([seed], dtype=np.uint64)
+    random = generator(seed)
     best, spins = x.copy(), np.empty(n, np.float32)
     for i in range(n):
         spins[i] = 2 * x[i] - 1
@@ -77,7 +77,7 @@ def maximise(kinds, first, values, J, h, x, steps, seed):
     n, m = len(x), len(h)
     if all_spins(kinds):
         return maximise_spins(J, h, x, steps, seed)
-    random = np.array([seed], dtype=np.uint64)
+    random = generator(seed)
     point, best = x.copy(), x.copy()
     phi = np.zeros(m, np.float32)
     features(kinds, first, values, point, phi)

@@ -20,6 +20,14 @@ INT = np.int64  # integers of one type, so that no kernel is compiled twice
 
 
 @inner()
+def generator(seed):
+    """The state of a generator that begins with a seed."""
+    state = np.empty(1, np.uint64)
+    state[0] = seed
+    return state
+
+
+@inner()
 def uniform(state):
     """A float in [0, 1)."""
     state[0] += np.uint64(0x9E3779B97F4A7C15)

@@ -10,6 +10,7 @@ from anyorder.strategies.delta.kernels.tables import (
     INT,
     SURE,
     below,
+    generator,
     mean_square,
     move_to,
     uniform,
@@ -73,7 +74,7 @@ def exchange(shape, integers, floats, seed, point):
     Returns whether that was possible.
     """
     v = views(shape, integers, floats)
-    random = np.array([seed], dtype=np.uint64)
+    random = generator(seed)
     i = below(random, len(point))
     j = partner(v, point, i, random)
     if j < 0:
@@ -92,7 +93,7 @@ def exchange(shape, integers, floats, seed, point):
 def mutate(shape, integers, floats, seed, point, changes):
     """Change so many variables of `point` in place, each other one linked with the last or any."""
     v = views(shape, integers, floats)
-    random = np.array([seed], dtype=np.uint64)
+    random = generator(seed)
     changed, last = np.zeros(len(point), dtype=np.bool_), INT(-1)
     for _ in range(min(changes, max(len(point) // 2, 1))):
         last = next_variable(v, last, changed, random)
@@ -107,7 +108,7 @@ def kick(shape, integers, floats, seed):
     The value of x becomes the predicted one. Returns whether it is certain.
     """
     v = views(shape, integers, floats)
-    random = np.array([seed], dtype=np.uint64)
+    random = generator(seed)
     n = len(v.x)
     count = int(min(KICK / (1.0 - uniform(random)), n))
     count = max(min(count, n // 2), 1)
