@@ -193,7 +193,8 @@ class AdditiveModel:
                 a, b = np.triu_indices(most, 1)
                 both = chosen[:, a] & chosen[:, b]
                 parts.append(np.where(both, table + order[:, a] * size + order[:, b], padding))
-        return np.concatenate(parts, axis=1).astype(np.int64)
+        # In this order whatever the parts have: loops are compiled for each that there is.
+        return np.ascontiguousarray(np.concatenate(parts, axis=1), np.int64)
 
     # --- regression -----------------------------------------------------------------------------
 
