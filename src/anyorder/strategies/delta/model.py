@@ -52,7 +52,7 @@ class Model:
     def __init__(self, space: Space, rng: np.random.Generator) -> None:
         from anyorder.strategies.delta import kernels  # imports Numba
 
-        announce_compilation(kernels.advance, "delta search", 50)
+        announce_compilation(kernels.advance, "delta search", 30)
         self._kernels: Any = kernels
         self.sizes = sizes = layout.sizes_of(space)
         kinds, slots = layout.kinds_of(space)

@@ -30,7 +30,7 @@ def jit(function, **options):
 
 
 def inner(function):
-    """Compile a function that only compiled ones call: without a wrapper for Python."""
+    """Compile a function without a wrapper for Python, which must not call it."""
     return jit(function, no_cpython_wrapper=True)
 
 
@@ -221,7 +221,7 @@ def gain_of(tables, groups, moves, row, change):
     return _chosen(tables, group, row, put, out) - _chosen(tables, group, row, out, -1)
 
 
-@inner
+@jit
 def possible(groups, moves, row, change):
     """Whether a change of a set changes anything, and leaves it of a size that it may have."""
     kind, number = moves.kind[change], moves.group[change]

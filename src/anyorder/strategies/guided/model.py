@@ -105,7 +105,7 @@ class AdditiveModel:
     ) -> None:
         from anyorder.strategies.guided import kernels  # imports Numba
 
-        announce_compilation(kernels.climb, "guided search", 15)
+        announce_compilation(kernels.climb, "guided search", 10)
         self._kernels: Any = kernels
         self._cards = cardinalities.astype(np.int64)
         self._plain = np.ones(len(cardinalities), np.bool_)

@@ -22,7 +22,6 @@ def entry(**options):
 def inner(**options):
     """Compile a function that only compiled ones call.
 
-    It has no wrapper for Python: to take apart the arrays of `v` can take longer to compile than
-    the function.
+    It has no wrapper for Python, which takes time to compile: a call from Python ends the process.
     """
     return entry(no_cpython_wrapper=True, **options)
