@@ -52,7 +52,7 @@ class Model:
     def __init__(self, space: Space, rng: np.random.Generator) -> None:
         from anyorder.strategies.delta import kernels  # imports Numba
 
-        announce_compilation(kernels.advance, "delta search", 50)
+        announce_compilation(kernels.advance, "delta search", 30)
         self._kernels: Any = kernels
         self.sizes = sizes = layout.sizes_of(space)
         kinds, slots = layout.kinds_of(space)
@@ -132,6 +132,8 @@ class Model:
 
     def go_to(self, point: Codes, value: float, *, measured: bool = True) -> None:
         """Make another point the present one."""
+        if not point.flags.writeable:  # the kernel would be compiled a second time for those
+            point = point.copy()
         self._kernels.go_to(*self.buffers, point, value, float(measured))
 
     def kick(self, seed: int) -> bool:

@@ -60,7 +60,8 @@ class DeltaSearch(Learner):
 
     def _exhausted(self) -> bool:
         """Whether all points are known, failed or being evaluated."""
-        if not self._remembers():
+        most = len(self._known) + len(self._failed) + len(self._waiting)
+        if most < self._combinations or not self._remembers():
             return False
         waiting = {entry.point for entry in self._waiting.values()}
         seen = self._known.keys() | self._failed | waiting
@@ -115,11 +116,16 @@ class DeltaSearch(Learner):
                 return found
         return self._extra(ticket)
 
-    def _ask(self, ticket: int, kind: str, point: bytes, base: bytes = b"", i: int = -1) -> Codes:
+    def _ask(self, ticket: int, kind: str, point: bytes) -> Codes:
+        self._await(ticket, kind, point)
+        return np.frombuffer(bytearray(point), np.int32)
+
+    def _await(
+        self, ticket: int, kind: str, point: bytes, base: bytes = b"", variable: int = -1
+    ) -> None:
         scalar = self.model.scalar
         value = scalar(layout.VALUE) if scalar(layout.MEASURED) else -np.inf
-        self._waiting[ticket] = Waiting(kind, point, base, value, i, self._optima)
-        return np.frombuffer(bytearray(point), np.int32)
+        self._waiting[ticket] = Waiting(kind, point, base, value, variable, self._optima)
 
     def _ask_present(self, ticket: int) -> Codes | None:
         """Ask for the value of the present point; None if that is known already."""
@@ -152,7 +158,8 @@ class DeltaSearch(Learner):
         if self._waiting and any(entry.point == point for entry in self._waiting.values()):
             model.exclude(variable, value)
             return None
-        return self._ask(ticket, "change", point, base, variable)
+        self._await(ticket, "change", point, base, variable)
+        return changed
 
     def _extra(self, ticket: int) -> Codes:
         """A kick of the best point, whatever becomes of the present one; or any new point."""

@@ -17,12 +17,21 @@ SINGLE, SKIPPED = -1, -2  # kinds of changes that are not moves of a list
 FIRST, SIZE, PAIRS, LEAST, MOST, SEQUENCE = range(6)
 
 
-def jit(function):
-    """Compile without the GIL, and keep the result on disk where there is a place for it."""
+def jit(function, **options):
+    """Compile without the GIL, and keep the result on disk where there is a place for it.
+
+    No function is passed on as a value, so the wrapper for that is left out: it takes time.
+    """
+    options |= {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
     try:
-        return njit(nogil=True, cache=True, error_model="numpy")(function)
+        return njit(cache=True, **options)(function)
     except RuntimeError:  # no place for a cache: every process compiles
-        return njit(nogil=True, error_model="numpy")(function)
+        return njit(**options)(function)
+
+
+def inner(function):
+    """Compile a function without a wrapper for Python, which must not call it."""
+    return jit(function, no_cpython_wrapper=True)
 
 
 # --- regression ---------------------------------------------------------------------------------
@@ -38,7 +47,7 @@ def predicted(rows, worth, out):
         out[r] = total
 
 
-@jit
+@inner
 def spread(rows, weights, out):
     """The sum of the weights of the rows that have each feature; none for the padding."""
     out[:] = 0.0
@@ -48,46 +57,62 @@ def spread(rows, weights, out):
     out[-1] = 0.0
 
 
+@inner
+def product(one, other):
+    """The inner product of two arrays."""
+    total = 0.0
+    for k in range(len(one)):
+        total += one[k] * other[k]
+    return total
+
+
+# Loops, since operations on whole arrays take several times longer to compile.
 @jit
 def regress(rows, values, worth, prior, penalty, iterations, tolerance):
     """Conjugate gradients for |X w - values|^2 + penalty |w - prior|^2, from `worth`, in place."""
     fitted, slope = np.empty(len(values)), np.empty(len(worth))
     predicted(rows, worth, fitted)
-    spread(rows, values - fitted, slope)
-    slope -= penalty * (worth - prior)
+    for r in range(len(values)):
+        fitted[r] = values[r] - fitted[r]
+    spread(rows, fitted, slope)
+    for k in range(len(worth)):
+        slope[k] -= penalty * (worth[k] - prior[k])
     slope[-1] = 0.0
     way = slope.copy()
-    size = (slope * slope).sum()
+    size = product(slope, slope)
     first, image = size, np.empty(len(worth))
     for _ in range(iterations):
         if size <= tolerance * first:
             break
         predicted(rows, way, fitted)
         spread(rows, fitted, image)
-        image += penalty * way
-        step = size / (way * image).sum()
-        worth += step * way
-        slope -= step * image
-        new = (slope * slope).sum()
-        way = slope + (new / size) * way
+        for k in range(len(worth)):
+            image[k] += penalty * way[k]
+        step = size / product(way, image)
+        for k in range(len(worth)):
+            worth[k] += step * way[k]
+            slope[k] -= step * image[k]
+        new = product(slope, slope)
+        for k in range(len(worth)):
+            way[k] = slope[k] + (new / size) * way[k]
         size = new
 
 
 # --- climbs on the model ------------------------------------------------------------------------
 
 
-@jit
+@inner
 def _link(tables, group, row, a, b):
     """What the link from place a to place b of a sequence is worth."""
     return tables.pairs[group[PAIRS] + row[group[FIRST] + a] * group[SIZE] + row[group[FIRST] + b]]
 
 
-@jit
+@inner
 def _placed(tables, group, place, item):
     return tables.worth[tables.first[group[FIRST] + place] + item]
 
 
-@jit
+@inner
 def _gain_of_move(tables, group, row, kind, a, b):
     """The predicted gain of a move of a sequence."""
     size, first = group[SIZE], group[FIRST]
@@ -146,7 +171,7 @@ def _gain_of_move(tables, group, row, kind, a, b):
     return gain
 
 
-@jit
+@inner
 def _move(group, row, kind, a, b):
     """Make a move of a sequence."""
     first = group[FIRST]
@@ -165,7 +190,7 @@ def _move(group, row, kind, a, b):
             high -= 1
 
 
-@jit
+@inner
 def _chosen(tables, group, row, item, without):
     """What it is worth to have an item chosen, but for its pair with one."""
     total = tables.worth[tables.first[group[FIRST] + item] + 1]
@@ -177,7 +202,7 @@ def _chosen(tables, group, row, item, without):
     return total
 
 
-@jit
+@inner
 def gain_of(tables, groups, moves, row, change):
     """The predicted gain of a change; it must be possible."""
     kind, a = moves.kind[change], moves.first[change]

@@ -105,7 +105,7 @@ class AdditiveModel:
     ) -> None:
         from anyorder.strategies.guided import kernels  # imports Numba
 
-        announce_compilation(kernels.climb, "guided search", 15)
+        announce_compilation(kernels.climb, "guided search", 10)
         self._kernels: Any = kernels
         self._cards = cardinalities.astype(np.int64)
         self._plain = np.ones(len(cardinalities), np.bool_)
@@ -193,7 +193,8 @@ class AdditiveModel:
                 a, b = np.triu_indices(most, 1)
                 both = chosen[:, a] & chosen[:, b]
                 parts.append(np.where(both, table + order[:, a] * size + order[:, b], padding))
-        return np.concatenate(parts, axis=1).astype(np.int64)
+        # In this order whatever the parts have: loops are compiled for each that there is.
+        return np.ascontiguousarray(np.concatenate(parts, axis=1), np.int64)
 
     # --- regression -----------------------------------------------------------------------------
 

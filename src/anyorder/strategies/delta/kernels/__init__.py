@@ -1,5 +1,7 @@
 """The compiled loops of delta search.
 
+    jit         how they are compiled
+    views       the named arrays of `layout`
     tables      profiles and pair tables, and their sums as the point moves
     predicting  the gain of a change, and what it promises
     learning    what one observed gain changes in them

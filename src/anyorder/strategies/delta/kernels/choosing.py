@@ -3,9 +3,9 @@
 import math
 
 import numpy as np
-from numba import njit
 
 from anyorder.strategies.delta.kernels.fitting import note
+from anyorder.strategies.delta.kernels.jit import entry, inner
 from anyorder.strategies.delta.kernels.learning import (
     correct,
     count_accident,
@@ -24,13 +24,14 @@ from anyorder.strategies.delta.kernels.tables import (
     INT,
     SURE,
     find,
+    generator,
     mean_square,
     move_to,
     recompute,
     slot_of,
-    views,
 )
 from anyorder.strategies.delta.kernels.varying import other_value
+from anyorder.strategies.delta.kernels.views import views
 from anyorder.strategies.delta.layout import (
     CALIBRATION,
     DEPARTURE,
@@ -62,7 +63,7 @@ FIRST_TRIES = 2  # changes of a variable of many values that are tried before an
 CHANGE, OPTIMUM = 0, 1
 
 
-@njit(cache=True)
+@inner()
 def draw_candidates(v, i, random):
     """What a variable of many values may change to next: near, further, between, anywhere."""
     now, last, width = v.x[i], v.values[i] - 1, v.candidates.shape[1]
@@ -100,7 +101,7 @@ def draw_candidates(v, i, random):
             v.candidates[i, 1] = v.code[i, closest, second]
 
 
-@njit(cache=True)
+@inner()
 def worth_of(v, i, k, new):
     """Expected improvement of a change of a variable of many values; -1 if it is not enough."""
     gain, variance, profile = predict(v, i, new)
@@ -116,7 +117,7 @@ def worth_of(v, i, k, new):
     return worth if worth > ENOUGH_MANY * math.sqrt(mean_square(v)) else -1.0
 
 
-@njit(cache=True)
+@inner()
 def rank_variable(v, i, random):
     """The worth of the changes of a variable of many values that are considered."""
     draw_candidates(v, i, random)
@@ -125,12 +126,10 @@ def rank_variable(v, i, random):
         v.worth[i, k] = worth_of(v, i, k, new) if new != v.x[i] else -1.0
 
 
-@njit(cache=True)
+@inner()
 def rank(v, random):
     """The worth of all changes that are considered; FIRST and more if one was never tried."""
-    x, kind, values, first_slot, order = v.x, v.kind, v.values, v.first_slot, v.order
-    profiles, differing, entries, code, value = v.profiles, v.differing, v.entries, v.code, v.value
-    shift, spread, worth, square = v.shift, v.spread, v.worth, mean_square(v)
+    x, kind, values, worth, square = v.x, v.kind, v.values, v.worth, mean_square(v)
     worth[:] = -1.0
     enough = ENOUGH * math.sqrt(square) + v.scalars[SLACK]
     for i in range(len(x)):
@@ -139,12 +138,9 @@ def rank(v, random):
             continue
         for new in range(INT(values[i])):
             if new != x[i]:
-                gain, variance, profile = predict_few(
-                    x, values, first_slot, profiles, differing, entries, code, value, shift,
-                    spread, square, i, new,
-                )  # fmt: skip
+                gain, variance, profile = predict_few(v, square, i, INT(new))
                 if profile < 0:
-                    worth[i, new] = FIRST * (1.0 + 1e-6 * order[i, new])
+                    worth[i, new] = FIRST * (1.0 + 1e-6 * v.order[i, new])
                 else:
                     slot = slot_of(v, i, INT(x[i]), INT(new))
                     found = promise(v, square, slot, profile, gain, variance)
@@ -153,7 +149,7 @@ def rank(v, random):
     v.scalars[STALE] = 0.0
 
 
-@njit(cache=True)
+@entry()
 def advance(shape, integers, floats, seed, free):
     """The change of the largest expected improvement, after at most `free` moves that are certain.
 
@@ -161,7 +157,7 @@ def advance(shape, integers, floats, seed, free):
     """
     v = views(shape, integers, floats)
     scalars, moves = v.scalars, 0
-    random = np.array([seed], dtype=np.uint64)
+    random = generator(seed)
     while True:
         if scalars[STALE] > 0.0:
             rank(v, random)
@@ -184,7 +180,7 @@ def advance(shape, integers, floats, seed, free):
         moves += 1
 
 
-@njit(cache=True)
+@inner()
 def take_off(v, i, new, random):
     """Do not consider a change again before x moves."""
     if v.kind[i] == FEW:
@@ -197,7 +193,7 @@ def take_off(v, i, new, random):
             v.worth[i, k] = -1.0
 
 
-@njit(cache=True)
+@inner()
 def track_errors(v, i, new, gain, predicted, profile):
     """Running means of squared errors over the last 2n gains."""
     scalars = v.scalars
@@ -214,7 +210,7 @@ def track_errors(v, i, new, gain, predicted, profile):
     scalars[ERROR_NONE] += rate * (gain * gain - scalars[ERROR_NONE])
 
 
-@njit(cache=True)
+@inner()
 def learn_gain(v, i, new, f):
     """Learn f at the neighbour of x whose variable i is `new`."""
     scalars, now = v.scalars, INT(v.x[i])
@@ -250,7 +246,7 @@ def learn_gain(v, i, new, f):
         correct(v, i, slot, best, error, variables, slots)
 
 
-@njit(cache=True)
+@entry()
 def observe(
     shape, integers, floats, kinds, first, values, J, h, rows, steps, phis, gains, k, seed, i, new,
     f, climb,
@@ -274,20 +270,20 @@ def observe(
         move_to(v, i, new)
         scalars[VALUE], scalars[MEASURED] = f, 1.0
         return True, predicted
-    take_off(v, i, new, np.array([seed], dtype=np.uint64))
+    take_off(v, i, new, generator(seed))
     return False, predicted
 
 
-@njit(cache=True)
+@entry()
 def fail(shape, integers, floats, i, new, remembered):
     """Do not consider a change of x again: it is being evaluated, or (`remembered`) it failed."""
     v = views(shape, integers, floats)
     if remembered:
         remember(v, i, new, -np.inf)
-    take_off(v, i, new, np.zeros(1, dtype=np.uint64))
+    take_off(v, i, new, generator(0))
 
 
-@njit(cache=True)
+@entry()
 def predict_change(shape, integers, floats, i, new):
     """Gain of a change, its variance, and whether anything is known about it."""
     v = views(shape, integers, floats)
@@ -295,7 +291,7 @@ def predict_change(shape, integers, floats, i, new):
     return gain, variance, profile >= 0
 
 
-@njit(cache=True)
+@entry()
 def go_to(shape, integers, floats, point, value, measured):
     """Make a point the present one."""
     v = views(shape, integers, floats)
@@ -303,7 +299,8 @@ def go_to(shape, integers, floats, point, value, measured):
     for j in range(len(point)):
         changes += point[j] != v.x[j]
     if 4 * changes > len(point):
-        v.x[:] = point
+        for j in range(len(point)):
+            v.x[j] = point[j]
         recompute(v)
     elif changes:
         for j in range(len(point)):
@@ -312,7 +309,7 @@ def go_to(shape, integers, floats, point, value, measured):
     v.scalars[VALUE], v.scalars[MEASURED] = value, measured
 
 
-@njit(cache=True)
+@entry()
 def tidy(shape, integers, floats, forget):
     """Between climbs: doubt links as far as gains are not additive, and remove rounding errors.
 

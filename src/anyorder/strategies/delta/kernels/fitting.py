@@ -9,9 +9,10 @@ gain is the product of those two rows of J with phi: `rows` and `steps` say whic
 import math
 
 import numpy as np
-from numba import njit
 
-from anyorder.strategies.delta.kernels.tables import slot_of, views
+from anyorder.strategies.delta.kernels.jit import entry, inner
+from anyorder.strategies.delta.kernels.tables import slot_of
+from anyorder.strategies.delta.kernels.views import views
 from anyorder.strategies.delta.layout import FEW, LINKED, NOT_LINKED
 
 # Kinds of features.
@@ -22,7 +23,16 @@ SPIN_SCALE = 0.7071067811865476  # a spin alters by 2, indicators by 1 and -1
 BLOCK = 16  # rows and columns of a matrix that are mirrored at a time
 
 
-@njit(cache=True)
+@inner()
+def all_spins(kinds):
+    """Whether all variables are binary."""
+    others = 0
+    for i in range(len(kinds)):
+        others += kinds[i] != SPIN
+    return others == 0
+
+
+@entry()
 def features(kinds, first, values, x, phi):
     """The features of a point."""
     phi[:] = 0.0
@@ -37,7 +47,7 @@ def features(kinds, first, values, x, phi):
             phi[k], phi[k + 1] = z, z * z
 
 
-@njit(cache=True)
+@inner()
 def rows_of(kinds, first, values, i, now, new):
     """Two rows and steps: how the features alter with a change of variable i."""
     k = first[i]
@@ -50,7 +60,7 @@ def rows_of(kinds, first, values, i, now, new):
     return k, b - a, k + 1, b * b - a * a
 
 
-@njit(cache=True, fastmath=True)
+@inner(fastmath=True)
 def gain_of(J, h, phi, row1, step1, row2, step2):
     """What the model says of a change."""
     total = step1 * h[row1] + step2 * h[row2]
@@ -63,7 +73,7 @@ def gain_of(J, h, phi, row1, step1, row2, step2):
     return total + step1 * one + step2 * two
 
 
-@njit(cache=True)
+@inner()
 def note(kinds, first, values, x, J, h, rows, steps, phis, gains, k, i, new, gain):
     """Write observation k; returns the gain that the model predicted."""
     row1, step1, row2, step2 = rows_of(kinds, first, values, i, x[i], new)
@@ -75,7 +85,7 @@ def note(kinds, first, values, x, J, h, rows, steps, phis, gains, k, i, new, gai
     return gain_of(J, h, phis[k], row1, step1, row2, step2)
 
 
-@njit(cache=True)
+@entry()
 def note_several(kinds, first, values, x, y, rows, steps, phis, gains, k, gain):
     """Write as observation k that going from x to y gains so much; False if too much changes.
 
@@ -104,7 +114,7 @@ def note_several(kinds, first, values, x, y, rows, steps, phis, gains, k, gain):
     return True
 
 
-@njit(cache=True, fastmath=True)
+@entry(fastmath=True)
 def apply(rows, steps, phis, count, J, h, out):
     """The gains that J and h give."""
     for e in range(count):
@@ -121,7 +131,7 @@ def apply(rows, steps, phis, count, J, h, out):
         out[e] = total
 
 
-@njit(cache=True, fastmath=True)
+@inner(fastmath=True)
 def apply_transposed(rows, steps, phis, count, weights, J, h):
     """The gradient with respect to J, which is symmetric, and h."""
     J[:] = 0.0
@@ -139,7 +149,7 @@ def apply_transposed(rows, steps, phis, count, weights, J, h):
     symmetrise(J)
 
 
-@njit(cache=True)
+@inner()
 def symmetrise(J):
     """Put J + J.T in place of J, with 0 on the diagonal.
 
@@ -164,7 +174,7 @@ def symmetrise(J):
         J[a, a] = 0.0
 
 
-@njit(cache=True, fastmath=True)
+@entry(fastmath=True)
 def fit(rows, steps, phis, gains, count, J, h, scales, scale_h, noise, iterations):
     """Ridge regression of the gains with prior deviations `scales` and `scale_h`, from J and h on.
 
@@ -184,9 +194,17 @@ def fit(rows, steps, phis, gains, count, J, h, scales, scale_h, noise, iteration
     for e in range(count):
         residual[e] = (gains[e] - residual[e]) * weight
     apply_transposed(rows, steps, phis, count, residual, gradient, gradient_h)
-    r, rh = gradient * scales - u, gradient_h * scale_h - uh
+    r, rh = np.empty((m, m), np.float32), np.empty(m, np.float32)
+    squares, squares_h = np.empty((m, m), np.float32), np.empty(m, np.float32)
+    change = np.empty(m, np.float32)
+    for a in range(m):
+        rh[a] = gradient_h[a] * scale_h - uh[a]
+        squares_h[a] = rh[a] * rh[a]
+        for b in range(m):
+            r[a, b] = gradient[a, b] * scales[a, b] - u[a, b]
+            squares[a, b] = r[a, b] * r[a, b]
     p, ph = r.copy(), rh.copy()
-    square = 0.5 * np.sum(r * r) + np.sum(rh * rh)
+    square = 0.5 * np.sum(squares) + np.sum(squares_h)
     start = square
     for _ in range(iterations):
         curvature = scale_direction(p, ph, scales, scale_h, J, h)
@@ -200,19 +218,35 @@ def fit(rows, steps, phis, gains, count, J, h, scales, scale_h, noise, iteration
         apply_transposed(rows, steps, phis, count, residual, gradient, gradient_h)
         before = square
         square = step_along(u, r, p, gradient, scales, length)
-        uh += length * ph
-        rh -= length * (gradient_h * scale_h + ph)
-        square += np.sum(rh * rh)
+        for a in range(m):
+            change[a] = length * (gradient_h[a] * scale_h + ph[a])
+        step_along_h(uh, ph, rh, change, length)
+        for a in range(m):
+            squares_h[a] = rh[a] * rh[a]
+        square += np.sum(squares_h)
         turn = np.float32(square / before)
         for a in range(m):
             ph[a] = rh[a] + turn * ph[a]
             for b in range(m):
                 p[a, b] = r[a, b] + turn * p[a, b]
-    J[:] = u * scales
-    h[:] = uh * scale_h
+    for a in range(m):
+        h[a] = uh[a] * scale_h
+        for b in range(m):
+            J[a, b] = u[a, b] * scales[a, b]
 
 
-@njit(cache=True, fastmath=True)
+@inner(fastmath=False)  # not that of the caller
+def step_along_h(uh, ph, rh, change, length):
+    """`step_along` for h, whose residual falls by `change`.
+
+    Without `fastmath`: a product is rounded before it is added, on all processors.
+    """
+    for a in range(len(uh)):
+        uh[a] += length * ph[a]
+        rh[a] -= change[a]
+
+
+@inner(fastmath=True)
 def scale_direction(p, ph, scales, scale_h, J, h):
     """Put the direction, in the units of the model, into J and h; returns its squared length."""
     square, square_h = np.float32(0.0), np.float32(0.0)
@@ -225,7 +259,7 @@ def scale_direction(p, ph, scales, scale_h, J, h):
     return 0.5 * square + square_h
 
 
-@njit(cache=True, fastmath=True)
+@inner(fastmath=True)
 def step_along(u, r, p, gradient, scales, length):
     """One step of conjugate gradients; returns the squared length of the new residual."""
     square = np.float32(0.0)
@@ -237,13 +271,13 @@ def step_along(u, r, p, gradient, scales, length):
     return 0.5 * square
 
 
-@njit(cache=True)
+@inner()
 def prior_scale(mean_square, scale_i, scale_j, total):
     """The deviation of the effect of a pair of variables of these scales, `total` of all."""
     return math.sqrt(mean_square * scale_i * scale_j / total)
 
 
-@njit(cache=True)
+@inner()
 def pair_scale(state, prior, effect, fitted):
     """The deviation of a pair whose effect was `effect` in the last fit, if there was one."""
     scale = math.sqrt(prior * (effect + SPARSITY * prior)) if fitted else prior
@@ -251,14 +285,14 @@ def pair_scale(state, prior, effect, fitted):
     return 0.0 if state == NOT_LINKED else scale
 
 
-@njit(cache=True)
+@entry()
 def set_scales(shape, integers, floats, kinds, first, J, mean_square, fitted, scales):
     """Prior deviations of J: by the scales of the variables, the last fit and what is linked."""
     v = views(shape, integers, floats)
     n, total = len(v.x), 0.0
     for i in range(n):
         total += v.scale[i]
-    spins = (kinds == SPIN).all()
+    spins = all_spins(kinds)
     for i in range(n):
         if spins:  # one feature each: a loop that works on several variables at a time
             for j in range(n):
@@ -284,7 +318,7 @@ def set_scales(shape, integers, floats, kinds, first, J, mean_square, fitted, sc
                     scales[a, b] = scale
 
 
-@njit(cache=True)
+@inner()
 def effect_of(kinds, first, J, i, a1, b1, j, a2, b2):
     """Second difference of the model: how much a change of j moves the gain of a change of i."""
     p, q = first[i], first[j]
@@ -297,7 +331,7 @@ def effect_of(kinds, first, J, i, a1, b1, j, a2, b2):
     return J[p + b1, q + b2] - J[p + a1, q + b2] - J[p + b1, q + a2] + J[p + a1, q + a2]
 
 
-@njit(cache=True)
+@entry()
 def import_effects(shape, integers, floats, kinds, first, J, mean_square, share, least):
     """Put the model's effects in place of M where M is not known for certain.
 

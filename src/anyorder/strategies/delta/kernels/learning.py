@@ -2,8 +2,7 @@
 
 import math
 
-from numba import njit
-
+from anyorder.strategies.delta.kernels.jit import inner
 from anyorder.strategies.delta.kernels.tables import (
     INT,
     SURE,
@@ -56,7 +55,7 @@ LONGEST_MEMORY = 200.0  # observations that the calibration remembers
 ADAPTATION = 0.3  # rate at which variances between variables of many values follow the errors
 
 
-@njit(cache=True)
+@inner()
 def set_prior(v):
     """P of pairs about which nothing is known: products of the scales of their variables."""
     n, everywhere, total = len(v.x), mean_square(v), 0.0
@@ -84,7 +83,7 @@ def set_prior(v):
     recompute(v)
 
 
-@njit(cache=True)
+@inner()
 def count_gain(v, i, new, gain, f):
     """Scales, tolerance and, now and then, the prior."""
     n, now, scalars = len(v.x), v.x[i], v.scalars
@@ -102,7 +101,7 @@ def count_gain(v, i, new, gain, f):
         set_prior(v)
 
 
-@njit(cache=True)
+@inner()
 def chance_kept(v, doubtful, loose):
     """By how much an equal gain in another context makes each link among what differs less likely.
 
@@ -117,7 +116,7 @@ def chance_kept(v, doubtful, loose):
     return accident / (none + (1.0 - none) * accident + 1e-300)
 
 
-@njit(cache=True)
+@inner()
 def equal_gain(v, i, slot, m, variables, slots):
     """The gain of i is the same in profile m: what differs there is not linked with i."""
     count, doubtful, loose = different(v, i, m, variables, slots), INT(0), 0.0
@@ -140,7 +139,7 @@ def equal_gain(v, i, slot, m, variables, slots):
             set_pair(v, i, slot, j, t, kept * mean, kept * variance)
 
 
-@njit(cache=True)
+@inner()
 def count_links(v, slot, m, equal):
     """How many links a variable has: from how often its gain is the same in another context.
 
@@ -160,7 +159,7 @@ def count_links(v, slot, m, equal):
     scalars[DEGREE] = links / (scalars[DEGREE_WEIGHT] + PRIOR_WEIGHT)
 
 
-@njit(cache=True)
+@inner()
 def count_accident(v, difference):
     """How often two differences between gains are equal: often, where f has few values."""
     scalars = v.scalars
@@ -173,7 +172,7 @@ def count_accident(v, difference):
     scalars[RINGED] += 1.0
 
 
-@njit(cache=True)
+@inner()
 def reopen(v, i, slot, count, variables, slots, error):
     """A certain prediction was wrong: doubt all that differs."""
     for k in range(count):
@@ -183,7 +182,7 @@ def reopen(v, i, slot, count, variables, slots, error):
         set_pair(v, i, slot, j, t, v.mean[slot, t], error * error / count)
 
 
-@njit(cache=True)
+@inner()
 def link(v, i, slot, j, t, mean):
     """Settle that i and j interact; the effects of their other changes are as large."""
     if v.link[i, j] == LINKED:
@@ -195,7 +194,7 @@ def link(v, i, slot, j, t, mean):
                 set_pair(v, i, s1, j, t1, v.mean[s1, t1], mean * mean)
 
 
-@njit(cache=True)
+@inner()
 def correct(v, i, slot, m, error, variables, slots):
     """The Kalman step, diagonal, on M and P of the variables that differ in profile m."""
     scalars, tolerance, x = v.scalars, v.scalars[TOLERANCE], v.x
@@ -252,7 +251,7 @@ def correct(v, i, slot, m, error, variables, slots):
         set_pair(v, i, slot, j, t, mean, variance)
 
 
-@njit(cache=True)
+@inner()
 def remember(v, i, new, f):
     """Put f at the changed value, and at the present one, into the profile of this context."""
     profile = INT(-1)
@@ -266,7 +265,8 @@ def remember(v, i, new, f):
         else:
             profile = INT(v.oldest[i])
             v.oldest[i] = (profile + 1) % v.code.shape[1]
-        v.context[:, i, profile] = v.x
+        for j in range(len(v.x)):
+            v.context[j, i, profile] = v.x[j]
         v.differing[i, profile] = 0
         v.entries[i, profile] = 0
         for s in range(INT(v.first_slot[i]), INT(v.first_slot[i + 1])):
@@ -275,7 +275,7 @@ def remember(v, i, new, f):
     put(v, i, profile, new, f)
 
 
-@njit(cache=True)
+@inner()
 def put(v, i, m, value, f):
     """Write an entry of a profile; where it is full the lowest is given up."""
     k = find(v, i, m, value)

@@ -1,24 +1,30 @@
 """Tabu search on the pairwise model, whose maxima are worth a visit."""
 
 import numpy as np
-from numba import njit
 
-from anyorder.strategies.delta.kernels.fitting import INDICATORS, SPIN, features, rows_of
-from anyorder.strategies.delta.kernels.tables import below, uniform
+from anyorder.strategies.delta.kernels.fitting import (
+    INDICATORS,
+    SPIN,
+    all_spins,
+    features,
+    rows_of,
+)
+from anyorder.strategies.delta.kernels.jit import entry, inner
+from anyorder.strategies.delta.kernels.tables import below, generator, uniform
 
 LEVELS = 6  # values of an integer of many values that a step of tabu search considers
 TENURE = 10  # tabu search does not change a variable again for n / 20 steps and up to so many more
 NEVER = np.float32(-1e30)  # the gain of a change that may not be made
 
 
-@njit(cache=True)
+@inner()
 def rounded_down(number):
     """The largest number of 32 bits that is not above one of 64."""
     near = np.float32(number)
     return np.nextafter(near, np.float32(-np.inf)) if near > number else near
 
 
-@njit(cache=True, fastmath=True)
+@inner(fastmath=True)
 def allowed_gains(spins, field, free, step, bar, gains):
     """The gain of each spin that is free or gains more than `bar`; returns the largest."""
     most = NEVER
@@ -30,15 +36,18 @@ def allowed_gains(spins, field, free, step, bar, gains):
     return most
 
 
-@njit(cache=True, fastmath=True)
+@inner(fastmath=True)
 def maximise_spins(J, h, x, steps, seed):
     """`maximise` where all variables are binary: its loops are simple, and made of vectors."""
     n = len(x)
-    random = np.array([seed], dtype=np.uint64)
-    best, spins = x.copy(), (2 * x - 1).astype(np.float32)
+    random = generator(seed)
+    best, spins = x.copy(), np.empty(n, np.float32)
+    for i in range(n):
+        spins[i] = 2 * x[i] - 1
     field, gains = h.copy(), np.empty(n, np.float32)
     for i in range(n):
-        field += spins[i] * J[i]
+        for k in range(n):
+            field[k] += spins[i] * J[i, k]
     free = np.zeros(n, np.int32)  # the step from which each variable may change again
     gained, most = 0.0, 0.0
     for step in range(steps):
@@ -62,20 +71,21 @@ def maximise_spins(J, h, x, steps, seed):
     return best
 
 
-@njit(cache=True, fastmath=True)
+@entry(fastmath=True)
 def maximise(kinds, first, values, J, h, x, steps, seed):
     """Tabu search on the model from x; returns the best point it saw."""
     n, m = len(x), len(h)
-    if (kinds == SPIN).all():
+    if all_spins(kinds):
         return maximise_spins(J, h, x, steps, seed)
-    random = np.array([seed], dtype=np.uint64)
+    random = generator(seed)
     point, best = x.copy(), x.copy()
     phi = np.zeros(m, np.float32)
     features(kinds, first, values, point, phi)
     field = h.copy()
     for k in range(m):
         if phi[k] != 0.0:
-            field += phi[k] * J[k]
+            for a in range(m):
+                field[a] += phi[k] * J[k, a]
     free = np.zeros(n, np.int64)  # the step from which each variable may change again
     gained, most = 0.0, 0.0
     for step in range(steps):
@@ -112,5 +122,6 @@ def maximise(kinds, first, values, J, h, x, steps, seed):
         free[chosen] = step + 1 + n // 20 + int(uniform(random) * TENURE)
         if gained > most + 1e-6 * abs(most):
             most = gained
-            best[:] = point
+            for i in range(n):
+                best[i] = point[i]
     return best

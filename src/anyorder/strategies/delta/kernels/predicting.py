@@ -3,15 +3,15 @@
 import math
 
 import numpy as np
-from numba import njit
 
+from anyorder.strategies.delta.kernels.jit import inner
 from anyorder.strategies.delta.kernels.tables import INT, find, mean_square, slot_in
 from anyorder.strategies.delta.layout import CALIBRATION, DEGREE, FEW, ORDERED
 
 LARGE = 1e300
 
 
-@njit(cache=True)
+@inner()
 def level(v, i, m, value):
     """F in profile m at a value of i, and the variance of that; negative if nothing is known.
 
@@ -58,18 +58,17 @@ def level(v, i, m, value):
     return total, squares / count
 
 
-@njit(cache=True, inline="always")
-def predict_few(
-    x, values, first_slot, profiles, differing, entries, code, value, shift, spread, square, i, new
-):
-    """`predict` for a variable of few values, on plain arrays: the loop over all changes is hot.
+@inner(inline="always")
+def predict_few(v, square, i, new):
+    """`predict` for a variable of few values; `square` is the mean square gain.
 
-    `square` is the mean square gain.
+    It is part of its callers, since the loop over all changes is hot.
     """
-    now = INT(x[i])
-    s = slot_in(FEW, values[i], first_slot[i], now, new)
+    entries, code, value, shift, spread = v.entries, v.code, v.value, v.shift, v.spread
+    now = INT(v.x[i])
+    s = slot_in(FEW, v.values[i], v.first_slot[i], now, new)
     best, gain, least = INT(-1), 0.0, LARGE
-    for m in range(INT(profiles[i])):
+    for m in range(INT(v.profiles[i])):
         if spread[s, m] < least:
             here, there = np.nan, np.nan
             for k in range(entries[i, m]):
@@ -78,7 +77,7 @@ def predict_few(
                 elif code[i, m, k] == new:
                     there = value[i, m, k]
             variance = max(spread[s, m], 0.0)
-            if there == -np.inf and differing[i, m] > 0:  # it failed in another context
+            if there == -np.inf and v.differing[i, m] > 0:  # it failed in another context
                 variance += square
                 there = here - math.sqrt(square)
             elif there == -np.inf:
@@ -89,15 +88,12 @@ def predict_few(
     return gain, least, best
 
 
-@njit(cache=True)
+@inner()
 def predict(v, i, new):
     """Gain of changing x[i] to `new`, its variance, and the profile they come from, -1 if none."""
     square = mean_square(v)
     if v.kind[i] == FEW:
-        return predict_few(
-            v.x, v.values, v.first_slot, v.profiles, v.differing, v.entries, v.code, v.value,
-            v.shift, v.spread, square, i, new,
-        )  # fmt: skip
+        return predict_few(v, square, i, new)
     now, s = INT(v.x[i]), INT(v.first_slot[i])
     best, gain, least = INT(-1), 0.0, LARGE
     for m in range(INT(v.profiles[i])):
@@ -119,7 +115,7 @@ def predict(v, i, new):
     return gain, least, best
 
 
-@njit(cache=True)
+@inner()
 def promise(v, square, s, m, gain, variance):
     """Expected improvement of a change whose gain is predicted from profile m in slot s.
 
@@ -138,7 +134,7 @@ def promise(v, square, s, m, gain, variance):
     return some * with_links + (1.0 - some) * without
 
 
-@njit(cache=True)
+@inner()
 def expected_improvement(gain, deviation):
     """The mean of max(g, 0) for a normal g."""
     if deviation <= 0.0 or gain == -np.inf:

@@ -1,21 +1,13 @@
 """Profiles and pair tables, and their sums as x moves."""
 
-from collections import namedtuple
-
 import numpy as np
-from numba import carray, njit, types
-from numba.core import cgutils
-from numba.extending import intrinsic
 
+from anyorder.strategies.delta.kernels.jit import inner
 from anyorder.strategies.delta.layout import (
     FEW,
-    FLOATS,
     GAINS,
-    INTEGERS,
     LINKED,
     NOT_LINKED,
-    RING,
-    SCALARS,
     STALE,
     SUM_SQUARES,
 )
@@ -23,77 +15,19 @@ from anyorder.strategies.delta.layout import (
 SURE = 1e-12  # a prediction is certain if its variance is below this share of the mean square gain
 INT = np.int64  # integers of one type, so that no kernel is compiled twice
 
-Views = namedtuple("Views", list(INTEGERS) + list(FLOATS))
-
-
-@intrinsic
-def pointer(context, address):
-    """An address as a pointer."""
-    signature = types.voidptr(address)
-
-    def generate(_context, builder, _signature, arguments):
-        return builder.inttoptr(arguments[0], cgutils.voidptr_t)
-
-    return signature, generate
-
-
-@njit(cache=True)
-def views(shape, integers, floats):
-    """The named arrays; the order is that of `layout.INTEGERS` and `layout.FLOATS`.
-
-    They are made from addresses, not by slicing, so that they have no reference counts: the caller
-    keeps the buffers, and passing 25 arrays costs next to nothing.
-    """
-    n, slots, profiles, entries, width = shape[0], shape[1], shape[2], shape[3], shape[4]
-    at = integers.ctypes.data
-    x = carray(pointer(at), n, np.int32)
-    values = carray(pointer(at + 4 * n), n, np.int32)
-    kind = carray(pointer(at + 8 * n), n, np.int32)
-    first_slot = carray(pointer(at + 12 * n), n + 1, np.int32)
-    at += 16 * n + 4
-    order = carray(pointer(at), (n, width), np.int32)
-    candidates = carray(pointer(at + 4 * n * width), (n, width), np.int32)
-    at += 8 * n * width
-    known = carray(pointer(at), n, np.int32)
-    oldest = carray(pointer(at + 4 * n), n, np.int32)
-    at += 8 * n
-    differing = carray(pointer(at), (n, profiles), np.int32)
-    filled = carray(pointer(at + 4 * n * profiles), (n, profiles), np.int32)
-    at += 8 * n * profiles
-    code = carray(pointer(at), (n, profiles, entries), np.int32)
-    at += 4 * n * profiles * entries
-    context = carray(pointer(at), (n, n, profiles), np.int32)
-    link = carray(pointer(at + 4 * n * n * profiles), (n, n), np.int32)
-    at = floats.ctypes.data
-    value = carray(pointer(at), (n, profiles, entries), np.float64)
-    at += 8 * n * profiles * entries
-    mean = carray(pointer(at), (slots, slots), np.float64)
-    variance = carray(pointer(at + 8 * slots * slots), (slots, slots), np.float64)
-    at += 16 * slots * slots
-    shift = carray(pointer(at), (slots, profiles), np.float64)
-    spread = carray(pointer(at + 8 * slots * profiles), (slots, profiles), np.float64)
-    firm = carray(pointer(at + 16 * slots * profiles), (slots, profiles), np.float64)
-    at += 24 * slots * profiles
-    worth = carray(pointer(at), (n, width), np.float64)
-    at += 8 * n * width
-    squares = carray(pointer(at), n, np.float64)
-    tries = carray(pointer(at + 8 * n), n, np.float64)
-    scale = carray(pointer(at + 16 * n), n, np.float64)
-    slope = carray(pointer(at + 24 * n), n, np.float64)
-    at += 32 * n
-    ring = carray(pointer(at), RING, np.float64)
-    scalars = carray(pointer(at + 8 * RING), SCALARS, np.float64)
-    return Views(
-        x, values, kind, first_slot, order, candidates, known, oldest, differing, filled, code,
-        context, link, value, mean, variance, shift, spread, firm, worth, squares, tries, scale,
-        slope, ring, scalars,
-    )  # fmt: skip
-
 
 # --- random numbers (SplitMix64; `state` holds one number, drawn from the search's generator) -----
 
 
-@njit(cache=True)
+@inner()
+def generator(seed):
+    """The state of a generator that begins with a seed."""
+    state = np.empty(1, np.uint64)
+    state[0] = seed
+    return state
+
+
+@inner()
 def uniform(state):
     """A float in [0, 1)."""
     state[0] += np.uint64(0x9E3779B97F4A7C15)
@@ -104,7 +38,7 @@ def uniform(state):
     return float(z >> np.uint64(11)) * (1.0 / 9007199254740992.0)
 
 
-@njit(cache=True)
+@inner()
 def below(state, count):
     """An integer in [0, count)."""
     return int(uniform(state) * count)
@@ -113,7 +47,7 @@ def below(state, count):
 # --- profiles and pairs ---------------------------------------------------------------------------
 
 
-@njit(cache=True)
+@inner()
 def slot_in(kind, values, first_slot, a, b):
     """The slot of a change between two values of a variable of that kind."""
     if kind != FEW:
@@ -122,19 +56,19 @@ def slot_in(kind, values, first_slot, a, b):
     return first_slot + low * (2 * values - low - 1) // 2 + high - low - 1
 
 
-@njit(cache=True)
+@inner()
 def slot_of(v, i, a, b):
     """The slot of a change of i between two values."""
     return slot_in(v.kind[i], v.values[i], v.first_slot[i], a, b)
 
 
-@njit(cache=True)
+@inner()
 def mean_square(v):
     """Of all gains observed."""
     return v.scalars[SUM_SQUARES] / max(v.scalars[GAINS], 1.0)
 
 
-@njit(cache=True)
+@inner()
 def add_variable(v, j, now, sign):
     """Add to the sums of all profiles what j contributes if its value is `now`; or remove it."""
     first_slot, profiles, differing = v.first_slot, v.profiles, v.differing
@@ -158,7 +92,7 @@ def add_variable(v, j, now, sign):
                     firm[s, m] += sign * variance[t, s]
 
 
-@njit(cache=True)
+@inner()
 def flip(v, j, new):
     """`add_variable` for the new value of a binary variable, after the old one was removed.
 
@@ -174,6 +108,8 @@ def flip(v, j, new):
             differing[i, m] += -1 if context[i, m] == new else 1
         for s in range(INT(first_slot[i]), INT(first_slot[i + 1])):
             further, wider = (v.mean[t, s] if new else -v.mean[t, s]), v.variance[t, s]
+            if further == 0.0 and wider == 0.0:  # most pairs do not interact
+                continue
             firmer = wider if linked else 0.0
             for m in range(count):
                 less = context[i, m] == new
@@ -182,7 +118,31 @@ def flip(v, j, new):
                 firm[s, m] += -firmer if less else firmer
 
 
-@njit(cache=True)
+@inner()
+def add_binary(v, j):
+    """`add_variable` for the value that a binary variable has; pairs without effect are skipped."""
+    first_slot, profiles, differing, context = v.first_slot, v.profiles, v.differing, v.context[j]
+    shift, spread, firm, link, t = v.shift, v.spread, v.firm, v.link[j], INT(v.first_slot[j])
+    now, mean, variance = v.x[j], v.mean[t], v.variance[t]
+    for i in range(len(profiles)):
+        for m in range(context.shape[1]):
+            differing[i, m] += (context[i, m] != now) & (m < profiles[i]) & (i != j)
+    for i in range(len(profiles)):
+        if i == j:
+            continue
+        for s in range(INT(first_slot[i]), INT(first_slot[i + 1])):
+            if mean[s] == 0.0 and variance[s] == 0.0:
+                continue
+            for m in range(INT(profiles[i])):
+                if context[i, m] == now:
+                    continue
+                shift[s, m] += mean[s] if now else -mean[s]
+                spread[s, m] += variance[s]
+                if link[i] == LINKED:
+                    firm[s, m] += variance[s]
+
+
+@inner()
 def move_to(v, j, new):
     """Change x[j], and the sums of all profiles with it."""
     if v.values[j] == 2:
@@ -194,7 +154,7 @@ def move_to(v, j, new):
     v.scalars[STALE] = 1.0
 
 
-@njit(cache=True)
+@inner()
 def recompute(v):
     """All sums, without the rounding errors that moves leave."""
     v.shift[:] = 0.0
@@ -202,11 +162,14 @@ def recompute(v):
     v.firm[:] = 0.0
     v.differing[:] = 0
     for j in range(len(v.x)):
-        add_variable(v, j, INT(v.x[j]), INT(1))
+        if v.values[j] == 2:
+            add_binary(v, j)
+        else:
+            add_variable(v, j, INT(v.x[j]), INT(1))
     v.scalars[STALE] = 1.0
 
 
-@njit(cache=True)
+@inner()
 def add_pair(v, i, s, j, t, mean, variance):
     """Add to the sums of i what a difference in slot t of j contributes."""
     now, context, shift, spread = v.x[j], v.context, v.shift, v.spread
@@ -221,7 +184,7 @@ def add_pair(v, i, s, j, t, mean, variance):
                 v.firm[s, m] += variance
 
 
-@njit(cache=True)
+@inner()
 def different(v, i, m, variables, slots):
     """The variables that differ in profile m of i, and the slots they differ in; how many."""
     x, kind, values, first_slot, context = v.x, v.kind, v.values, v.first_slot, v.context
@@ -235,7 +198,7 @@ def different(v, i, m, variables, slots):
     return count
 
 
-@njit(cache=True)
+@inner()
 def set_pair(v, i, s, j, t, mean, variance):
     """Set M and P of slot s of i and slot t of j."""
     up, wider = mean - v.mean[s, t], variance - v.variance[s, t]
@@ -247,7 +210,7 @@ def set_pair(v, i, s, j, t, mean, variance):
     add_pair(v, j, t, i, s, up, wider)
 
 
-@njit(cache=True)
+@inner()
 def separate(v, i, j):
     """Settle that i and j do not interact."""
     for s in range(INT(v.first_slot[i]), INT(v.first_slot[i + 1])):
@@ -256,7 +219,7 @@ def separate(v, i, j):
     v.link[i, j] = v.link[j, i] = NOT_LINKED
 
 
-@njit(cache=True)
+@inner()
 def connect(v, i, j):
     """Settle that i and j interact; what they contribute to the sums is firm from now on."""
     v.link[i, j] = v.link[j, i] = LINKED
@@ -266,7 +229,7 @@ def connect(v, i, j):
             add_firm(v, j, t, i, s, v.variance[s, t])
 
 
-@njit(cache=True)
+@inner()
 def add_firm(v, i, s, j, t, variance):
     """Add to the firm sums of i what a difference in slot t of j contributes."""
     now, kind, values, first = v.x[j], v.kind[j], v.values[j], v.first_slot[j]
@@ -276,7 +239,7 @@ def add_firm(v, i, s, j, t, variance):
             v.firm[s, m] += variance
 
 
-@njit(cache=True)
+@inner()
 def find(v, i, m, value):
     """Where profile m of i has a value; -1 if nowhere."""
     for k in range(v.entries[i, m]):

@@ -3,18 +3,19 @@
 import math
 
 import numpy as np
-from numba import njit
 
+from anyorder.strategies.delta.kernels.jit import entry, inner
 from anyorder.strategies.delta.kernels.predicting import predict
 from anyorder.strategies.delta.kernels.tables import (
     INT,
     SURE,
     below,
+    generator,
     mean_square,
     move_to,
     uniform,
-    views,
 )
+from anyorder.strategies.delta.kernels.views import views
 from anyorder.strategies.delta.layout import LINKED, MEASURED, ORDERED, VALUE
 
 # Constants of the method.
@@ -22,7 +23,7 @@ KICK = 4.0  # least number of changes of a kick
 FOLLOW = 0.5  # chance that the next variable of a kick is one linked with the last
 
 
-@njit(cache=True)
+@inner()
 def other_value(v, i, now, random):
     """A value of i but `now`: a step of random length for half of the ordered ones, else any."""
     count = v.values[i]
@@ -34,7 +35,7 @@ def other_value(v, i, now, random):
     return (now + 1 + below(random, count - 1)) % count
 
 
-@njit(cache=True)
+@inner()
 def next_variable(v, last, changed, random):
     """The next variable of a kick: one linked with the last one, or any that has other values."""
     chosen, count = -1, 0
@@ -49,7 +50,7 @@ def next_variable(v, last, changed, random):
     return chosen
 
 
-@njit(cache=True)
+@inner()
 def partner(v, point, i, random):
     """A variable like i that has another value in `point`, for half linked with i; -1 if none."""
     linked = uniform(random) < FOLLOW
@@ -66,14 +67,14 @@ def partner(v, point, i, random):
     return -1
 
 
-@njit(cache=True)
+@entry()
 def exchange(shape, integers, floats, seed, point):
     """Exchange the values of two variables, or move a step from one integer to another, in place.
 
     Returns whether that was possible.
     """
     v = views(shape, integers, floats)
-    random = np.array([seed], dtype=np.uint64)
+    random = generator(seed)
     i = below(random, len(point))
     j = partner(v, point, i, random)
     if j < 0:
@@ -88,11 +89,11 @@ def exchange(shape, integers, floats, seed, point):
     return True
 
 
-@njit(cache=True)
+@entry()
 def mutate(shape, integers, floats, seed, point, changes):
     """Change so many variables of `point` in place, each other one linked with the last or any."""
     v = views(shape, integers, floats)
-    random = np.array([seed], dtype=np.uint64)
+    random = generator(seed)
     changed, last = np.zeros(len(point), dtype=np.bool_), INT(-1)
     for _ in range(min(changes, max(len(point) // 2, 1))):
         last = next_variable(v, last, changed, random)
@@ -100,14 +101,14 @@ def mutate(shape, integers, floats, seed, point, changes):
         changed[last] = True
 
 
-@njit(cache=True)
+@entry()
 def kick(shape, integers, floats, seed):
     """Change several variables of x, as many as a distribution with a heavy tail says.
 
     The value of x becomes the predicted one. Returns whether it is certain.
     """
     v = views(shape, integers, floats)
-    random = np.array([seed], dtype=np.uint64)
+    random = generator(seed)
     n = len(v.x)
     count = int(min(KICK / (1.0 - uniform(random)), n))
     count = max(min(count, n // 2), 1)
