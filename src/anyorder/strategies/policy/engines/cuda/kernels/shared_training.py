@@ -43,7 +43,8 @@ TERMS = tl.constexpr(4)  # of the objective, for each variable
 def _add_sums(to, ones, x, HALF: tl.constexpr):
     """To + ones x, where the entries of `ones` are 0 and 1: sums of rows of x.
 
-    The parts are bfloat16, which have the range of x, and together 17 bits.
+    The parts are bfloat16, which have the range of x, and together the 24 bits of x: a context is
+    the difference of two sums, in which rounding errors weigh more.
     """
     if INTERPRETED:
         return tl.dot(ones, x.to(tl.float32), acc=to, input_precision="ieee")
@@ -51,9 +52,11 @@ def _add_sums(to, ones, x, HALF: tl.constexpr):
         return tl.dot(ones.to(tl.float16), x, acc=to)
     else:
         high = x.to(tl.bfloat16)
-        low = (x - high.to(tl.float32)).to(tl.bfloat16)
+        rest = x - high.to(tl.float32)
+        low = rest.to(tl.bfloat16)
+        lowest = (rest - low.to(tl.float32)).to(tl.bfloat16)
         ones = ones.to(tl.bfloat16)
-        return tl.dot(ones, high, acc=tl.dot(ones, low, acc=to))
+        return tl.dot(ones, high, acc=tl.dot(ones, low, acc=tl.dot(ones, lowest, acc=to)))
 
 
 @triton.jit
