@@ -30,7 +30,11 @@ _CANDIDATES = 16  # that a program samples
 _PREPARED = 256  # variables whose constants a program computes
 _BLOCK = 64  # variables that go through the layers together
 _BLOCK_MANY = 32  # if they have more than two values
-_REGISTERS = 80  # a thread in `outputs`: three programs on a multiprocessor
+# Of `sweep`. With four warps a block of 64 variables is as high as one product of a warp group, and
+# two programs are on a multiprocessor; in other cases a block takes more registers or memory.
+_SCHEDULE: dict[str, Any] = {"num_warps": 4, "num_stages": 2}
+_SCHEDULE_OTHER: dict[str, Any] = {"num_warps": 8, "num_stages": 1}
+_FEATURES, _UNITS = 128, 32  # that a step and a program of `full_contexts` read
 HALF_FROM = 256  # variables: products in training are of float16, for speed
 _VARIABLES = 8  # whose parameters a program updates
 _READ_AT_ONCE = 5  # candidates that it reads together
@@ -71,7 +75,9 @@ class SharedRows(NamedTuple):
 
 
 class SharedWork(NamedTuple):
-    """Memory of training. Rows have P places."""
+    """Memory of training. Rows have P places, a power of two, or S, the fewest that are whole
+    16 bytes: the latter are most of what an epoch writes and reads.
+    """
 
     w: Tensor  # (R, rows, P): parameters and moments, see `SharedRows`
     m: Tensor
@@ -79,14 +85,14 @@ class SharedWork(NamedTuple):
     weights: Tensor  # (R, rows, P): parameters as factors; w itself if that is not float16
     deltas: Tensor  # (R, B, features): inputs, less those of hidden variables
     terms: Tensor  # (R, B, n, TERMS): constants of the objective
-    contexts: Tensor  # (R, P): pre-activations of the first layer where all is hidden
-    tops: Tensor  # (R, B, n, P): units of the last hidden layer, by place in the order
-    sums: Tensor  # (R, B, n, P): slopes of each variable's contribution to the first layer
+    contexts: Tensor  # (R, B, P): pre-activations of the first layer where all is seen
+    tops: Tensor  # (R, B, n, S): units of the last hidden layer, by place in the order
+    sums: Tensor  # (R, B, n, S): slopes of each variable's contribution to the first layer
     places: Tensor  # (R, B, n): of each variable in the order
     slopes: Tensor  # (R, B, logits)
     biases: Tensor  # (R, B, 2, P): gradients of the hidden layers' biases
-    lows: Tensor  # (R, B, n, P): units of the first of two hidden layers; tops if there is one
-    falls: Tensor  # (R, B, n, P): slopes of the last one's pre-activations, times `unit`
+    lows: Tensor  # (R, B, n, S): units of the first of two hidden layers, if the second is trained
+    falls: Tensor  # (R, B, n, S): slopes of the second's pre-activations, times `unit`; likewise
     middle: Tensor  # (R, B, P, P): gradients of the weights between them, if they are trained
 
 
@@ -135,6 +141,7 @@ class SharedCudaEngine(DeviceEngine):
             "H": int(network.widths[1]), "TOP": int(network.widths[-1]),
         }  # fmt: skip
         self._most = int(coding.outputs.max(initial=0))
+        self._one_each = coding.features == coding.n and bool((coding.cards == 2).all())
         self._values = int(power_of_two(int(coding.cards.max()) - 1))
         if self._values > 1:
             self._values = int(power_of_two(int(coding.cards.max())))
@@ -146,7 +153,8 @@ class SharedCudaEngine(DeviceEngine):
             coding.features, heads, biases, tops, tops + 1 + logits // self._pad
         )
         self._wide = min(self._pad, -(-int(network.widths[1:].max()) // 16) * 16)  # whole 64 bytes
-        self._registers = _REGISTERS if few else None
+        self._stride = -(-int(network.widths[1:].max()) // 8) * 8  # whole 16 bytes
+        self._schedule = _SCHEDULE if few else _SCHEDULE_OTHER
         self._middle = self._depth == 2 and bool(network.rates[1].any())
         # Slopes are about (|A| + beta) / B or less, and with ratios beyond 1 a few times that.
         scale = max(map(abs, model.config.utility)) + model.config.beta
@@ -237,39 +245,35 @@ class SharedCudaEngine(DeviceEngine):
         size_of = {name: shape[name] for name in ("DEPTH", "P")}
         widths = {name: shape[name] for name in ("H", "TOP")}
         half, block, most = {"HALF": self._half}, self._block, shape["MAXF"]
+        stride, units = self._stride, min(_UNITS, self._pad)
         shared_training.prepare[(-(-n // _PREPARED), count, size)](
             runs, data, work, *model[:2], config.beta, unit, MAXF=most, VP=self._values,
             T=_PREPARED,
         )  # fmt: skip
         for epoch in range(config.epochs):
             order = (orders, epoch % orders.shape[1], orders.shape[1])
-            if shape["HIDDEN"]:
-                shared_training.empty_contexts[(size,)](runs, work, *model, P=self._pad, T=32)
-            shared_training.contexts[(count, size)](
-                runs, data, *order, work, *model, HIDDEN=shape["HIDDEN"], MAXF=most, P=self._pad,
-                T=block, num_warps=8, num_stages=1, **half,
-            )  # fmt: skip
-            shared_training.outputs[(-(-n // block), count, size)](
+            shared_training.full_contexts[(-(-count // 16), self._pad // units, size)](
+                runs, data, work, *model, P=self._pad, C=16, K=_FEATURES, U=units, num_stages=3
+            )
+            shared_training.sweep[(count, size)](
                 runs, data, *order, work, *model, config.beta, unit,
-                BERNOULLI=config.kl == "bernoulli", VP=self._values, T=block, num_warps=8,
-                maxnreg=self._registers, **size_of, **half,
-            )  # fmt: skip
-            shared_training.backward[(count, size)](
-                runs, data, work, *model[1:], unit, T=block, num_warps=4 if self._half else 8,
-                num_stages=2, **size_of, **half,
+                BERNOULLI=config.kl == "bernoulli", MIDDLE=self._middle,
+                ONE_EACH=self._one_each, MAXF=most, VP=self._values, S=stride, T=block,
+                **self._schedule, **size_of, **half,
             )  # fmt: skip
             if self._middle:
                 shared_training.middle[(count, size)](
-                    runs, data, work, self._sizes, unit, P=self._pad, T=block, num_warps=8
-                )
+                    runs, data, work, self._sizes, unit, P=self._pad, S=stride, T=block,
+                    num_warps=8,
+                )  # fmt: skip
             shared_update.update_variables[(-(-n // _VARIABLES), size)](
                 parameters, runs, data, work, epoch, training, *model, unit,
                 HIDDEN=shape["HIDDEN"], KEPT=kept, WIDE=self._wide, MAXF=most, MAXO=self._most,
-                T=_VARIABLES, U=_READ_AT_ONCE, **size_of, **half,
+                S=stride, T=_VARIABLES, U=_READ_AT_ONCE, **size_of, **half,
             )  # fmt: skip
             shared_update.update_layers[(self._pad // 16, size)](
                 parameters, runs, data, work, epoch, training, self._rows, MIDDLE=self._middle,
-                KEPT=kept, T=16, **size_of, **widths, **half,
+                KEPT=kept, T=16, U=_READ_AT_ONCE, **size_of, **widths, **half,
             )  # fmt: skip
         for flat, rows in pairs:
             self._arrange(flat, rows, back=True)
@@ -295,8 +299,10 @@ class SharedCudaEngine(DeviceEngine):
         """About how many bytes that many runs take on the device."""
         model, config, pad = self.model, self.model.config, self._pad
         orders = config.epochs if config.training_order == "random" else 1
-        stored = (2 if self._half else 4) * model.n + 2 + (pad if self._middle else 0)  # rows
-        words = model.parameters + (4 * self._rows.total + config.population * stored) * pad
+        wide = self._stride * (4 if self._middle else 2)  # rows of activations and slopes
+        stored = model.n * (wide // 2 if self._half else wide)
+        stored += (3 + (pad if self._middle else 0)) * pad
+        words = model.parameters + 4 * self._rows.total * pad + config.population * stored
         words += config.population * (6 * model.n + self._sizes.features + self._sizes.logits)
         words += 6 * orders * config.population * model.n  # sorting takes keys and places as int64
         return int(runs * (4 * words + 9 * budget))
@@ -341,17 +347,18 @@ class SharedCudaEngine(DeviceEngine):
         """Memory of training, kept: a recorded generation uses the same addresses again."""
         n, pad, logits = self.model.n, self._pad, max(1, self._sizes.logits)
         if self._kept_work is None or self._kept_work.places.shape[:2] != (size, count):
-            rows, each, none = (self._rows.total, pad), (count, n, pad), (1,)
+            rows, each, none = (self._rows.total, pad), (count, n, self._stride), (1,)
             real, half = torch.float32, torch.float16 if self._half else torch.float32
             kinds = {
                 "w": (rows, real), "m": (rows, real), "v": (rows, real),
                 "weights": (rows if self._half else none, half),
                 "deltas": ((count, max(1, self._sizes.features)), real),
                 "terms": ((count, n, shared_training.TERMS.value), real),
-                "contexts": ((pad,), real), "lows": (each, half), "falls": (each, half),
-                "tops": (each if self._depth == 2 else none, half), "sums": (each, half),
+                "contexts": ((count, pad), real), "tops": (each, half), "sums": (each, half),
                 "places": ((count, n), torch.int32), "slopes": ((count, logits), real),
                 "biases": ((count, 2, pad), real),
+                "lows": (each if self._middle else none, half),
+                "falls": (each if self._middle else none, half),
                 "middle": ((count, pad, pad) if self._middle else none, real),
             }  # fmt: skip
             work = SharedWork(**{
@@ -360,5 +367,5 @@ class SharedCudaEngine(DeviceEngine):
             })  # fmt: skip
             if not self._half:
                 work = work._replace(weights=work.w)
-            self._kept_work = work if self._depth == 2 else work._replace(tops=work.lows)
+            self._kept_work = work
         return self._kept_work

@@ -1,10 +1,11 @@
 """The shared network: training, by running sums along an order.
 
-As in the engine `cpu` (`shared_cpu/`), an epoch has two phases. First `contexts`, `outputs`,
-`backward` and `middle` go through each candidate's order in blocks and store what the gradients of
-each variable need (`SharedWork`); each has one product with weights, as several in one kernel take
-too many registers. Then the kernels of `shared_update.py` sum over candidates and take Adam's step.
-Parameters in training are rows of P places (`SharedRows`), of which the unused ones are and stay 0.
+As in the engine `cpu` (`shared_cpu/`), an epoch has two phases. First `sweep` goes through each
+candidate's order in blocks, from its end, and stores what the gradients of each variable need
+(`SharedWork`); `full_contexts` computes what it begins with, and `middle` the gradients of a second
+hidden layer. Then the kernels of `shared_update.py` sum over candidates and take Adam's step.
+Parameters in training are rows of P places (`SharedRows`), of which the unused ones are and stay 0;
+rows of activations and slopes have S places, of which memory is read and written the most.
 
 With HALF, factors of all products are rounded to float16, as the stored activations are; sums are
 float32. The other constants are those of `shared.py`.
@@ -42,7 +43,8 @@ TERMS = tl.constexpr(4)  # of the objective, for each variable
 def _add_sums(to, ones, x, HALF: tl.constexpr):
     """To + ones x, where the entries of `ones` are 0 and 1: sums of rows of x.
 
-    The parts are bfloat16, which have the range of x, and together 17 bits.
+    The parts are bfloat16, which have the range of x, and together the 24 bits of x: a context is
+    the difference of two sums, in which rounding errors weigh more.
     """
     if INTERPRETED:
         return tl.dot(ones, x.to(tl.float32), acc=to, input_precision="ieee")
@@ -50,9 +52,21 @@ def _add_sums(to, ones, x, HALF: tl.constexpr):
         return tl.dot(ones.to(tl.float16), x, acc=to)
     else:
         high = x.to(tl.bfloat16)
-        low = (x - high.to(tl.float32)).to(tl.bfloat16)
+        rest = x - high.to(tl.float32)
+        low = rest.to(tl.bfloat16)
+        lowest = (rest - low.to(tl.float32)).to(tl.bfloat16)
         ones = ones.to(tl.bfloat16)
-        return tl.dot(ones, high, acc=tl.dot(ones, low, acc=to))
+        return tl.dot(ones, high, acc=tl.dot(ones, low, acc=tl.dot(ones, lowest, acc=to)))
+
+
+@triton.jit
+def _sum_of_rows(x, P: tl.constexpr, T: tl.constexpr, HALF: tl.constexpr):
+    """The sum over the first axis of x, (T, P), as a product: after another product the entries of
+    a column are in many threads, which would have to exchange them all. It has 16 equal rows, the
+    fewest that there are.
+    """
+    ones = tl.full((16, T), 1.0, tl.float32)
+    return tl.max(_add_sums(tl.zeros((16, P), tl.float32), ones, x, HALF), 0)
 
 
 @triton.jit
@@ -153,28 +167,47 @@ def prepare(runs, data, work, tables, sizes, beta, unit, MAXF: tl.constexpr, VP:
 
 
 @triton.jit
-def empty_contexts(runs, work, tables, sizes, rows, P: tl.constexpr, T: tl.constexpr):
-    """Pre-activations of the first layer where every variable is hidden."""
-    r, u = tl.program_id(0), tl.arange(0, P)
+def full_contexts(runs, data, work, tables, sizes, rows, P: tl.constexpr, C: tl.constexpr,
+                  K: tl.constexpr, U: tl.constexpr):  # fmt: skip
+    """Pre-activations of the first layer where every variable is seen, for C candidates and U
+    units: what `sweep` begins with.
+    """
+    r = tl.program_id(2)
     if field(runs, r, STATUS) != RUNNING:
         return
-    own = work.w + r.to(tl.int64) * rows.total * P
-    acc = tl.load(own + rows.biases * P + u)
-    for first in range(0, sizes.features, T):
-        f = first + tl.arange(0, T)
+    c, u = tl.program_id(0) * C + tl.arange(0, C), tl.program_id(1) * U + tl.arange(0, U)
+    run, real = r.to(tl.int64), (c < data.candidates)[:, None]
+    weights, candidate = work.weights + run * rows.total * P, run * data.candidates + c
+    acc = tl.zeros((C, U), tl.float32)
+    for first in range(0, sizes.features, K):
+        f = first + tl.arange(0, K)
         there = f < sizes.features
-        hidden = tl.load(tables.hidden_value + f, mask=there, other=0.0)
-        part = tl.load(own + f[:, None] * P + u[None, :], mask=there[:, None], other=0.0)
-        acc += tl.sum(product(hidden[:, None], part), 0)
-    tl.store(work.contexts + r * P + u, acc)
+        w = tl.load(weights + f[:, None] * P + u[None, :], mask=there[:, None], other=0.0)
+        at = work.deltas + (candidate * sizes.features)[:, None] + f[None, :]
+        code = tl.load(at, mask=real & there[None, :], other=0.0)
+        code += tl.load(tables.hidden_value + f, mask=there, other=0.0)[None, :]
+        if INTERPRETED:
+            w = w.to(tl.float32)
+        acc = tl.dot(code.to(w.dtype), w, acc=acc, input_precision=PRECISION)
+    acc += tl.load(work.w + (run * rows.total + rows.biases) * P + u)[None, :]
+    tl.store(work.contexts + (candidate * P)[:, None] + u[None, :], acc, mask=real)
 
 
 @triton.jit
-def _inputs(weights, deltas, i, there, tables, u, MAXF: tl.constexpr, P: tl.constexpr,
-            T: tl.constexpr):  # fmt: skip
+def _rows_of(starts, i, there, ONE_EACH: tl.constexpr):
+    """The first row of inputs or heads of variables i, and how many there are."""
+    if ONE_EACH:
+        return i, there.to(tl.int32)
+    else:
+        begin = tl.load(starts + i, mask=there, other=0)
+        return begin, tl.load(starts + i + 1, mask=there, other=0) - begin
+
+
+@triton.jit
+def _inputs(weights, deltas, i, there, tables, u, ONE_EACH: tl.constexpr, MAXF: tl.constexpr,
+            P: tl.constexpr, T: tl.constexpr):  # fmt: skip
     """What variables i add to the first layer's pre-activations, (T, P)."""
-    begin = tl.load(tables.feature_start + i, mask=there, other=0)
-    count = tl.load(tables.feature_start + i + 1, mask=there, other=0) - begin
+    begin, count = _rows_of(tables.feature_start, i, there, ONE_EACH)
     total = tl.zeros((T, P), tl.float32)
     for k in tl.static_range(MAXF):
         have = k < count
@@ -185,86 +218,85 @@ def _inputs(weights, deltas, i, there, tables, u, MAXF: tl.constexpr, P: tl.cons
 
 
 @triton.jit(do_not_specialize=["epoch"])
-def contexts(runs, data, orders, epoch, epochs, work, tables, sizes, rows, HIDDEN: tl.constexpr,
-             HALF: tl.constexpr, MAXF: tl.constexpr, P: tl.constexpr,
-             T: tl.constexpr):  # fmt: skip
-    """Units of the first layer, for one candidate in blocks of T variables along its order."""
+def sweep(runs, data, orders, epoch, epochs, work, tables, sizes, rows, beta, unit,
+          HALF: tl.constexpr, BERNOULLI: tl.constexpr, MIDDLE: tl.constexpr, ONE_EACH: tl.constexpr,
+          DEPTH: tl.constexpr, MAXF: tl.constexpr, VP: tl.constexpr, P: tl.constexpr,
+          S: tl.constexpr, T: tl.constexpr):  # fmt: skip
+    """Units and slopes of one candidate, in blocks of T variables from the end of its order.
+
+    A variable's context is the full one less what it and all later ones add, and the slope of its
+    own contribution is a sum over all later ones: both sums run in the same direction, so that a
+    block goes through the network and back while it is on the chip. MIDDLE: what `middle` needs is
+    stored, too. ONE_EACH: a variable has one input and one head, both of its number.
+    """
     c, r = tl.program_id(0), tl.program_id(1)
     if field(runs, r, STATUS) != RUNNING:
         return
     n, u, s = sizes.n, tl.arange(0, P), tl.arange(0, T)
     run = r.to(tl.int64)
-    weights, candidate = work.weights + run * rows.total * P, run * data.candidates + c
-    order = orders + ((run * epochs + epoch) * data.candidates + c) * n
-    deltas = work.deltas + candidate * sizes.features
-    earlier = (s[:, None] > s[None, :]).to(tl.float32)
-    all_rows = tl.full((T, T), 1.0, tl.float32)
-    if HIDDEN:
-        empty = tl.load(work.contexts + run * P + u)
-    else:
-        empty = tl.load(work.w + (run * rows.total + rows.biases) * P + u)
-    # The context before a block, in every row: its sum is a product, too, which is faster than
-    # adding rows that are in different threads.
-    before = tl.zeros((T, P), tl.float32) + empty[None, :]
-    following = tl.load(order + s, mask=s < n, other=0)  # of the order, read one block ahead
-    for first in range(0, n, T):
-        t, i = first + s, following
-        following = tl.load(order + t + T, mask=t + T < n, other=0)
-        x = _inputs(weights, deltas, i, t < n, tables, u, MAXF, P, T)
-        tl.store(work.places + candidate * n + i, t, mask=t < n)
-        low = _tanh(_add_sums(before, earlier, x, HALF), HALF)
-        before = _add_sums(before, all_rows, x, HALF)
-        place = (candidate * n + t)[:, None] * P + u[None, :]
-        low = low.to(work.lows.dtype.element_ty)
-        tl.store(work.lows + place, low, mask=(t < n)[:, None])
-
-
-@triton.jit(do_not_specialize=["epoch"])
-def outputs(runs, data, orders, epoch, epochs, work, tables, sizes, rows, beta, unit,
-            HALF: tl.constexpr, BERNOULLI: tl.constexpr, DEPTH: tl.constexpr, VP: tl.constexpr,
-            P: tl.constexpr, T: tl.constexpr):  # fmt: skip
-    """From the first layer's units to the slopes of the last one's pre-activations, for T variables
-    of a candidate.
-    """
-    c, r = tl.program_id(1), tl.program_id(2)
-    if field(runs, r, STATUS) != RUNNING:
-        return
-    n, u, t = sizes.n, tl.arange(0, P), tl.program_id(0) * T + tl.arange(0, T)
-    run, there = r.to(tl.int64), t < n
     own, weights = work.w + run * rows.total * P, work.weights + run * rows.total * P
     candidate = run * data.candidates + c
-    i = tl.load(
-        orders + ((run * epochs + epoch) * data.candidates + c) * n + t, mask=there, other=0
-    )
-    place = (candidate * n + t)[:, None] * P + u[None, :]
-    top = tl.load(work.lows + place, mask=there[:, None], other=0.0)
+    order = orders + ((run * epochs + epoch) * data.candidates + c) * n
+    deltas = work.deltas + candidate * sizes.features
+    not_earlier = (s[:, None] <= s[None, :]).to(tl.float32)
+    zero = tl.zeros((T, P), tl.float32)
+    context = tl.load(work.contexts + candidate * P + u)  # after the block
+    after = tl.zeros((P,), tl.float32)  # the sum of slopes of the variables of later blocks
+    forward, back = _factor(zero, HALF), _factor(zero, HALF)
     if DEPTH == 2:
-        w2 = tl.load(weights + (rows.second + u)[None, :] * P + u[:, None])
-        z = _times(top, _factor(w2, HALF), tl.zeros((T, P), tl.float32), HALF)
-        top = _tanh(z + tl.load(own + (rows.biases + 1) * P + u)[None, :], HALF).to(top.dtype)
-        tl.store(work.tops + place, top, mask=there[:, None])
-    top = top.to(tl.float32)
-    if VP == 1:
-        fall = _binary_falls(
-            top, candidate, i, there, weights, own, rows, work, tables, sizes, u, unit, P
-        )
-    else:
-        fall = _categorical_falls(
-            top, candidate, i, there, data, weights, own, rows, work, tables, sizes, u, beta, unit,
-            BERNOULLI, VP, P, T,
-        )  # fmt: skip
-    fall = _rounded(fall * (1.0 - top * top), work.falls)
-    tl.store(work.falls + place, fall, mask=there[:, None])
+        w2 = tl.load(weights + (rows.second + u)[:, None] * P + u[None, :])
+        forward, back = _factor(tl.trans(w2), HALF), _factor(w2, HALF)
+    first = (n - 1) // T * T
+    following = tl.load(order + first + s, mask=first + s < n, other=0)  # read one block ahead
+    for begin in range(first, -1, -T):
+        t, i = begin + s, following
+        there = t < n
+        following = tl.load(order + t - T, mask=t >= T, other=0)
+        place = (candidate * n + t)[:, None] * S + u[None, :]
+        inside = there[:, None] & (u < S)[None, :]
+        tl.store(work.places + candidate * n + i, t, mask=there)
+        x = _inputs(weights, deltas, i, there, tables, u, ONE_EACH, MAXF, P, T)
+        low = context[None, :] - _add_sums(zero, not_earlier, x, HALF)
+        low = _tanh(low, HALF).to(work.tops.dtype.element_ty)
+        context -= tl.sum(x.to(tl.float32), 0)
+        top = low
+        if DEPTH == 2:
+            b2 = tl.load(own + (rows.biases + 1) * P + u)  # here, as registers are few
+            top = _tanh(_times(low, forward, zero, HALF) + b2[None, :], HALF).to(low.dtype)
+        tl.store(work.tops + place, top, mask=inside)
+        top = top.to(tl.float32)
+        if VP == 1:
+            fall = _binary_falls(
+                top, candidate, i, there, weights, own, rows, work, tables, sizes, u, unit,
+                ONE_EACH, P,
+            )  # fmt: skip
+        else:
+            fall = _categorical_falls(
+                top, candidate, i, there, data, weights, own, rows, work, tables, sizes, u, beta,
+                unit, BERNOULLI, VP, P, T,
+            )  # fmt: skip
+        d = _rounded(fall * (1.0 - top * top), work.sums)
+        if MIDDLE:
+            tl.store(work.lows + place, low, mask=inside)
+            tl.store(work.falls + place, d, mask=inside)
+        if DEPTH == 2:
+            low = low.to(tl.float32)
+            d = _rounded(_times(d, back, zero, HALF) * (1.0 - low * low), work.sums)
+        # less its own slope: a second matrix would take memory that another program could use
+        sums = _add_sums(zero, not_earlier, d, HALF) - d.to(tl.float32) + after[None, :]
+        after += _sum_of_rows(d, P, T, HALF)
+        tl.store(work.sums + place, _rounded(sums * SHARE, work.sums), mask=inside)
+    tl.store(work.biases + candidate * 2 * P + u, after * (1.0 / unit))
 
 
 @triton.jit
 def _binary_falls(top, candidate, i, there, weights, own, rows, work, tables, sizes, u, unit,
-                  P: tl.constexpr):  # fmt: skip
+                  ONE_EACH: tl.constexpr, P: tl.constexpr):  # fmt: skip
     """Slopes of the logits of variables of two values or one, which are stored; returns those of
     `top`.
     """
-    head = tl.load(tables.head_start + i, mask=there, other=0)
-    have = tl.load(tables.head_start + i + 1, mask=there, other=0) > head
+    head, count = _rows_of(tables.head_start, i, there, ONE_EACH)
+    have = count > 0
     at = weights + (rows.heads + head)[:, None] * P + u[None, :]
     w3 = tl.load(at, mask=have[:, None], other=0.0).to(tl.float32)
     bias = tl.load(own + rows.tops * P + head, mask=have, other=0.0)
@@ -324,49 +356,8 @@ def _categorical_falls(top, candidate, i, there, data, weights, own, rows, work,
 
 
 @triton.jit
-def backward(runs, data, work, sizes, rows, unit, HALF: tl.constexpr, DEPTH: tl.constexpr,
-             P: tl.constexpr, T: tl.constexpr):  # fmt: skip
-    """Slopes of each variable's contribution to the first layer, for one candidate in blocks of T
-    variables, from the end of its order: a variable's is the sum over all that see it.
-    """
-    c, r = tl.program_id(0), tl.program_id(1)
-    if field(runs, r, STATUS) != RUNNING:
-        return
-    n, u, s = sizes.n, tl.arange(0, P), tl.arange(0, T)
-    run = r.to(tl.int64)
-    candidate = run * data.candidates + c
-    later = (s[:, None] < s[None, :]).to(tl.float32)
-    all_rows = tl.full((T, T), 1.0, tl.float32)
-    zero = tl.zeros((T, P), tl.float32)
-    after = zero  # the sum of slopes of the variables of later blocks, in every row
-    second = _factor(zero, HALF)
-    if DEPTH == 2:
-        at = work.weights + (run * rows.total + rows.second + u)[:, None] * P + u[None, :]
-        second = _factor(tl.load(at), HALF)
-    # The slopes of a block are summed when those of the next one are computed: neither waits.
-    d = zero.to(work.falls.dtype.element_ty)
-    blocks = (n + T - 1) // T
-    for step_back in range(blocks + 1):
-        t = (blocks - step_back) * T + s
-        place = (candidate * n + t)[:, None] * P + u[None, :]
-        there = ((t >= T) & (t - T < n))[:, None]
-        fall = tl.load(work.falls + place - T * P, mask=there, other=0.0)
-        low = fall
-        if DEPTH == 2:
-            low = tl.load(work.lows + place - T * P, mask=there, other=0.0)
-        sums = _add_sums(after, later, d, HALF)
-        after = _add_sums(after, all_rows, d, HALF)
-        tl.store(work.sums + place, _rounded(sums * SHARE, work.sums), mask=(t < n)[:, None])
-        d = fall
-        if DEPTH == 2:
-            low = low.to(tl.float32)
-            d = _rounded(_times(fall, second, zero, HALF) * (1.0 - low * low), work.falls)
-    at = work.biases + candidate * 2 * P + s[:, None] * 0 + u[None, :]
-    tl.store(at, after * (1.0 / unit), mask=(s == 0)[:, None])
-
-
-@triton.jit
-def middle(runs, data, work, sizes, unit, P: tl.constexpr, T: tl.constexpr):
+def middle(runs, data, work, sizes, unit, P: tl.constexpr, S: tl.constexpr,
+           T: tl.constexpr):  # fmt: skip
     """Gradients of the weights between the hidden layers, and of the latter's biases, for one
     candidate.
     """
@@ -375,13 +366,13 @@ def middle(runs, data, work, sizes, unit, P: tl.constexpr, T: tl.constexpr):
         return
     u, s = tl.arange(0, P), tl.arange(0, T)
     candidate = r.to(tl.int64) * data.candidates + c
-    begin = candidate * sizes.n * P
+    begin = candidate * sizes.n * S
     acc = tl.zeros((P, P), tl.float32)
     bias, ones = tl.zeros((P, 16), tl.float32), tl.full((T, 16), 1.0, work.falls.dtype.element_ty)
     for first in range(0, sizes.n, T):
         t = first + s
-        place = begin + t[:, None] * P + u[None, :]
-        there = (t < sizes.n)[:, None]
+        place = begin + t[:, None] * S + u[None, :]
+        there = (t < sizes.n)[:, None] & (u < S)[None, :]
         fall = tl.load(work.falls + place, mask=there, other=0.0)
         low = tl.load(work.lows + place, mask=there, other=0.0)
         if INTERPRETED:

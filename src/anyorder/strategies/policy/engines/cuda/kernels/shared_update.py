@@ -17,7 +17,7 @@ from anyorder.strategies.policy.engines.cuda.kernels.shared_training import SHAR
 def update_variables(parameters, runs, data, work, epoch, training, tables, sizes, rows, unit,
                      HIDDEN: tl.constexpr, HALF: tl.constexpr, KEPT: tl.constexpr,
                      DEPTH: tl.constexpr, WIDE: tl.constexpr, MAXF: tl.constexpr,
-                     MAXO: tl.constexpr, P: tl.constexpr, T: tl.constexpr,
+                     MAXO: tl.constexpr, P: tl.constexpr, S: tl.constexpr, T: tl.constexpr,
                      U: tl.constexpr):  # fmt: skip
     """Adam's step on the inputs' weights and the heads of T variables; no weight, no step.
 
@@ -37,24 +37,25 @@ def update_variables(parameters, runs, data, work, epoch, training, tables, size
     for k in range(MAXF):
         f = first + k
         have = there & (k < inputs)
-        inside = have[:, None] & (u < WIDE)[None, :]
+        inside, stored = have[:, None] & (u < WIDE)[None, :], have[:, None] & (u < S)[None, :]
         g = tl.zeros((T, P), tl.float32)
         for c in tl.range(0, B, loop_unroll_factor=U):
             seen = tl.load(work.deltas + (before + c) * sizes.features + f, mask=have, other=0.0)
             place = tl.load(work.places + (before + c) * n + j, mask=have, other=0)
-            later = work.sums + ((before + c) * n + place)[:, None] * P + u[None, :]
-            g += seen[:, None] * tl.load(later, mask=inside, other=0.0)
+            later = work.sums + ((before + c) * n + place)[:, None] * S + u[None, :]
+            g += seen[:, None] * tl.load(later, mask=stored, other=0.0)
         g *= 1.0 / (unit * SHARE)
         if HIDDEN:
             hidden = tl.load(tables.hidden_value + f, mask=have, other=0.0)
-            for c in range(B):
-                total = tl.load(work.biases + (before + c) * 2 * P + u)
-                g += hidden[:, None] * total[None, :]
+            total = tl.zeros((P,), tl.float32)
+            for c in tl.range(0, B, loop_unroll_factor=U):
+                total += tl.load(work.biases + (before + c) * 2 * P + u)
+            g += hidden[:, None] * total[None, :]
         at_row = begin + f[:, None] * P + u[None, :]
         rate = tl.load(coefficient)
         step(parameters, at_row, inside, g, epoch, rate, eps, training, KEPT, work.weights, HALF)
     weight = tl.zeros((T,), tl.float32)
-    for c in range(B):
+    for c in tl.range(0, B, loop_unroll_factor=U):
         of_candidate = data.weights + r * data.weight_run + c * data.weight_candidate
         own = tl.load(of_candidate + j * data.weight_variable, mask=there, other=0.0)
         weight += tl.abs(own.to(tl.float32))
@@ -64,15 +65,15 @@ def update_variables(parameters, runs, data, work, epoch, training, tables, size
     rate_b = tl.load(coefficient + 2 * DEPTH + 1)
     for k in range(MAXO):
         have = there & (k < outputs) & (weight > 0.0)
-        inside = have[:, None] & (u < WIDE)[None, :]
+        inside, stored = have[:, None] & (u < WIDE)[None, :], have[:, None] & (u < S)[None, :]
         g = tl.zeros((T, P), tl.float32)
         g_bias = tl.zeros((T,), tl.float32)
         for c in tl.range(0, B, loop_unroll_factor=U):
             at_slope = work.slopes + (before + c) * sizes.logits + head + k
             slope = tl.load(at_slope, mask=have, other=0.0)
             place = tl.load(work.places + (before + c) * n + j, mask=have, other=0)
-            top = work.tops + ((before + c) * n + place)[:, None] * P + u[None, :]
-            g += slope[:, None] * tl.load(top, mask=inside, other=0.0)
+            top = work.tops + ((before + c) * n + place)[:, None] * S + u[None, :]
+            g += slope[:, None] * tl.load(top, mask=stored, other=0.0)
             g_bias += slope
         at_head = begin + (rows.heads + head + k)[:, None] * P + u[None, :]
         step(parameters, at_head, inside, g, epoch, rate_w, eps, training, KEPT, work.weights, HALF)
@@ -83,7 +84,8 @@ def update_variables(parameters, runs, data, work, epoch, training, tables, size
 @triton.jit(do_not_specialize=["epoch"])
 def update_layers(parameters, runs, data, work, epoch, training, rows, MIDDLE: tl.constexpr,
                   HALF: tl.constexpr, KEPT: tl.constexpr, DEPTH: tl.constexpr, H: tl.constexpr,
-                  TOP: tl.constexpr, P: tl.constexpr, T: tl.constexpr):  # fmt: skip
+                  TOP: tl.constexpr, P: tl.constexpr, T: tl.constexpr,
+                  U: tl.constexpr):  # fmt: skip
     """Adam's step on the hidden layers' biases and, with MIDDLE, T rows of the second one."""
     r = tl.program_id(1)
     if field(runs, r, STATUS) != RUNNING:
@@ -94,7 +96,7 @@ def update_layers(parameters, runs, data, work, epoch, training, rows, MIDDLE: t
     eps = tl.load(coefficient + 2 * DEPTH + 2)
     for layer in tl.static_range(1 + MIDDLE):
         g_bias = tl.zeros((T,), tl.float32)
-        for c in range(data.candidates):
+        for c in tl.range(0, data.candidates, loop_unroll_factor=U):
             g_bias += tl.load(work.biases + ((before + c) * 2 + layer) * P + k)
         at_bias = begin + (rows.biases + layer) * P + k
         rate = tl.load(coefficient + 2 * layer + 1)
@@ -102,7 +104,7 @@ def update_layers(parameters, runs, data, work, epoch, training, rows, MIDDLE: t
         step(parameters, at_bias, k < wide, g_bias, epoch, rate, eps, training, KEPT)
     if MIDDLE:
         g = tl.zeros((T, P), tl.float32)
-        for c in range(data.candidates):
+        for c in tl.range(0, data.candidates, loop_unroll_factor=U):
             g += tl.load(work.middle + (before + c) * P * P + k[:, None] * P + u[None, :])
         at = begin + (rows.second + k)[:, None] * P + u[None, :]
         inside = (k < TOP)[:, None] & (u < H)[None, :]
