@@ -81,10 +81,10 @@ def test_one_step(variant, fast):
 @pytest.mark.parametrize(
     ("settings", "relative"),
     [
-        ({}, 5e-4),
+        ({}, 8e-4),
         # Over 16 seeds 5e-4 on average and 7e-4 at most, with contexts summed from either end.
         ({"masked_input": -1.0, "layer_rates": (1.0, 0.0, 1.0)}, 8e-4),
-        ({"hidden": (9,)}, 5e-4),
+        ({"hidden": (9,)}, 8e-4),
     ],
 )
 def test_float16_of_many_variables(settings, relative, fast):

@@ -90,7 +90,7 @@ def _contributions(w1, tables, i, value, there, u, H: tl.constexpr, MAXF: tl.con
     begin = tl.load(tables.feature_start + i, mask=there, other=0)
     count = tl.load(tables.feature_start + i + 1, mask=there, other=0) - begin
     total, unseen = tl.zeros((T, P), tl.float32), tl.zeros((T, P), tl.float32)
-    for k in tl.static_range(MAXF):
+    for k in range(MAXF):
         have, f = there & (k < count), begin + k
         shown = have & (value >= 0)
         inside = have[:, None] & (u < H)[None, :]
@@ -240,7 +240,7 @@ def walk(points, probs, theta, runs, orders, tables, sizes, offsets, B, DRAW: tl
             card = tl.load(tables.cards + i, mask=real, other=1)
             o = tl.arange(0, VP)[None, :]
             logits = tl.zeros((C, VP), tl.float32)
-            for k in tl.static_range(VP):
+            for k in range(VP):
                 head, have = heads(i, real, card, k, tables)
                 logit = _logit(top, w3, b3, head, have, u, TOP)
                 logits = tl.where(o == k, logit[:, None], logits)

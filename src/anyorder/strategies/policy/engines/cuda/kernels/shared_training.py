@@ -209,7 +209,7 @@ def _inputs(weights, deltas, i, there, tables, u, ONE_EACH: tl.constexpr, MAXF: 
     """What variables i add to the first layer's pre-activations, (T, P)."""
     begin, count = _rows_of(tables.feature_start, i, there, ONE_EACH)
     total = tl.zeros((T, P), tl.float32)
-    for k in tl.static_range(MAXF):
+    for k in range(MAXF):
         have = k < count
         f = tl.where(have, begin + k, 0)
         row = tl.load(weights + f[:, None] * P + u[None, :], mask=have[:, None], other=0.0)
@@ -328,7 +328,7 @@ def _categorical_falls(top, candidate, i, there, data, weights, own, rows, work,
     weight = tl.load(at + 1, mask=there, other=0.0)
     floor = tl.load(at + 3, mask=there, other=0.1)
     logits = tl.zeros((T, VP), tl.float32)
-    for k in tl.static_range(VP):
+    for k in range(VP):
         head, have = heads(i, there, card, k, tables)
         w3 = tl.load(top_rows + head[:, None] * P + u[None, :], mask=have[:, None], other=0.0)
         w3 = w3.to(tl.float32)
@@ -346,7 +346,7 @@ def _categorical_falls(top, candidate, i, there, data, weights, own, rows, work,
         weight[:, None], floor[:, None], penalty[:, None], BERNOULLI,
     )  # fmt: skip
     fall = tl.zeros((T, P), tl.float32)
-    for k in tl.static_range(VP):
+    for k in range(VP):
         head, have = heads(i, there, card, k, tables)
         part = tl.sum(tl.where(o == k, slope, 0.0), 1)
         tl.store(stored + head, part * (1.0 / unit), mask=have)
