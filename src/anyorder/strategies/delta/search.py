@@ -191,12 +191,12 @@ class DeltaSearch(Learner):
     # --- local optima ---------------------------------------------------------------------------
 
     def _at_optimum(self, ticket: int) -> Codes | None:
-        """No change is worth an evaluation: wait, measure, or accept the point and leave it."""
+        """No change is worth an evaluation: measure, or accept the point and leave it.
+
+        Changes of it that are being evaluated are most likely none either; one that is better will
+        be adopted.
+        """
         model = self.model
-        if self._waiting:
-            base = model.point.tobytes()
-            if any(entry.changes(base) for entry in self._waiting.values()):
-                return self._extra(ticket)
         if not model.measured and model.value > self._best_value + model.slack:
             return self._ask_present(ticket)
         if not self._known and self._suspects_noise():
