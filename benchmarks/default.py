@@ -13,7 +13,8 @@
 counted, also of points that are known. Suites: `rows`, the 42 distributions of the paper (`wins`
 compares with the campaigns in results/reproduction, too); `functions`, generated everyday functions
 (benchmarks/functions.py); `variants`, MaxSAT, MaxCut, noise and monotone transforms;
-`everyday`, the functions of a file; `figure`, four of the rows. Under noise the value that is
+`pbo`, those of IOHprofiler; `everyday`, the functions of a file; `figure`, four of the rows;
+`workers`, six of them. Under noise the value that is
 recorded is that without noise, at the point of the best reading. `auto@8` is `auto` asked for eight
 points at a time. `cost` measures what `auto` itself takes per evaluation on this machine, into
 results/default_cost.csv.
@@ -55,6 +56,7 @@ SUITES = {
         "nk:n=64,k=4|power", "qubo:n=64,type=0|noise1", "qubo:n=64,type=0|noise10",
         "nk:n=64,k=4|noise1", "nk:n=64,k=4|noise10",
     ],
+    "pbo": [f"pbo:function={number},n=64" for number in range(1, 26)],
     "everyday": [
         f"everyday:{name}"
         for name in ("knapsack", "schedule", "mixed", "feat_cancer", "feat_digits")
@@ -64,8 +66,17 @@ SUITES = {
 SUITES["figure"] = [
     f"{name} " for name in ("qubo:n=64,type=0", "nk:n=128,k=4", "qubo:n=256,type=1", "nkd:n=64,k=2")
 ]
+# Six rows, for several points at a time: their evaluations are compared with 4/5 as many.
+SUITES["workers"] = [
+    f"{name}  "
+    for name in ("qubo:n=64,type=0", "qubo:n=128,type=3", "qubo:n=256,type=1", "nk:n=64,k=8",
+                 "nk:n=128,k=4", "nkd:n=64,k=2")
+]  # fmt: skip
 DENSE = tuple(sorted({round(10 ** (1 + k / 8)) for k in range(25)} | {200}))
-MARKS = {"everyday": tuple(mark for mark in DENSE if mark <= 1_000), "figure": DENSE}
+MARKS = {
+    "everyday": tuple(mark for mark in DENSE if mark <= 1_000), "figure": DENSE,
+    "workers": (800, 1_000, 8_000, 10_000),
+}  # fmt: skip
 DEFAULT_MARKS = (200, 1_000, 10_000)
 COLOURS = {  # in the order of drawing
     "policy": "#cc79a7", "one-plus-one": "#e69f00", "hill-climber": "#56b4e9", "ils": "#009e73",
@@ -83,6 +94,8 @@ def problem(name: str, instance: int, everyday: Path | None) -> Drawn:
     """The space and the function on codes."""
     base, _, how = name.strip().partition("|")
     family, _, rest = base.partition(":")
+    if family == "pbo":
+        base += f",instance={instance + 1}"
     if family == "function":
         drawn = FUNCTIONS[rest](np.random.default_rng(instance))
     elif family == "everyday":

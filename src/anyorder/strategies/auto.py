@@ -73,7 +73,7 @@ class AutoSearch(DeltaSearch):
     name = "auto"
     STATE: ClassVar[tuple[str, ...]] = (
         "_cost", "_wins", "_uses", "_found", "_begun", "_record", "_tried", "_improved",
-        "_aside", "_step_cost", "_step_gains", "_counted", "_height",
+        "_aside", "_trials", "_step_cost", "_step_gains", "_counted", "_height",
     )  # fmt: skip
 
     def __init__(self, space: Space, seed: Seed = None) -> None:
@@ -90,6 +90,8 @@ class AutoSearch(DeltaSearch):
         self._pool = Pool(len(space))
         self._explorers = Explorers(space, self._rng)
         self._aside = False  # whether the present trial interrupts a climb
+        # Trials that nobody waits for, by ticket: the operator, and whether it interrupted a climb.
+        self._trials: dict[int, tuple[int, bool]] = {}
         # Of steps of a climb at the best point, and of mutations that interrupt it:
         self._step_cost = [0.0, 0.0]  # evaluations, with decay
         self._step_gains = [0.0, 0.0]  # what they improved, with decay
@@ -116,16 +118,17 @@ class AutoSearch(DeltaSearch):
                 self._trial = point.tobytes()
                 return
             self._operator = CLIMB
-        if not self._resume_extra() and not self._jump():
+        if not self._jump() and not self._resume_extra():
             self._kick()
 
     def _leap(self) -> Codes | None:
         """A maximum of the global model that is new; None if there is none."""
         self.pairwise.refresh()
         point = self.pairwise.maximum(self._best, self._rng)
-        if point is None or (key := point.tobytes()) in self._failed or key in self._known:
+        if point is None:
             return None
-        return point
+        waiting = {entry.point for entry in self._waiting.values()}
+        return None if self._is_old(point.tobytes(), waiting) else point
 
     def _variation(self) -> Codes | None:
         """A mutation or mixture of the best point that is new; None if none was found."""
@@ -233,6 +236,36 @@ class AutoSearch(DeltaSearch):
             if not self._predicts():
                 self._leave()
 
+    def _go_on(self, ticket: int) -> None:
+        aside, self._aside = self._aside, False
+        self._trials[ticket] = (MUTATE if aside else self._operator, aside)
+        if not aside:
+            self._cost[self._operator] += 1
+            self._leave()
+
+    def _judge_late(self, ticket: int | None, point: Codes, f: float | None) -> None:
+        """Credit its operator, and go there if it is better."""
+        if ticket is None or ticket not in self._trials:  # awaited until a better point came
+            super()._judge_late(ticket, point, f)
+            return
+        operator, aside = self._trials.pop(ticket)
+        if operator == EXPLORE:
+            self._explorers.learn(point, f)
+        if f is None:
+            return
+        self._begun += 1  # not spent by the present operator
+        if f <= self._best_value + self.model.slack:
+            return
+        if aside:
+            self._step_gains[1] += f - self._best_value
+        self._wins[operator] += 1
+        present, self._operator = self._operator, operator
+        self._adopt(point, f)
+        self._take(point, f)
+        self._operator = present
+        self._record, self._improved = f, self.model.evaluations
+        self._counted, self._height = self.model.evaluations, f
+
     def _predicts(self) -> bool:
         """Whether the model predicts single changes well."""
         scalars = self.model.scalars
@@ -251,7 +284,9 @@ class AutoSearch(DeltaSearch):
         super()._take(point, f)
 
     def _adopt(self, point: Codes, f: float) -> None:
-        self._explorers.give_up()
+        awaited = self._waiting.get(self._awaited)
+        if awaited is not None and awaited.kind == "trial":
+            self._explorers.give_up()
         self._aside = False  # the answer of the present trial comes too late
         super()._adopt(point, f)
 
@@ -290,10 +325,11 @@ class AutoSearch(DeltaSearch):
             return RESTART
         now = self.model.evaluations
         stagnant = now - self._improved > max(STAGNANT * now, STAGNANT_N * self._n)
+        explores = stagnant or self._explorer_ahead() or self._scouts()
         out = {
             MUTATE: bool(self._free_climbs),
             MIX: bool(self._free_climbs) or not len(self._pool),
-            EXPLORE: not (stagnant or self._explorer_ahead() or self._scouts()),
+            EXPLORE: not explores or self._explorers.waiting,
             LEAP: not self.pairwise.trusted or bool(self._free_climbs),
         }
         total, ties = _total(self._cost), self._rng.random(len(NAMES)).tolist()

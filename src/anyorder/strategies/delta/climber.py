@@ -105,7 +105,7 @@ class Climber(Search):
         self._tidy()
         if self._free_climbs >= FREE_CLIMBS:
             self._restart()
-        elif not self._resume_extra() and not self._jump():
+        elif not self._jump() and not self._resume_extra():
             self._kick()
 
     def _tidy(self) -> None:

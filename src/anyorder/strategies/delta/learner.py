@@ -85,6 +85,9 @@ class Learner(Climber):
                     self._arrive(f)
                 else:
                     self._return()
+            elif waiting is not None and waiting.kind == "trial":
+                self.model.scalars[layout.EVALUATIONS] += ok
+                self._judge_late(answer.ticket, point, f if ok else None)
             elif ok:
                 self._learn_other(waiting, point, f)
 
@@ -177,6 +180,11 @@ class Learner(Climber):
         """The value of a trial has come; None if it failed. A portfolio decides what to do."""
         self._leave()
 
+    def _judge_late(self, ticket: int | None, point: Codes, f: float | None) -> None:
+        """The same, of a trial that nobody waited for."""
+        if f is not None and f > self._best_value + self.model.slack:
+            self._adopt(point, f)
+
     def _adopt(self, point: Codes, f: float) -> None:
         """Go to a point that others found, or an answer that came late, since it is better."""
         self._awaited = -1
@@ -220,6 +228,8 @@ class Learner(Climber):
                     self._readings = READINGS
                 else:
                     self._return()
+            elif waiting.kind == "trial":
+                self._judge_late(ticket, point, None)
 
 
 def _violation(answer: Answer) -> float:

@@ -47,11 +47,13 @@ class DeltaSearch(Learner):
     def __init__(self, space: Space, seed: Seed = None) -> None:
         super().__init__(space, seed)
         self._free_moves = 0  # in a row
+        self._alone = True  # whether one point is evaluated at a time
 
     # --- proposing ------------------------------------------------------------------------------
 
     def _propose(self, count: int) -> Codes:
         points: list[Codes] = []
+        self._alone = count == 1 and not self._waiting
         while len(points) < count and not self._exhausted():
             points.append(self._next(self._next_ticket + len(points)))
         if len(points) == 1:
@@ -74,9 +76,7 @@ class DeltaSearch(Learner):
             if self._awaited >= 0:
                 return self._ahead(ticket)
             if self._trial:
-                self._awaited = ticket
-                point, self._trial = self._trial, b""
-                return self._ask(ticket, "trial", point)
+                return self._ask_trial(ticket)
             if self._must_measure:
                 if (found := self._ask_present(ticket)) is not None:
                     return found
@@ -126,6 +126,20 @@ class DeltaSearch(Learner):
         scalar = self.model.scalar
         value = scalar(layout.VALUE) if scalar(layout.MEASURED) else -np.inf
         self._waiting[ticket] = Waiting(kind, point, base, value, variable, self._optima)
+
+    def _ask_trial(self, ticket: int) -> Codes:
+        """Ask for the value of a trial; others do not wait for it."""
+        point, self._trial = self._trial, b""
+        if self._alone:
+            self._awaited = ticket
+            return self._ask(ticket, "trial", point)
+        found = self._ask(ticket, "trial", point)
+        self._go_on(ticket)
+        return found
+
+    def _go_on(self, ticket: int) -> None:
+        """Go on as if a trial had failed, before its answer has come."""
+        self._leave()
 
     def _ask_present(self, ticket: int) -> Codes | None:
         """Ask for the value of the present point; None if that is known already."""
