@@ -7,7 +7,7 @@ import pytest
 
 import anyorder as ao
 from anyorder.errors import FAILED
-from anyorder.strategies.auto import AutoSearch
+from anyorder.strategies.auto import MUTATE, AutoSearch
 from anyorder.strategies.base import Answer
 from anyorder.strategies.explorers import NOBODY, Explorers
 from anyorder.strategies.one_plus_one import FastOnePlusOneEA
@@ -128,3 +128,54 @@ def test_traps_are_left_to_p3() -> None:
     facts = strategy.facts()
     assert best >= 55
     assert facts["explorers"]["p3"] > 2 * facts["explorers"]["fast-one-plus-one"]
+
+
+def test_nobody_waits_for_a_trial(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Eight workers get eight trials; a late one that is better is adopted, and credited."""
+    problem = ao.problems.get("nk:n=64,k=4")
+    strategy = AutoSearch(problem.space, seed=0)
+    answered: list[float] = []
+
+    def use(count: int) -> list[str]:
+        proposals = strategy.propose(count)
+        kinds = [strategy._waiting[ticket].kind for ticket in proposals.tickets]
+        values = [float(problem(codes)) for codes in proposals.codes]
+        answered.extend(values)
+        both = zip(proposals.tickets, proposals.codes, values, strict=True)
+        strategy.learn([Answer(*one) for one in both])
+        return kinds
+
+    while strategy._optima < 3:
+        use(1)
+    monkeypatch.setattr(AutoSearch, "_choose", lambda self: MUTATE)
+    kinds = [kind for _ in range(40) for kind in use(8)]
+    assert kinds.count("trial") > 100
+    assert kinds.count("extra") < 10
+    assert not strategy._trials
+    point = strategy._best.copy()
+    proposals = strategy.propose(8)
+    assert strategy._trials
+    ticket = next(iter(strategy._trials))
+    codes = proposals.codes[list(proposals.tickets).index(ticket)]
+    better = max(answered) + 1.0
+    wins = strategy._wins[MUTATE]
+    strategy.learn([Answer(ticket, codes, better)])
+    assert strategy._best.tolist() == codes.tolist() != point.tolist()
+    assert strategy._best_value == better
+    assert strategy._wins[MUTATE] == wins + 1
+    assert strategy.facts()["best_found_by"] == "mutate"
+
+
+def test_a_trial_that_nobody_waits_for_is_given_up() -> None:
+    problem = ao.problems.get("trap:blocks=4,k=5")
+    strategy = AutoSearch(problem.space, seed=0)
+    for _ in range(150):
+        proposals = strategy.propose(8)
+        for k, (ticket, codes) in enumerate(zip(proposals.tickets, proposals.codes, strict=True)):
+            if k % 3:
+                strategy.learn([Answer(ticket, codes, float(problem(codes)))])
+            else:
+                strategy.give_up([ticket])
+    assert not strategy._trials
+    assert not strategy._waiting
+    assert not strategy._explorers.waiting
