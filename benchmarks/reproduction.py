@@ -27,6 +27,7 @@ READINGS = ROOT / "results" / "readings.csv.gz"
 PAGE = ROOT / "docs" / "reproduction.md"
 ITEMS = ("table-10000", "table-1000")
 VARIANTS = {"table-critic": "critic", "table-shared": "shared", "table-fast": "fast"}
+ABLATIONS = ("gibbs", "rho", "graph", "mechanism")
 COUNTS = ("rows", "below 2", "2 to 3", "3 to 5", "5 and more")
 Line = dict[str, str]
 
@@ -179,6 +180,31 @@ def family_table(lines: dict[str, list[Line]]) -> str:
     return markdown(("distribution", *head), ((row, *cells(row)) for row in rows))
 
 
+def ablations() -> str:
+    """Variants of the figures, on the runs that all variants of a distribution have."""
+    marks, rows = (1_000, 5_000, 10_000), []
+    for name in ABLATIONS:
+        results = curves.read(FAMILY / f"{name}.csv.gz")
+        for distribution in results.distributions:
+            cells = {
+                label: cell for (row, label), cell in results.cells.items() if row == distribution
+            }
+            runs = [set(zip(cell.instances, cell.seeds, strict=True)) for cell in cells.values()]
+            shared = set.intersection(*runs)
+            for label, cell in cells.items() if len(cells) > 1 else ():
+                pairs = zip(cell.instances, cell.seeds, strict=True)
+                kept = [k for k, run in enumerate(pairs) if run in shared]
+                values = [cell.at(mark)[kept] for mark in marks]
+                digits = 1 if values[-1].mean() > 1 else 4
+                means = [
+                    f"{of.mean():.{digits}f} ({of.std(ddof=1) / len(of) ** 0.5:.{digits}f})"
+                    for of in values
+                ]
+                rows.append((f"figure-{name}", distribution, label, str(len(kept)), *means))
+    head = ("", "distribution", "variant", "runs", *(f"after {mark:,}" for mark in marks))
+    return markdown(head, rows)
+
+
 def large() -> str:
     """NK with 1,024 bits."""
     cell = curves.read(FAMILY / "large.csv.gz").cells["NK 1024 8", "shared"]
@@ -237,6 +263,7 @@ def made(results: Results, rows: list[str]) -> tuple[dict[str, str], dict[str, s
     parts["family"] = family_table(variants)
     parts["family-summary"] = summary(variants)
     parts["large"] = large()
+    parts["ablations"] = ablations()
     return parts, files
 
 

@@ -13,12 +13,14 @@ from __future__ import annotations
 import argparse
 import resource
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from common import write
 
 import anyorder as ao
+from anyorder.strategies.policy.config import resolve
 from anyorder.strategies.policy.engines import Batch, Draw, create, make_model
 
 POPULATION, EPOCHS, BUDGET = 10, 50, 10_000
@@ -99,10 +101,24 @@ def on_a_gpu(n: int, runs: int, budget: int) -> None:
 
 def epoch(n: int, runs: int) -> None:
     """Microseconds of each kernel of training, and of sampling and sorting."""
+    table = [
+        {"n": n, "runs": runs, "second_layer": kind, **row}
+        for kind in ("frozen", "trained")
+        for row in kernels(n, runs, kind == "frozen")
+    ]
+    for row in table:
+        print(", ".join(f"{key} {value}" for key, value in row.items()))
+    write("shared_epoch.csv", table)
+
+
+def kernels(n: int, runs: int, frozen: bool) -> Iterator[dict[str, Any]]:
+    """Those of a generation, in the setting of `anyorder reproduce figure-large`."""
     import torch
     from torch.profiler import ProfilerActivity, profile
 
-    config = ao.PRESETS["paper"].replace(network="shared")
+    config = resolve("authors").replace(network="shared", hidden=(100, 100))
+    if not frozen:
+        config = config.replace(layer_rates=None)
     engine: Any = create("cuda", make_model([2] * n, [False] * n, config), runs)
     policy, rows = engine.fresh(range(runs), [0] * runs), engine.rows(range(runs))
     shape = (runs, POPULATION)
@@ -120,14 +136,10 @@ def epoch(n: int, runs: int) -> None:
     generation()
     with profile(activities=[ProfilerActivity.CUDA]) as found:
         generation()
-    table = [
-        {"n": n, "runs": runs, "kernel": event.key, "calls": event.count,
-         "us": round(event.device_time_total / event.count, 1)}
-        for event in found.key_averages() if event.device_time_total > 0
-    ]  # fmt: skip
-    for row in table:
-        print(", ".join(f"{key} {value}" for key, value in row.items()))
-    write("shared_epoch.csv", table)
+    for event in found.key_averages():
+        if event.device_time_total > 0:
+            us = round(event.device_time_total / event.count, 1)
+            yield {"kernel": event.key, "calls": event.count, "us": us}
 
 
 def large(sizes: list[int]) -> None:
