@@ -27,7 +27,7 @@ READINGS = ROOT / "results" / "readings.csv.gz"
 PAGE = ROOT / "docs" / "reproduction.md"
 ITEMS = ("table-10000", "table-1000")
 VARIANTS = {"table-critic": "critic", "table-shared": "shared", "table-fast": "fast"}
-ABLATIONS = ("gibbs", "rho", "graph", "mechanism")
+ABLATIONS = ("graph", "mechanism")
 COUNTS = ("rows", "below 2", "2 to 3", "3 to 5", "5 and more")
 Line = dict[str, str]
 
