@@ -35,7 +35,7 @@ def main() -> None:
 
     problem = ao.problems.nk(n=options.n, k=4, seed=0)
     print(f"{problem.name}: {problem.space.size:.3g} points, {options.budget:,} evaluations each")
-    print("The first run on a machine compiles for about half a minute; that is not part of the times.")
+    print("The first run on a machine compiles for half a minute; that is not part of the times.")
     for algorithm in ("auto", "policy"):
         ao.maximize(problem, budget=options.n * 4, algorithm=algorithm, seed=0, vectorized=True)
     marks = [mark for mark in (1_000, 3_000, 10_000) if mark < options.budget] + [options.budget]
