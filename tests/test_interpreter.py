@@ -66,7 +66,7 @@ def test_more_critics_and_sweeps():
 
 
 SHARED = ("one_step[cuda-1 layer]", "one_step[cuda-constants at the ends]",
-          "conditionals[cuda-n = 1]", "float16_of_many_variables[cuda]")  # fmt: skip
+          "conditionals[cuda-n = 1]", "float16_of_many_variables[cuda-plain]")  # fmt: skip
 
 
 def test_the_shared_network():

@@ -86,6 +86,7 @@ def test_one_step(variant, fast):
         ({"masked_input": -1.0, "layer_rates": (1.0, 0.0, 1.0)}, 8e-4),
         ({"hidden": (9,)}, 8e-4),
     ],
+    ids=("plain", "frozen", "1 layer"),
 )
 def test_float16_of_many_variables(settings, relative, fast):
     """Rows of activations and slopes are stored as float16 there."""
