@@ -9,6 +9,7 @@ import anyorder as ao
 from anyorder.errors import FAILED
 from anyorder.strategies.auto import MUTATE, AutoSearch
 from anyorder.strategies.base import Answer
+from anyorder.strategies.delta import layout
 from anyorder.strategies.explorers import NOBODY, Explorers
 from anyorder.strategies.one_plus_one import FastOnePlusOneEA
 from anyorder.strategies.p3 import P3
@@ -164,6 +165,24 @@ def test_nobody_waits_for_a_trial(monkeypatch: pytest.MonkeyPatch) -> None:
     assert strategy._best_value == better
     assert strategy._wins[MUTATE] == wins + 1
     assert strategy.facts()["best_found_by"] == "mutate"
+
+
+def test_under_noise_a_late_trial_is_confirmed_first() -> None:
+    """One lucky reading does not make a point the best."""
+    problem = ao.problems.get("nk:n=64,k=4")
+    strategy = AutoSearch(problem.space, seed=0)
+    while not strategy._trials:
+        proposals = strategy.propose(8)
+        if not strategy._trials:
+            both = zip(proposals.tickets, proposals.codes, strict=True)
+            strategy.learn([Answer(t, codes, float(problem(codes))) for t, codes in both])
+    ticket = next(iter(strategy._trials))
+    codes = proposals.codes[list(proposals.tickets).index(ticket)]
+    strategy.model.scalars[layout.NOISE] = 1e-4
+    best = strategy._best.copy()
+    strategy.learn([Answer(ticket, codes, strategy._best_value + 1.0)])
+    assert strategy.model.point.tolist() == codes.tolist()
+    assert strategy._best.tolist() == best.tolist()
 
 
 def test_a_trial_that_nobody_waits_for_is_given_up() -> None:

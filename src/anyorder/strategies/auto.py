@@ -258,9 +258,11 @@ class AutoSearch(DeltaSearch):
             return
         if aside:
             self._step_gains[1] += f - self._best_value
+        self._adopt(point, f)
+        if self.model.scalars[layout.NOISE] > 0:  # to be confirmed first, as all under noise
+            return
         self._wins[operator] += 1
         present, self._operator = self._operator, operator
-        self._adopt(point, f)
         self._take(point, f)
         self._operator = present
         self._record, self._improved = f, self.model.evaluations

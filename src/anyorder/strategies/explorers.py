@@ -66,7 +66,7 @@ class Explorers:
     def leader(self, slack: float) -> int:
         """The one that is ahead, by more than `slack`; `NOBODY` if none is."""
         leads = [self._lead(k) for k in range(len(self._searches))]
-        most = max(leads, default=-math.inf)
+        most = max(leads)
         return leads.index(most) if most > slack else NOBODY
 
     def _lead(self, k: int) -> float:
