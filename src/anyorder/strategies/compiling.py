@@ -1,10 +1,29 @@
-"""Loops that Numba compiles at their first use: say so, where somebody waits for it."""
+"""Loops that Numba compiles at their first use: how, and saying so where somebody waits for it."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+
+def cached(**options: Any) -> Callable[[Any], Any]:
+    """Compile a function with these options of Numba, and keep the result on disk if possible.
+
+    No function is passed on as a value, so the wrapper for that is left out: it takes time.
+    """
+    from numba import njit
+
+    options |= {"no_cfunc_wrapper": True}
+
+    def decorate(function: Any) -> Any:
+        try:
+            return njit(cache=True, **options)(function)
+        except RuntimeError:  # no place for a cache: every process compiles
+            return njit(**options)(function)
+
+    return decorate
 
 
 def is_compiled(function: Any) -> bool:

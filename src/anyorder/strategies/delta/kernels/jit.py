@@ -1,22 +1,8 @@
 """How the loops of delta search are compiled."""
 
-from numba import njit
+from anyorder.strategies.compiling import cached
 
-
-def entry(**options):
-    """Compile a function that Python calls, and keep the result on disk if there is a place for it.
-
-    No function is passed on as a value, so the wrapper for that is left out: it takes time.
-    """
-    options |= {"no_cfunc_wrapper": True}
-
-    def decorate(function):
-        try:
-            return njit(cache=True, **options)(function)
-        except RuntimeError:  # no place for a cache: every process compiles
-            return njit(**options)(function)
-
-    return decorate
+entry = cached  # a function that Python calls
 
 
 def inner(**options):
@@ -24,4 +10,4 @@ def inner(**options):
 
     It has no wrapper for Python, which takes time to compile: a call from Python ends the process.
     """
-    return entry(no_cpython_wrapper=True, **options)
+    return cached(no_cpython_wrapper=True, **options)

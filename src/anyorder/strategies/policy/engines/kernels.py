@@ -26,9 +26,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 from numba.core.compiler import Compiler
 
+from anyorder.strategies.compiling import cached
 from anyorder.strategies.policy import masks
 from anyorder.strategies.policy.rng import DROP_G, DROP_T, INIT, VALUE
 
@@ -63,19 +63,8 @@ class NoAlias(Compiler):
 
 
 def jit(**options):
-    """Compile without the GIL, and keep the result on disk where there is a place for it.
-
-    No function is passed on as a value, so the wrapper for that is left out: it takes time.
-    """
-    options |= {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
-
-    def decorate(function):
-        try:
-            return njit(cache=True, **options)(function)
-        except RuntimeError:  # no place for a cache: every process compiles
-            return njit(**options)(function)
-
-    return decorate
+    """Compile without the GIL."""
+    return cached(nogil=True, error_model="numpy", **options)
 
 
 # --- random numbers ---------------------------------------------------------------------------
