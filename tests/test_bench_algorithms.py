@@ -365,11 +365,13 @@ def test_linkage_tree_wants_three_variables():
         algorithms.check("gomea:LinkageTree", ao.problems.onemax(2))
 
 
-def test_many_are_what_one_is():
-    problems = [ao.problems.nk(12, 2, seed) for seed in (0, 1, 1)]
-    many = algorithms.run_many("anyorder+epochs=5", problems, 40, [3, 3, 4], [5, 40], engine="cpu")
+@pytest.mark.parametrize("name", ["anyorder+epochs=5", "anyorder+epochs=5+graph=known"])
+def test_many_are_what_one_is(name):
+    one, other = (ao.problems.nk(12, 2, seed) for seed in (0, 1))
+    problems = [one, other, one]
+    many = algorithms.run_many(name, problems, 40, [3, 3, 4], [5, 40], engine="cpu")
     for problem, seed, trace in zip(problems, (3, 3, 4), many, strict=True):
-        alone = algorithms.run("anyorder+epochs=5", problem, 40, seed, [5, 40], engine="cpu")
+        alone = algorithms.run(name, problem, 40, seed, [5, 40], engine="cpu")
         assert not isinstance(trace, str)
         np.testing.assert_array_equal(trace.curve, alone.curve)
         np.testing.assert_array_equal(trace.best, alone.best)

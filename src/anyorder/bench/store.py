@@ -134,7 +134,6 @@ class Store(StoredRuns):
                 groups = database.execute(
                     f"SELECT method, distribution, budget, grid FROM runs WHERE {where} "
                     "AND (method GLOB 'anyorder*' OR method GLOB 'policy*') "
-                    "AND method NOT GLOB '*graph=*' "
                     "GROUP BY 1, 2, 3, 4 ORDER BY min(rowid)"
                 ).fetchall()
                 groups = [group for group in groups if group[:2] not in but_not]

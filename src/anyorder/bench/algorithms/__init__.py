@@ -27,7 +27,7 @@ import numpy.typing as npt
 from anyorder._checks import integer, unknown
 from anyorder.bench.algorithms.cmaes import CMAES
 from anyorder.bench.algorithms.gomea import GOMEA
-from anyorder.bench.algorithms.meter import Meter, Spent, Trace, check_grid
+from anyorder.bench.algorithms.meter import Ints, Meter, Spent, Trace, check_grid
 from anyorder.bench.algorithms.naming import Parts, Settings, installed, split
 from anyorder.bench.algorithms.nevergrad import Nevergrad
 from anyorder.bench.algorithms.optuna import Optuna
@@ -202,22 +202,44 @@ def run_many(
     """Runs of the method in one batch, as for a GPU, one on each problem; they share a space.
 
     Each is what `run` returns with the same engine, or the reason why it failed. The time of a run
-    is its share of the whole.
+    is its share of the whole. With `graph=known` there is a batch for each problem, which has a
+    graph of its own.
     """
     kind, detail, settings = _checked(name, None)
     if kind != "anyorder":
         raise ValueError(f"{name} runs one at a time, expected policy or policy:PRESET")
-    if "graph" in settings:
-        raise ValueError(f"{name} runs one at a time: each problem has its own graph")
     config, chosen = configured(detail, {"engine": engine, **settings})
     places = check_grid(grid, budget)
+    if "graph" not in settings:
+        return _batch(problems, budget, seeds, places, config, chosen, None)
+    traces: list[Trace | str] = [""] * len(problems)
+    for problem in {id(problem): problem for problem in problems}.values():
+        own = [r for r, other in enumerate(problems) if other is problem]
+        graph, some = known_graph(problem), [seeds[r] for r in own]
+        found = _batch([problem] * len(own), budget, some, places, config, chosen, graph)
+        for r, trace in zip(own, found, strict=True):
+            traces[r] = trace
+    return traces
+
+
+def _batch(
+    problems: Sequence[Problem],
+    budget: int,
+    seeds: Sequence[int],
+    places: Ints,
+    config: Config,
+    engine: str,
+    graph: npt.ArrayLike | None,
+) -> list[Trace | str]:
     runs = solve_many(
-        problems, runs=1, budget=budget, seeds=seeds, config=config, engine=chosen,
+        problems, runs=1, budget=budget, seeds=seeds, config=config, engine=engine, graph=graph,
         grid=places.tolist(), progress=False,
     )  # fmt: skip
     if "interrupted" in runs.stop_reasons:
         raise KeyboardInterrupt
     configuration = {**runs.config.to_dict(), "engine": runs.engine}
+    if graph is not None:
+        configuration["graph"] = "known"
     share = runs.seconds / len(problems)
     return [
         runs.errors[r]
