@@ -82,7 +82,7 @@ COLOURS = {  # in the order of drawing
     "policy": "#cc79a7", "one-plus-one": "#e69f00", "hill-climber": "#56b4e9", "ils": "#009e73",
     "auto": "#d55e00",
 }  # fmt: skip
-EARLIER = "auto, before explorers"  # runs of an earlier version, on the rows
+EARLIER = "auto, previous version"  # runs of an earlier version, on the rows
 LOCAL = ("hill-climber", "ils", "tabu", "one-plus-one", "fast-one-plus-one")
 # Constants were set on instances 0 to 4.
 HALVES = {"all": range(10**9), "tuned": range(5), "kept": range(5, 10**9)}

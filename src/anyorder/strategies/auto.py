@@ -45,12 +45,17 @@ LEAST_SHARE = 0.03  # no operator gets less
 PRIOR_WINS = 0.5  # how many improvements, and their cost, the priors are worth
 MEMORY_N, MEMORY_SPENT = 2.0, 0.5  # credit decays over 2n + e / 2 evaluations
 EARLY_RESTARTS = 2  # local optima that are left by a restart
+EARLY_N = 4  # times n: evaluations of a climb, on average, up to which they are
+PRICE_N, PRICE_RATE = (
+    3.0,
+    0.2,
+)  # of a restart: expected cost in n at first, rate of its running mean
 PREDICTS = 0.7  # if the squared error of the model is below this share of the squared gains
 FEWEST_CHANGES = 2  # of a mutation; one less where the model does not predict well
 EXCHANGES = 0.5  # share of mutations that are exchanges
 STEP_SHARES = (0.75, 0.25)  # without credit: steps of a climb at the best point, and mutations
 STEP_PRIOR = 10.0  # evaluations that the mean improvement of both is worth
-STEP_LEAST = 0.04  # mutations get at least this share of them
+STEP_LEAST, STEP_MOST = 0.04, 0.75  # bounds of the share of mutations
 STAGNANT, STAGNANT_N = 0.25, 5  # of the run, and times n: evaluations without any improvement
 KICKS = 0.5  # share of kicks among points proposed while others are awaited; the rest are mutations
 ATTEMPTS = 5  # to find a trial that is new
@@ -72,7 +77,7 @@ class AutoSearch(DeltaSearch):
 
     name = "auto"
     STATE: ClassVar[tuple[str, ...]] = (
-        "_cost", "_wins", "_uses", "_found", "_begun", "_record", "_tried", "_improved",
+        "_cost", "_wins", "_price", "_uses", "_found", "_begun", "_record", "_tried", "_improved",
         "_aside", "_trials", "_step_cost", "_step_gains", "_counted", "_height",
     )  # fmt: skip
 
@@ -81,6 +86,7 @@ class AutoSearch(DeltaSearch):
         self._operator = RESTART  # the first climb starts at a random point
         self._cost = [0.0] * len(NAMES)  # evaluations spent, with decay
         self._wins = [0.0] * len(NAMES)  # improvements of the best value, with decay
+        self._price = PRICE_N * self._n  # evaluations that a restart is expected to cost
         self._uses = np.zeros(len(NAMES), np.int64)
         self._found = RESTART  # who found the best point
         self._begun = 0  # evaluations when the present operator began
@@ -207,7 +213,7 @@ class AutoSearch(DeltaSearch):
             return STEP_SHARES[1]
         climb, mutate = climb / most, mutate / most
         climb, mutate = STEP_SHARES[0] * (climb * climb), STEP_SHARES[1] * (mutate * mutate)
-        return max(mutate / (climb + mutate), STEP_LEAST)
+        return min(max(mutate / (climb + mutate), STEP_LEAST), STEP_MOST)
 
     def _judge_aside(self, point: Codes, f: float | None) -> None:
         """The answer to a mutation that interrupted a climb, which goes on."""
@@ -315,29 +321,36 @@ class AutoSearch(DeltaSearch):
             self._wins[operator] += won
         if won:
             self._improved = now
+        if operator == RESTART and spent:
+            self._price += PRICE_RATE * (spent - self._price)
         self._uses[operator] += 1
         self._begun, self._record = now, self._best_value
 
     def _choose(self) -> int:
-        """The operator that is furthest behind its share."""
+        """The operator that is furthest behind its share.
+
+        Restarts cost most: one is made only if their share pays for it as a whole.
+        """
         if self._free_climbs >= FREE_CLIMBS:
             return RESTART
-        early = max(self._optima, self._uses.item(RESTART)) <= EARLY_RESTARTS
-        if early and self._predicts():
+        now, early = self.model.evaluations, max(self._optima, self._uses.item(RESTART))
+        cheap = now <= EARLY_N * self._n * max(self._optima, 1)
+        if early <= EARLY_RESTARTS and cheap and self._predicts():
             return RESTART
-        now = self.model.evaluations
         stagnant = now - self._improved > max(STAGNANT * now, STAGNANT_N * self._n)
         explores = stagnant or self._explorer_ahead() or self._scouts()
+        total, shares = _total(self._cost), self.shares()
         out = {
+            RESTART: shares[RESTART] * total - self._cost[RESTART] < self._price,
             MUTATE: bool(self._free_climbs),
             MIX: bool(self._free_climbs) or not len(self._pool),
             EXPLORE: not explores or self._explorers.waiting,
             LEAP: not self.pairwise.trusted or bool(self._free_climbs),
         }
-        total, ties = _total(self._cost), self._rng.random(len(NAMES)).tolist()
+        ties = self._rng.random(len(NAMES)).tolist()
         behind = [
             -math.inf if out.get(k) else share * total - self._cost[k] + 1e-9 * ties[k]
-            for k, share in enumerate(self.shares())
+            for k, share in enumerate(shares)
         ]
         return behind.index(max(behind))
 

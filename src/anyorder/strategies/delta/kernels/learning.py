@@ -32,10 +32,12 @@ from anyorder.strategies.delta.layout import (
     LINKED,
     NOISE,
     NOT_LINKED,
+    PRIOR,
     PRIOR_DEGREE,
     RING,
     RINGED,
     SLACK,
+    SUM_FOURTH,
     SUM_SQUARES,
     TOLERANCE,
     UNKNOWN,
@@ -47,7 +49,9 @@ from anyorder.strategies.delta.layout import (
 ROUNDING = 1e-9  # equal, relative to the root mean square gain
 NOISE_WIDTH = 2.0  # differences below so many standard deviations of the noise are no differences
 SOFT = 0.02  # chance of an equal gain by accident above which a pair is not settled for good
-PRIOR_TRIES = 0.3  # how many gains of average size are assumed of a variable at first
+# How many gains of average size are assumed of a variable at first: few where variables differ.
+LEAST_TRIES, MOST_TRIES = 0.3, 10.0
+NORMAL_FOURTH = 3.0  # fourth moment of normal numbers, relative to the squared second one
 IDLE = 0.5  # share of variables without effect above which they may yet have one
 PRIOR_WEIGHT = 0.5  # of `PRIOR_DEGREE` (in `layout`), in changes of the whole context
 MOST_ERROR = 25.0  # squared error over variance is cut here before it is averaged
@@ -56,16 +60,34 @@ ADAPTATION = 0.3  # rate at which variances between variables of many values fol
 
 
 @inner()
+def assumed_tries(v):
+    """How many gains of average size are worth as much as what is known of variables in general.
+
+    If the mean square gains of the variables have a gamma distribution of shape a, and the gains of
+    each are normal, then the fourth moment of all gains is 1 + 1 / a times that of normal numbers.
+    The larger a, the more alike variables are, and the less does one gain say about its own.
+    """
+    square = mean_square(v)
+    fourth = v.scalars[SUM_FOURTH] / (v.scalars[GAINS] * square * square + 1e-300)
+    differences = fourth / NORMAL_FOURTH - 1.0  # 1 / a
+    if differences * MOST_TRIES < 1.0:
+        return MOST_TRIES
+    if differences * LEAST_TRIES < 1.0:
+        return 1.0 / differences
+    return LEAST_TRIES  # also where the moments overflow
+
+
+@inner()
 def set_prior(v):
     """P of pairs about which nothing is known: products of the scales of their variables."""
     n, everywhere, total = len(v.x), mean_square(v), 0.0
-    tried, idle = 0, 0
+    tried, idle, assumed = 0, 0, assumed_tries(v)
     for i in range(n):
         tried += v.tries[i] > 0.0
         idle += v.tries[i] > 0.0 and v.squares[i] == 0.0
     for i in range(n):
         squares = v.squares[i] / (everywhere + 1e-300)
-        v.scale[i] = (squares + PRIOR_TRIES) / (v.tries[i] + PRIOR_TRIES)
+        v.scale[i] = (squares + assumed) / (v.tries[i] + assumed)
         # Many variables without any effect may be waiting for others to have theirs.
         if idle > IDLE * tried and v.squares[i] == 0.0:
             v.scale[i] = 1.0
@@ -77,9 +99,10 @@ def set_prior(v):
                 for s in range(INT(v.first_slot[i]), INT(v.first_slot[i + 1])):
                     for t in range(INT(v.first_slot[j]), INT(v.first_slot[j + 1])):
                         if v.mean[s, t] == 0.0 and (
-                            v.variance[s, t] > 0.0 or v.scalars[GAINS] == 1.0
+                            v.variance[s, t] > 0.0 or v.scalars[PRIOR] == 0.0
                         ):
                             v.variance[s, t] = v.variance[t, s] = prior
+    v.scalars[PRIOR] = 1.0
     recompute(v)
 
 
@@ -88,6 +111,7 @@ def count_gain(v, i, new, gain, f):
     """Scales, tolerance and, now and then, the prior."""
     n, now, scalars = len(v.x), v.x[i], v.scalars
     scalars[SUM_SQUARES] += gain * gain
+    scalars[SUM_FOURTH] += gain**4
     scalars[GAINS] += 1.0
     v.squares[i] += gain * gain
     v.tries[i] += 1.0
@@ -97,7 +121,7 @@ def count_gain(v, i, new, gain, f):
     scalars[TOLERANCE] = rounding + NOISE_WIDTH * math.sqrt(scalars[NOISE])
     count = int(scalars[GAINS])
     early = count <= 2 * n and count % max(n // 4, 1) == 0
-    if count == 1 or early or count % n == 0:
+    if scalars[SUM_SQUARES] > 0.0 and (scalars[PRIOR] == 0.0 or early or count % n == 0):
         set_prior(v)
 
 
