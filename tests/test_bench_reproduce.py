@@ -384,6 +384,13 @@ def test_an_item_from_end_to_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ]
     assert float(lines[2]["ours"]) == pytest.approx(np.mean([s.curve[0] for s in scores]), abs=1e-4)
     assert done(tmp_path / "runs.db") == 16
+    assert command("other", *options).exit_code == 0
+    export = ["bench", "export", str(tmp_path / "runs.db"), str(tmp_path / "all.csv")]
+    assert CliRunner().invoke(main, export).exit_code == 0
+    cells = curves.read(tmp_path / "all.csv").cells  # all are there, once, under their last label
+    assert {key: len(cell.curves) for key, cell in cells.items()} == dict.fromkeys(
+        [("NK 64 1", "random"), ("NK 64 1", "l"), ("QUBO 64 0", "r"), ("QUBO 64 0", "l")], 4
+    )
     again = command("other", "small", *options)
     assert again.exit_code == 0, again.output
     first, *rest = again.stdout.split("distribution,")[1:]

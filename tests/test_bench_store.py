@@ -22,7 +22,7 @@ from click.testing import CliRunner
 from conftest import posix
 
 import anyorder as ao
-from anyorder.bench import owners
+from anyorder.bench import curves, owners
 from anyorder.bench.store import Finished, Spec, Store
 from anyorder.cli import main
 from anyorder.errors import StudyError
@@ -474,6 +474,105 @@ def test_only_what_is_asked_for_is_counted(path: Path) -> None:
         assert store.seconds_left() == 0
         store.request("first", [*specs("A"), *specs("B")])
         assert store.counts()["D", "A"] == {"done": 1, "failed": 1, "waiting": 2}
+
+
+# --- several campaigns in one file ---------------------------------------------------------------
+
+
+def test_results_of_all_campaigns(path: Path) -> None:
+    """The last one's labels first; what a name no longer means stays out."""
+    with Store(path) as store:
+        store.request("first", [*specs("A"), *specs("B", "E"), *specs("gone")])
+        do_all(store)
+        assert store.earlier() == 0
+        store.set_aside(["baseline:gone"], lambda *rest: False)
+        store.request("second", [*specs("C", "E"), *specs("A", "E")])
+        do_all(store)
+        assert store.earlier() == 8
+        assert set(store.results().cells) == {("E", "C"), ("E", "A")}
+        assert set(store.dimensions()) == {"E"}
+        found = store.results(everything=True)
+        assert set(store.dimensions(everything=True)) == {"D", "E"}
+    assert found.name == "second"
+    assert (found.algorithms, found.distributions) == (("C", "A", "B"), ("E", "D"))
+    assert set(found.cells) == {("D", "A"), ("E", "B"), ("E", "C"), ("E", "A")}
+    assert all(len(cell.curves) == 4 for cell in found.cells.values())
+
+
+@pytest.mark.parametrize(
+    ("other", "named"),
+    [
+        (specs(grid=(1, 4, 6, 8)), "'A' on 'D' stands"),
+        ([dataclasses.replace(spec, method="boa") for spec in specs()], "'A' on 'D' stands"),
+        ([dataclasses.replace(spec, problem=f"e:seed={spec.instance}") for spec in specs("B")],
+         "'D' stands"),
+    ],
+    ids=("budget", "method", "problem"),
+)  # fmt: skip
+def test_labels_that_stand_for_different_runs(
+    path: Path, tmp_path: Path, other: list[Spec], named: str
+) -> None:
+    with Store(path) as store:
+        for name, listed in (("first", specs()), ("second", other)):
+            store.request(name, listed)
+            do_all(store)
+        with pytest.raises(ValueError, match=named):
+            store.results(everything=True)
+    small = tmp_path / "small.csv"
+    got = CliRunner().invoke(main, ["bench", "export", str(path), str(small)])
+    assert got.exit_code == 2
+    assert "--last" in got.output
+    assert not small.exists()
+    got = CliRunner().invoke(main, ["bench", "export", str(path), str(small), "--last"])
+    assert got.exit_code == 0, got.output
+    assert len(small.read_text(encoding="utf-8").splitlines()) == 1 + 4
+
+
+def test_what_the_last_campaign_mixes_itself_is_no_error(path: Path) -> None:
+    with Store(path) as store:
+        store.request("first", specs(runs=3))
+        do_all(store)
+        store.request("second", [*specs(), *specs(grid=(1, 4, 6, 8))])
+        do_all(store)
+        assert store.earlier() == 2
+        assert store.results(everything=True).cells["D", "A"].seeds.tolist() == [
+            seed for _ in range(2) for seed in (0, 0, 1, 1, 2)
+        ]
+
+
+def test_commands_say_that_there_are_several_campaigns(path: Path, tmp_path: Path) -> None:
+    with Store(path) as store:
+        for name in ("A", "B"):
+            store.request(name, specs(name, f"on {name}"))
+            do_all(store)
+
+    def command(*arguments: str) -> Any:
+        got = CliRunner().invoke(main, ["bench", arguments[0], str(path), *arguments[1:]])
+        assert got.exit_code == 0, got.output
+        return got
+
+    said = command("table")
+    assert "also holds 4 finished runs of earlier campaigns, which are left out" in said.stderr
+    assert "on A" not in said.stdout
+    assert "4 more are done, of earlier campaigns" in command("status").output
+    assert json.loads(command("status", "--json").stdout)["done_earlier"] == 4
+    small, folder = tmp_path / "small.csv", tmp_path / "folder"
+    assert "4 finished runs of earlier campaigns, which are included" in (
+        command("export", str(small)).stderr
+    )
+    assert set(curves.read(small).cells) == {("on A", "A"), ("on B", "B")}
+    command("export", str(small), "--algorithms", "A")
+    assert set(curves.read(small).cells) == {("on A", "A")}
+    command("export", str(small), "--last")
+    assert set(curves.read(small).cells) == {("on B", "B")}
+    command("export", str(folder))
+    assert {entry.name for entry in folder.iterdir()} == {"A", "B"}
+    got = CliRunner().invoke(main, ["bench", "export", str(small), "x.csv", "--last"])
+    assert got.exit_code == 2
+    assert "--last goes with a file of runs" in got.output
+
+
+# --- odd contents --------------------------------------------------------------------------------
 
 
 def test_nothing_in_common_under_one_label(path: Path) -> None:

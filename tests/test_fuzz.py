@@ -473,7 +473,7 @@ def test_stores(tmp_path: Path) -> None:
     def read(path: Path) -> None:
         with Store(path, existing=True) as store:
             for part in (store.counts, store.seconds_left, store.failures, store.dimensions,
-                         store.versions, store.results, store.waiting):  # fmt: skip
+                         store.versions, store.results, store.waiting, store.earlier):  # fmt: skip
                 expecting(path, part)
             expecting(path, lambda: store.set_aside(["boa"], lambda *rest: False))
             expecting(path, lambda: store.claim(2, batch=True))

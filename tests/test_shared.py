@@ -17,7 +17,7 @@ from anyorder.strategies.policy.config import PRESETS
 from anyorder.strategies.policy.engines import reference
 from anyorder.strategies.policy.engines.reference import ReferenceEngine
 from anyorder.strategies.policy.engines.shared_cpu import SharedCpuEngine
-from anyorder.strategies.policy.engines.shared_cpu.kernels import common
+from anyorder.strategies.policy.engines.shared_cpu.kernels import common, products
 from anyorder.strategies.policy.model import make_model
 from anyorder.strategies.policy.networks import SharedNetwork
 from anyorder.strategies.policy.orders import order_keys
@@ -246,6 +246,23 @@ def test_arrangement_of_parameters():
     own = network.layers(theta, 1)[-1]
     np.testing.assert_array_equal(own[0], heads[1:4])
     assert network.layers(theta, 2)[-1][0].shape == (0, 5)
+
+
+@pytest.mark.parametrize(("rows", "depth", "width"), [(4, 4, 16), (8, 20, 32), (12, 4, 112)])
+def test_products_of_rows(rows, depth, width):
+    """Matrices within larger arrays; what is around the result stays as it is."""
+    rng = np.random.default_rng(rows)
+    a, b = rng.normal(size=(2, 40, 112)).astype(np.float32)
+    c = np.ones((40, 112), np.float32)
+    at = [np.int64(k) for k in (3, 5, 7, 1)]
+    inside = np.s_[at[0] : at[0] + rows, :width]
+    expected = c.copy()
+    expected[inside] = a[5 : 5 + rows, :depth] @ b[7 : 7 + depth, :width] + a[1, :width]
+    products.product(c, at[0], a, at[1], b, at[2], a, at[3], rows, depth, width)
+    np.testing.assert_allclose(c, expected, rtol=1e-5, atol=1e-5)
+    expected[inside] += a[5 : 5 + depth, :rows].T @ b[7 : 7 + depth, :width]
+    products.add_turned_product(c, at[0], a, at[1], b, at[2], rows, depth, width)
+    np.testing.assert_allclose(c, expected, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("size", [1, 2, 255, 256, 1000])

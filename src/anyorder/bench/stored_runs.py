@@ -13,13 +13,20 @@ import numpy as np
 
 from anyorder._sqlite import Database
 from anyorder.bench import owners
-from anyorder.bench.records import FORMAT
+from anyorder.bench.records import FORMAT, KEY
 from anyorder.bench.results import Cell, Results
 from anyorder.errors import DAMAGE, StudyError
 
+# Which runs: those of the last request, or of all. (`Store.set_aside` makes keys longer.)
+_LAST, _ALL = "asked", f"length(key)={KEY}"
+
 
 class StoredRuns:
-    """A file of runs, to be read; `Store` adds what changes it."""
+    """A file of runs, to be read; `Store` adds what changes it.
+
+    It holds the runs of all campaigns that were started with it. Unless said otherwise, methods
+    are about those of the last one.
+    """
 
     def __init__(self, path: str | os.PathLike[str], *, existing: bool = False) -> None:
         self.path = Path(path).absolute()
@@ -91,20 +98,32 @@ class StoredRuns:
     def failures(self, limit: int | None = None) -> list[tuple[str, str, str, int]]:
         """Algorithm, distribution, reason and number of failed runs, the most frequent first."""
         with self._reading():
-            rows = self._file.connection.execute(
-                "SELECT algorithm, distribution, reason, count(*) FROM runs "
-                "WHERE status='failed' AND asked GROUP BY 1, 2, 3 ORDER BY 4 DESC, 3 LIMIT ?",
-                (-1 if limit is None else limit,),
-            ).fetchall()  # fmt: skip
-            for *texts, _ in rows:
-                _check_texts(texts)
+            return self._failures(_LAST, limit)
+
+    def _failures(self, which: str, limit: int | None = None) -> list[tuple[str, str, str, int]]:
+        rows = self._file.connection.execute(
+            "SELECT algorithm, distribution, reason, count(*) FROM runs "
+            f"WHERE status='failed' AND {which} GROUP BY 1, 2, 3 ORDER BY 4 DESC, 3 LIMIT ?",
+            (-1 if limit is None else limit,),
+        ).fetchall()
+        for *texts, _ in rows:
+            _check_texts(texts)
         return rows
 
-    def dimensions(self) -> dict[str, int]:
+    def earlier(self) -> int:
+        """How many finished runs are not of the last campaign, but of earlier ones."""
+        with self._reading():
+            ((count,),) = self._file.connection.execute(
+                f"SELECT count(*) FROM runs WHERE status='done' AND {_ALL} AND NOT {_LAST}"
+            ).fetchall()
+        return int(count)
+
+    def dimensions(self, *, everything: bool = False) -> dict[str, int]:
         """The number of variables of each distribution that has a finished run."""
         with self._reading():
             rows = self._file.connection.execute(
-                "SELECT distribution, min(point) FROM runs WHERE status='done' AND asked GROUP BY 1"
+                "SELECT distribution, min(point) FROM runs WHERE status='done' "
+                f"AND {_ALL if everything else _LAST} GROUP BY 1"
             ).fetchall()
             return {distribution: len(json.loads(point)) for distribution, point in rows}
 
@@ -120,12 +139,47 @@ class StoredRuns:
                     found.setdefault(package, set()).add(str(version))
         return {package: ", ".join(sorted(versions)) for package, versions in found.items()}
 
-    def results(self) -> Results:
-        """The curves of the finished runs."""
-        with self._reading():
-            return self._results()
+    def results(self, *, everything: bool = False) -> Results:
+        """The curves of the finished runs.
 
-    def _results(self) -> Results:
+        With `everything`, of all campaigns: the labels of the last one come first. A label that
+        stands for different algorithms or problems in them is an error.
+        """
+        with self._reading():
+            mixed = self._mixed() if everything else []
+            if not mixed:
+                return self._results(_ALL if everything else _LAST)
+        raise ValueError(
+            f"{self.path}: in its campaigns {' and '.join(mixed[:3])} "
+            f"{'stands' if len(mixed) == 1 else 'stand'} for different methods, budgets or "
+            "problems, which cannot be told apart: export those of the last campaign (--last); a "
+            "campaign that is started again becomes the last one, and repeats no run"
+        )
+
+    def _mixed(self) -> list[str]:
+        """What the campaigns label alike though it differs; not what differs in the last one."""
+        found: dict[str, None] = {}
+        for what, by in (("method || budget || grid", "algorithm"), ("problem", "instance")):
+            rows = self._file.connection.execute(
+                f"SELECT distribution, {by}, count(DISTINCT {what}), "
+                f"count(DISTINCT CASE WHEN {_LAST} THEN {what} END) "
+                f"FROM runs WHERE status='done' AND {_ALL} GROUP BY 1, 2 ORDER BY min(rowid)"
+            ).fetchall()
+            for distribution, other, kinds, last in rows:
+                if kinds > max(last, 1):
+                    label = f"{other!r} on " if by == "algorithm" else ""
+                    found[f"{label}{distribution!r}"] = None
+        return list(found)
+
+    def _with_earlier(self, labels: tuple[str, ...], column: str) -> tuple[str, ...]:
+        """Labels of the last campaign, and then those that only earlier ones have."""
+        rows = self._file.connection.execute(
+            f"SELECT {column} FROM runs WHERE status='done' AND {_ALL} "
+            "GROUP BY 1 ORDER BY min(rowid)"
+        )
+        return tuple(dict.fromkeys([*labels, *(label for (label,) in rows)]))
+
+    def _results(self, which: str) -> Results:
         database = self._file.connection
         order = {
             name: json.loads(value)
@@ -135,21 +189,24 @@ class StoredRuns:
         algorithms, distributions = (
             tuple(order.get(labels, ())) for labels in ("algorithms", "distributions")
         )
+        if which == _ALL:
+            algorithms = self._with_earlier(algorithms, "algorithm")
+            distributions = self._with_earlier(distributions, "distribution")
         grouped: dict[tuple[str, str], list[Any]] = {}
         for distribution, algorithm, *rest in database.execute(
             "SELECT distribution, algorithm, instance, seed, grid, seconds, curve FROM runs "
-            "WHERE status='done' AND asked ORDER BY instance, seed"
+            f"WHERE status='done' AND {which} ORDER BY instance, seed"
         ):
             grouped.setdefault((distribution, algorithm), []).append(rest)
         _check_texts(
             [name, *algorithms, *distributions, *(text for key in grouped for text in key)]
         )
         ours = database.execute(
-            "SELECT DISTINCT algorithm FROM runs WHERE asked "
+            f"SELECT DISTINCT algorithm FROM runs WHERE {which} "
             "AND (method GLOB 'anyorder*' OR method GLOB 'policy*')"
         ).fetchall()
         failed: dict[tuple[str, str], dict[str, int]] = {}
-        for algorithm, distribution, reason, count in self.failures():
+        for algorithm, distribution, reason, count in self._failures(which):
             failed.setdefault((distribution, algorithm), {})[reason] = count
         cells = {}
         for key, runs in grouped.items():

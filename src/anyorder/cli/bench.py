@@ -48,18 +48,20 @@ def status(runs: str, as_json: bool) -> None:
 
     with errors(), Store(runs, existing=True) as store:
         counts, left = store.counts(), store.seconds_left()
-        failures = store.failures(None if as_json else 10)
+        failures, earlier = store.failures(None if as_json else 10), store.earlier()
     totals = {state: sum(cell.get(state, 0) for cell in counts.values())
               for state in ("done", "running", "waiting", "failed")}  # fmt: skip
     if as_json:
         rows = [{"distribution": d, "algorithm": a, **states} for (d, a), states in counts.items()]
-        echo(json.dumps({**totals, "seconds_left": left, "cells": rows,
+        echo(json.dumps({**totals, "seconds_left": left, "done_earlier": earlier, "cells": rows,
                                "failures": [list(row) for row in failures]}))  # fmt: skip
         return
     echo(", ".join(f"{count} {state}" for state, count in totals.items()))
     if totals["waiting"] + totals["running"]:
         known = "not known yet" if left is None else f"{left / 60:.1f} minutes of one worker"
         echo(f"left: {known}")
+    if earlier:
+        echo(f"{earlier} more are done, of earlier campaigns")
     rest = {cell: states for cell, states in counts.items() if set(states) != {"done"}}
     widths = [max(map(len, labels)) for labels in zip(*rest, strict=True)]
     for cell, states in rest.items():
@@ -169,9 +171,12 @@ def figure(
 
 @bench.command()
 @of_runs
+@click.option("--last", is_flag=True, help="Only the runs of the last campaign.")
 @click.argument("to", type=click.Path())
-def export(runs: str, algorithms: str | None, distributions: str | None, to: str) -> None:
-    """Export the runs.
+def export(
+    runs: str, algorithms: str | None, distributions: str | None, last: bool, to: str
+) -> None:
+    """Export the finished runs, of all campaigns that were run with this file.
 
     If TO ends in .csv or .csv.gz, it is one small file of curves, which the other commands read as
     well. Otherwise it is an empty folder, in the format of IOHprofiler.
@@ -180,7 +185,9 @@ def export(runs: str, algorithms: str | None, distributions: str | None, to: str
     from anyorder.bench.store import Store
 
     with errors():
-        found = read_results(runs, algorithms, distributions)
+        if last and curves.is_curves(runs):
+            raise ValueError(f"--last goes with a file of runs, and {runs} is one of curves")
+        found = read_results(runs, algorithms, distributions, everything=not last)
         if curves.is_curves(to):
             check_output(to, runs)
             curves.write(found, to)
@@ -190,5 +197,5 @@ def export(runs: str, algorithms: str | None, distributions: str | None, to: str
                 f"{runs} does not contain the number of variables: export from the file of runs"
             )
         with Store(runs, existing=True) as store:
-            dimensions = store.dimensions()
+            dimensions = store.dimensions(everything=not last)
         ioh_export.export(found, to, dimensions)

@@ -87,8 +87,13 @@ def of_runs(command: Any) -> Any:
     return command
 
 
-def read_results(runs: str, algorithms: str | None, distributions: str | None) -> Results:
-    """The results in a file of runs or of curves, or a part of them."""
+def read_results(
+    runs: str, algorithms: str | None, distributions: str | None, *, everything: bool = False
+) -> Results:
+    """The results in a file of runs or of curves, or a part of them.
+
+    Of a file of runs, those of the last campaign, or of all; it is said if there are several.
+    """
     from anyorder.bench import curves
     from anyorder.bench.store import Store
 
@@ -96,7 +101,10 @@ def read_results(runs: str, algorithms: str | None, distributions: str | None) -
         found = curves.read(runs)
     else:
         with Store(runs, existing=True) as store:
-            found = store.results()
+            earlier, found = store.earlier(), store.results(everything=everything)
+        if earlier:
+            echo(f"{runs} also holds {earlier} finished runs of earlier campaigns, which are "
+                 f"{'included' if everything else 'left out'}", err=True)  # fmt: skip
     return found.only(
         split_labels(algorithms, found.algorithms), split_labels(distributions, found.distributions)
     )

@@ -183,14 +183,14 @@ class CpuEngine:
             )  # loops over fives of rows may go beyond the last
             self._local.batch = batch
             self._local.scratch = Scratch(
-                w=_zeros(0, rows, length),
-                m=_zeros(1, rows, length),
-                v=_zeros(2, rows, length),
-                x=_zeros(3, 1, lot, length),
-                h=_zeros(4, layers, lot, units),
-                delta=_zeros(5, layers, lot, units),
+                w=aligned_zeros(0, rows, length),
+                m=aligned_zeros(1, rows, length),
+                v=aligned_zeros(2, rows, length),
+                x=aligned_zeros(3, 1, lot, length),
+                h=aligned_zeros(4, layers, lot, units),
+                delta=aligned_zeros(5, layers, lot, units),
                 ones=np.ones((1, lot, 1), np.float32),
-                row=_zeros(6, length),
+                row=aligned_zeros(6, length),
                 terms=np.zeros((3, lot), np.float32),
                 words=np.zeros(int(round_up(self.model.n, 4)), np.uint32),
                 active=np.zeros(lot, np.int64),
@@ -315,7 +315,7 @@ def round_up(size: Any, unit: int) -> Any:
     return -(-size // unit) * unit
 
 
-def _zeros(place: int, *shape: int) -> npt.NDArray[np.float32]:
+def aligned_zeros(place: int, *shape: int) -> npt.NDArray[np.float32]:
     """Zeros that start at a cache line; each place is offset by 5/16 of a page from the one before.
 
     A load waits for a recent store if the lower 12 bits of their addresses agree. With addresses

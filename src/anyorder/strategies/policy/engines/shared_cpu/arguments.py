@@ -41,24 +41,29 @@ class Shared(NamedTuple):
     w: Float32  # (rows, P): parameters
     m: Float32  # Adam's moments, likewise, as sums
     v: Float32
-    turned: Float32  # (L - 2, P, P): weights between hidden layers, inputs x outputs
-    tops: Float32  # (B, n, P): units of the last hidden layer in each variable's context
-    sums: Float32  # (B, n, P): slopes of each variable's contribution to the first layer
+    turned: Float32  # ((L - 2) P, P): weights between hidden layers, inputs x outputs
+    places: Int64  # (B, n): of each variable in the order of each candidate
+    # (B n, P): units of the last hidden layer in each variable's context, and slopes of its
+    # contribution to the first layer; by place, as scattered reads cost less than scattered writes.
+    # Where contexts are masks, the slopes are by variable.
+    tops: Float32
+    sums: Float32
     slopes: Float32  # (B, logits): slopes of logits
-    middle: Float32  # (B, L - 2, P, P): gradients of the weights between hidden layers
-    biases: Float32  # (B, L - 1, P): and of the hidden layers' biases
+    middle: Float32  # (B (L - 2) P, P): gradients of the weights between hidden layers
+    biases: Float32  # (B (L - 1), P): and of the hidden layers' biases
 
 
 class Own(NamedTuple):
     """Memory of one thread."""
 
-    h: Float32  # (L - 1, block, P): units of a block of variables
-    d: Float32  # (L - 1, block, P): slopes of their pre-activations
+    # (n + (L - 2) block, P): units of the first layer in the order of a candidate, then those of a
+    # block of variables in each layer above
+    h: Float32
+    d: Float32  # ((L - 1) block, P): slopes of a block's pre-activations
     parts: Float32  # (n, P): what each variable's value adds to the first layer
-    pre: Float32  # (n, P): pre-activations of the first layer, in the order of a candidate
-    acc: Float32  # (2, P): running sums
+    acc: Float32  # (3, P): the first layer of an empty context, a running sum, and zeros
     mask: Float32  # (block, n): which variables are visible; (1, n) if no mask is needed
-    raw: Float32  # (most logits of a variable, or 2,)
+    raw: Float32  # (block, most logits of a variable, or 2): logits
     row: Float32  # (1, P): a gradient
     order: Int64  # (n,)
     spare: Int64  # (n,)

@@ -13,6 +13,7 @@ from anyorder.strategies.policy.engines import kernels
 from anyorder.strategies.policy.engines.base import Batch, Codes, Draw, Floats, Policy
 from anyorder.strategies.policy.engines.cpu import (
     WORTH_A_THREAD,
+    aligned_zeros,
     default_threads,
     round_up,
     sampling_keys,
@@ -30,7 +31,12 @@ from anyorder.strategies.policy.engines.kernel_arguments import (
 )
 from anyorder.strategies.policy.engines.memory import runs_in_memory
 from anyorder.strategies.policy.engines.shared_cpu.arguments import Own, Shared, SharedPlan
-from anyorder.strategies.policy.engines.shared_cpu.kernels import common, sampling, training
+from anyorder.strategies.policy.engines.shared_cpu.kernels import (
+    common,
+    sampling,
+    training,
+    updating,
+)
 from anyorder.strategies.policy.model import Model
 from anyorder.strategies.policy.networks import SharedNetwork
 from anyorder.strategies.policy.rng import DROP_G, UIntArray, split_seed
@@ -163,13 +169,14 @@ class SharedCpuEngine:
             self.model.config, self.model.network, self._plan, self._schedule
         )  # fmt: skip
         count, n = batch.points.shape[1:]
+        coding, points = self.model.coding, np.ascontiguousarray(batch.points[r], np.int32)
         stream = stream_of(batch.seeds[r], batch.generations[r], batch.drop[r])
         ordered = config.training_order != "none"
         kind = self._kind(common.EARLIER if ordered else common.OTHERS, stream)
         groups = with_turns(self._groups, self.model, stream, batch, r)
         data = Data(
-            points=np.ascontiguousarray(batch.points[r], np.int32),
-            features=np.empty((count, 0), np.float32),
+            points=points,
+            features=coding.features_of(points) - coding.hidden_value,
             old=np.ascontiguousarray(batch.old[r], np.float32),
             advantages=np.ascontiguousarray(batch.advantages[r], np.float32),
             weights=np.ascontiguousarray(batch.weights[r], np.float32),
@@ -187,7 +194,7 @@ class SharedCpuEngine:
 
             def update(_: int, i0: int, i1: int) -> None:
                 row, step = self._own().row, steps + epoch + 1
-                training.update(data, step, plan, schedule, shared, row, i0, i1)
+                updating.update(data, step, plan, schedule, shared, row, kind, i0, i1)
 
             share(self.threads, slopes, 1, count, work)
             share(self.threads, update, 1, n, network.parameters * count)
@@ -232,15 +239,16 @@ class SharedCpuEngine:
             n, rows = int(round_up(self.model.n, 4)), self._rows
             self._local.batch = batch
             self._local.shared = Shared(
-                w=_zeros(rows, pad),
-                m=_zeros(rows, pad),
-                v=_zeros(rows, pad),
-                turned=_zeros(middle, pad, pad),
-                tops=_zeros(batch, n, pad),
-                sums=_zeros(batch, n, pad),
-                slopes=_zeros(batch, self._logits),
-                middle=_zeros(batch, middle, pad, pad),
-                biases=_zeros(batch, middle + 1, pad),
+                w=aligned_zeros(0, rows, pad),
+                m=aligned_zeros(1, rows, pad),
+                v=aligned_zeros(2, rows, pad),
+                turned=aligned_zeros(3, middle * pad, pad),
+                places=np.zeros((batch, n), np.int64),
+                tops=aligned_zeros(4, batch * n, pad),
+                sums=aligned_zeros(5, batch * n, pad),
+                slopes=aligned_zeros(6, batch, self._logits),
+                middle=aligned_zeros(7, batch * middle * pad, pad),
+                biases=aligned_zeros(8, batch * (middle + 1), pad),
             )
         shared: Shared = self._local.shared
         return shared
@@ -251,14 +259,15 @@ class SharedCpuEngine:
             n, layers, pad = int(round_up(self.model.n, 4)), len(self._plan.widths) - 1, self._pad
             masks = training.BLOCK if self._may_need_masks() else 1
             self._local.own = Own(
-                h=_zeros(layers, training.BLOCK, pad),
-                d=_zeros(layers, training.BLOCK, pad),
-                parts=_zeros(n, pad),
-                pre=_zeros(n, pad),
-                acc=_zeros(2, pad),
-                mask=_zeros(masks, n),
-                raw=_zeros(max(2, int(self._plan.outputs.max(initial=0)))),
-                row=_zeros(1, pad),
+                h=aligned_zeros(9, n + (layers - 1) * training.BLOCK, pad),
+                d=aligned_zeros(10, layers * training.BLOCK, pad),
+                parts=aligned_zeros(11, n, pad),
+                acc=aligned_zeros(12, 3, pad),
+                mask=aligned_zeros(13, masks, n),
+                raw=aligned_zeros(
+                    14, training.BLOCK, max(2, int(self._plan.outputs.max(initial=0)))
+                ),
+                row=aligned_zeros(15, 1, pad),
                 order=np.zeros(self.model.n, np.int64),
                 spare=np.zeros(self.model.n, np.int64),
                 place=np.zeros(self.model.n, np.int64),
@@ -270,7 +279,3 @@ class SharedCpuEngine:
 
     def _may_need_masks(self) -> bool:
         return self.model.graph is not None or self.model.config.drop_training > 0
-
-
-def _zeros(*shape: int) -> npt.NDArray[np.float32]:
-    return np.zeros(shape, np.float32)

@@ -1,8 +1,10 @@
 """The compiled loops of the shared network.
 
-    common.py    products, the arrangement of parameters, contexts, outputs
+    products.py  products of matrices, operations on rows
+    common.py    the arrangement of parameters, contexts, outputs
     sampling.py  sampling and conditional distributions
     training.py  an epoch: `slopes` of candidates, then `update` of parameters
+    updating.py  gradients and Adam's step
 
 Numba's cache on disk does not notice changes of functions that are imported, from here or from
 `engines/kernels.py`: after such a change remove `__pycache__`. Structured arguments are in

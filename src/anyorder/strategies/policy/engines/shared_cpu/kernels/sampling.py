@@ -7,6 +7,7 @@ import numpy as np
 from anyorder.strategies.policy.engines.kernels import (
     FIRST,
     ONE,
+    SINGLE,
     SQUARES,
     ZERO,
     draw_masked,
@@ -20,19 +21,30 @@ from anyorder.strategies.policy.engines.shared_cpu.kernels.common import (
     EARLIER,
     LISTED,
     OTHERS,
-    add_row,
-    add_row_product,
     clipped,
-    contribute,
-    copy_row,
     empty_context,
-    inner,
     sort_by_key,
-    squash,
     squashed,
     visible,
 )
+from anyorder.strategies.policy.engines.shared_cpu.kernels.products import (
+    add_row,
+    add_row_product,
+    copy_row,
+    inner,
+    squash,
+)
 from anyorder.strategies.policy.rng import VALUE
+
+
+@jit(inline="always")
+def contribute(out, r, j, point, plan, w):
+    """out[r] += what the value of variable j adds to the first layer's pre-activations."""
+    codes, code_base, hidden = plan.codes, plan.code_base, plan.hidden_value
+    first, end = plan.feature_start[j], plan.feature_start[j + 1]
+    for f in range(first, end if point >= 0 else first):
+        seen = codes[code_base[f] + point] - hidden[f]
+        add_row(out, r, w, f, w.shape[1], seen)
 
 
 @jit()
@@ -43,7 +55,7 @@ def walk(points, probs, keys, c, row, plan, groups, stream, shared, own, kind, t
     sweeps every variable is drawn again, given all others: Gibbs sampling.
     """
     w, turned, h, order, place = shared.w, shared.turned, own.h, own.order, own.place
-    parts, acc, raw, draws = own.parts, own.acc, own.raw, own.draws
+    parts, acc, raw, draws = own.parts, own.acc, own.raw[0], own.draws
     n, width, last, heads = len(plan.cards), w.shape[1], len(plan.widths) - 1, plan.row_start[-2]
     bias = plan.row_start[-1]
     drawing = sweeps > 0
@@ -80,23 +92,24 @@ def walk(points, probs, keys, c, row, plan, groups, stream, shared, own, kind, t
                 continue
             if kind == LISTED:
                 visible(own.mask, FIRST, i, place, plan, own.drops, row, tag, stream)
-                copy_row(h[0], 0, acc, 0, width)
+                copy_row(h, 0, acc, 0, width)  # row k of h: the units of layer k
                 for j in range(n):
                     if own.mask[0, j] > ZERO:
-                        add_row(h[0], 0, parts, j, width, ONE)
+                        add_row(h, 0, parts, j, width, ONE)
             else:
-                copy_row(h[0], 0, acc, 1, width)
+                copy_row(h, 0, acc, 1, width)
                 if kind == OTHERS:
-                    add_row(h[0], 0, parts, i, width, -ONE)
-            squash(h[0], 1, width)
+                    add_row(h, 0, parts, i, width, -ONE)
+            squash(h, FIRST, SINGLE, width)
             for layer in range(1, last):
-                copy_row(h[layer], 0, w, bias + layer, width)
+                copy_row(h, layer, w, bias + layer, width)
                 depth = (plan.widths[layer] + 3) // 4 * 4
-                add_row_product(h[layer], h[layer - 1], turned[layer - 1], depth, width)
-                squash(h[layer], 1, width)
+                below, matrix = layer - 1, (layer - 1) * width
+                add_row_product(h, layer, h, below, turned, matrix, depth, width)
+                squash(h, layer, SINGLE, width)
             for k in range(plan.outputs[i]):
                 o = plan.head_start[i] + k
-                raw[k] = inner(w, heads + o, h[last - 1], 0, width)
+                raw[k] = inner(w, heads + o, h, last - 1, width)
                 raw[k] += w[bias + last + o // width, o % width]
             masked = False
             if groups is not None:

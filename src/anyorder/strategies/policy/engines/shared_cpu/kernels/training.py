@@ -3,24 +3,25 @@
 An epoch has two phases, each shared by threads:
 
     slopes   for candidates: forward and backward; keeps what the gradients of a variable need
-    update   for variables: gradients, summed over candidates in their order, and Adam's step
+    update   for variables: gradients, summed over candidates in their order, and Adam's step; see
+             `updating.py`
 
 No two threads write to the same place, so results do not depend on their number.
 """
 
 from __future__ import annotations
 
-import math
+import numpy as np
 
 from anyorder.strategies.policy.engines.kernels import (
     FIRST,
     FMA,
     INDEX,
     ONE,
-    STEP,
+    SQUARES,
+    SUM,
     ZERO,
     NoAlias,
-    adam_step,
     f32,
     jit,
     masked_slopes,
@@ -29,36 +30,35 @@ from anyorder.strategies.policy.engines.shared_cpu.kernels.common import (
     EARLIER,
     LISTED,
     OTHERS,
-    add_product,
-    add_row,
-    add_turned_product,
-    contribute,
-    copy_row,
+    binary_slope,
+    categorical_slopes,
     empty_context,
-    inner,
-    output_slopes,
     sort_by_key,
-    squash,
-    through_tanh,
     visible,
 )
+from anyorder.strategies.policy.engines.shared_cpu.kernels.products import (
+    add_row,
+    add_turned_product,
+    clear_rows,
+    copy_row,
+    product,
+    set_row,
+    squash,
+    through_tanh,
+)
+from anyorder.strategies.policy.engines.shared_cpu.kernels.updating import update
 from anyorder.strategies.policy.rng import DROP_T
 
 BLOCK = 64  # variables that go through the layers together: their units fit in the cache
+RUNNING, ZEROS = np.int64(1), np.int64(2)  # rows of `Own.acc`
 
 
 @jit()
 def slopes(data, epoch, plan, groups, schedule, stream, shared, own, kind, c0, c1):
     """Forward and backward for candidates c0 to c1, and what `update` needs of them."""
-    w, parts, pre, acc, order, place = (
-        shared.w, own.parts, own.pre, own.acc, own.order, own.place
-    )  # fmt: skip
-    n, width, keys = len(plan.cards), w.shape[1], data.keys
-    beta, fours = f32(schedule.beta), (n + 3) // 4 * 4
+    keys, order, place, places = data.keys, own.order, own.place, shared.places
+    n = len(plan.cards)
     for c in range(c0, c1):
-        sums, biases = shared.sums[c], shared.biases[c]
-        shared.middle[c] = ZERO
-        biases[:] = ZERO
         place[:] = -1
         if kind != OTHERS and len(keys) > 0:
             sort_by_key(order, own.spare, keys[epoch % len(keys), c])
@@ -67,190 +67,204 @@ def slopes(data, epoch, plan, groups, schedule, stream, shared, own, kind, c0, c
         else:
             for t in range(n):
                 order[t] = t
-        empty_context(acc, plan, w)
-        copy_row(acc, 1, acc, 0, width)
-        if kind == EARLIER:
-            for t in range(n):
-                copy_row(pre, t, acc, 1, width)
-                contribute(acc, 1, order[t], data.points[c, order[t]], plan, w)
-        else:
-            parts[:n] = ZERO
-            for j in range(n):
-                contribute(parts, j, j, data.points[c, j], plan, w)
-        if kind == OTHERS:
-            for j in range(n):
-                add_row(acc, 1, parts, j, width, ONE)
-            for j in range(n):
-                copy_row(pre, j, acc, 1, width)
-                add_row(pre, j, parts, j, width, -ONE)
-        if kind == LISTED:
-            sums[:] = ZERO
-        acc[1] = ZERO  # from here on: the sum of slopes of the variables after this one
-        for t0 in range((n - 1) // BLOCK * BLOCK, -1, -BLOCK):
-            rows = min(BLOCK, n - t0)
-            h0 = own.h[0]
-            for s in range(rows):
-                if kind == LISTED:
-                    copy_row(h0, s, acc, 0, width)
-                    tag = DROP_T + 256 * epoch
-                    visible(own.mask, s, order[t0 + s], place, plan, own.drops, c, tag, stream)
-                else:
-                    copy_row(h0, s, pre, t0 + s, width)
-            whole = (rows + 3) // 4 * 4
-            if kind == LISTED:
-                own.mask[rows:whole] = ZERO
-                add_product(h0, own.mask, parts, whole, fours, width)
-            through_block(c, t0, rows, data, epoch, plan, groups, beta, schedule.kl, shared, own)
-            d0 = own.d[0]
-            if kind == LISTED:
-                add_turned_product(sums, own.mask, d0, fours, whole, width)
-                continue
-            for s in range(rows - 1, -1, -1):
-                j = order[t0 + s]
-                if kind == EARLIER:
-                    copy_row(sums, j, acc, 1, width)
-                else:
-                    sums[j] = ZERO
-                    add_row(sums, j, d0, s, width, -ONE)
-                add_row(acc, 1, d0, s, width, ONE)
-        if kind == OTHERS:
-            for j in range(n):
-                add_row(sums, j, acc, 1, width, ONE)
+        for t in range(n):
+            places[c, order[t]] = t
+        first_layer(c, data.features, plan, shared.w, own, kind)
+        through_blocks(c, data, epoch, plan, groups, schedule, stream, shared, own, kind)
 
 
 @jit()
-def through_block(c, t0, rows, data, epoch, plan, groups, beta, loss, shared, own):
-    """From the first layer's pre-activations of a block of variables to their slopes, and back."""
-    w, tops, slope, raw = shared.w, shared.tops[c], shared.slopes[c], own.raw
-    h, d, biases, middle = own.h, own.d, shared.biases[c], shared.middle[c]
-    width, last, whole = w.shape[1], len(plan.widths) - 1, (rows + 3) // 4 * 4
-    heads, bias = plan.row_start[-2], plan.row_start[-1]
-    squash(h[0], rows, width)
-    for layer in range(1, last):
-        for s in range(whole):
-            copy_row(h[layer], s, w, bias + layer, width)
-        depth = (plan.widths[layer] + 3) // 4 * 4
-        add_product(h[layer], h[layer - 1], shared.turned[layer - 1], whole, depth, width)
-        squash(h[layer], rows, width)
-    top, fall = h[last - 1], d[last - 1]
-    fall[:whole] = ZERO
-    for s in range(rows):
-        i = own.order[t0 + s]
-        copy_row(tops, i, top, s, width)
-        if plan.outputs[i] == 0:
-            continue
-        first, outputs = plan.head_start[i], plan.outputs[i]
-        for k in range(outputs):
-            o = first + k
-            raw[k] = inner(w, heads + o, top, s, width) + w[bias + last + o // width, o % width]
-        masked = False
-        if groups is not None:  # the compiler drops this where there are no groups
-            masked = groups.of[i] >= 0
-            if masked:
-                masked_slopes(slope, first, raw, data, c, i, plan, groups, beta, loss, epoch)
-        if not masked:
-            output_slopes(slope, raw, c, i, data, plan, beta, loss)
-        for k in range(outputs):
-            add_row(fall, s, w, heads + first + k, width, slope[first + k])
-    through_tanh(fall, top, rows, width)
-    for layer in range(last - 1, 0, -1):
-        outputs = (plan.widths[layer + 1] + 3) // 4 * 4
-        r = plan.row_start[layer]
-        d[layer - 1, :whole] = ZERO
-        add_product(d[layer - 1], d[layer], w[r : r + outputs], whole, outputs, width)
-        through_tanh(d[layer - 1], h[layer - 1], rows, width)
-        if plan.rates[layer, 0] > 0.0:
-            add_turned_product(middle[layer - 1], d[layer], h[layer - 1], outputs, whole, width)
-    for layer in range(last):
-        for s in range(rows):
-            add_row(biases, layer, d[layer], s, width, ONE)
+def first_layer(c, features, plan, w, own, kind):
+    """The first layer's units in the contexts of candidate c: for masks, only what they choose of.
 
-
-@jit(fastmath=STEP, pipeline_class=NoAlias)
-def ascend(w, m, v, r, g, width, adam):
-    """Adam's step on row r along the gradient g[0]: see `kernels.adam_ascent`."""
-    beta1, beta2, slow, eps = adam
-    r = r & INDEX
-    for k in range(width):
-        a = beta1 * m[r, k] + g[0, k]
-        b = beta2 * v[r, k] + g[0, k] * g[0, k]
-        m[r, k] = a
-        v[r, k] = b
-        w[r, k] += a / (slow * math.sqrt(b) + eps)
+    `features` are those of the candidates less those of hidden variables.
+    """
+    h, parts, acc, order, start = own.h, own.parts, own.acc, own.order, plan.feature_start
+    n, width = len(order), w.shape[1]
+    empty_context(acc, plan, w)
+    copy_row(acc, RUNNING, acc, FIRST, width)
+    if kind == EARLIER:
+        for t0 in range(0, n, BLOCK):
+            rows = min(BLOCK, n - t0)
+            running_sums(h, acc, order, t0, rows, start, features, c, w, width)
+            squash(h, t0, rows, width)
+        return
+    clear_rows(parts, FIRST, n, width)
+    for j in range(n):
+        for f in range(start[j], start[j + 1]):
+            add_row(parts, j, w, f, width, features[c, f])
+    if kind == OTHERS:
+        for j in range(n):
+            add_row(acc, RUNNING, parts, j, width, ONE)
+        for j in range(n):
+            copy_row(h, j, acc, RUNNING, width)
+            add_row(h, j, parts, j, width, -ONE)
+        squash(h, FIRST, n, width)
 
 
 @jit(fastmath=FMA, pipeline_class=NoAlias)
-def add_scaled(g, a, c, j, width, factor):
-    """g[0] += factor * a[c, j]."""
-    c, j = c & INDEX, j & INDEX
-    for k in range(width):
-        g[0, k] += factor * a[c, j, k]
+def running_sums(h, acc, order, t0, rows, start, features, c, w, width):
+    """h[t] = acc[RUNNING], which then grows by what variable order[t] adds; for a block."""
+    for t in range(t0, t0 + rows):
+        j, u = order[t], t & INDEX
+        for k in range(width):
+            h[u, k] = acc[RUNNING, k]
+        for each in range(start[j], start[j + 1]):
+            f = each & INDEX
+            factor = features[c, f]
+            for k in range(width):
+                acc[RUNNING, k] += factor * w[f, k]
 
 
 @jit()
-def update(data, step, plan, schedule, shared, row, i0, i1):
-    """Adam's step number `step` on what belongs to variables i0 to i1; the last one's has the rest.
+def through_blocks(c, data, epoch, plan, groups, schedule, stream, shared, own, kind):
+    """From the first layer's units of candidate c to the slopes of all logits, and back.
 
-    A variable without weight keeps its head.
+    The last variables go first: a contribution's slopes are those of the variables after it. All
+    arrays are taken out of their tuples here, once: see `products.py`.
     """
-    w, m, v, count, width = shared.w, shared.m, shared.v, len(data.points), shared.w.shape[1]
-    last, heads, bias = len(plan.widths) - 1, plan.row_start[-2], plan.row_start[-1]
-    beta1, beta2, rates = schedule.beta1, schedule.beta2, plan.rates
-    stretch = (1.0 - beta1**step) / (1.0 - beta1)
-    spread = stretch * math.sqrt((1.0 - beta2) / (1.0 - beta2**step))
-    inputs = adam_step(schedule, max(rates[0, 0], 1e-300), stretch, spread)
-    tops = adam_step(schedule, max(rates[last, 0], 1e-300), stretch, spread)
-    top_biases = adam_step(schedule, max(rates[last, 1], 1e-300), stretch, spread)
-    for i in range(i0, i1):
-        for f in range(plan.feature_start[i], plan.feature_start[i + 1]):
-            if rates[0, 0] == 0.0:
-                break
-            row[:] = ZERO
-            hidden = plan.hidden_value[f]
-            for c in range(count):
-                point = data.points[c, i]
-                if point >= 0:
-                    seen = plan.codes[plan.code_base[f] + point] - hidden
-                    add_scaled(row, shared.sums, c, i, width, seen)
-                if hidden != ZERO:
-                    add_scaled(row, shared.biases, c, 0, width, hidden)
-            ascend(w, m, v, f, row, width, inputs)
-        weight = False
-        for c in range(count):
-            weight = weight or data.weights[c, i] != ZERO
-        if not weight:
+    points, old, advantages, weights = data.points, data.old, data.advantages, data.weights
+    cards, outputs, value_start, floor = plan.cards, plan.outputs, plan.value_start, plan.floor
+    head_start, row_start, widths, rates = (
+        plan.head_start, plan.row_start, plan.widths, plan.rates
+    )  # fmt: skip
+    w, turned, tops, sums, slope = shared.w, shared.turned, shared.tops, shared.sums, shared.slopes
+    middle, biases, h, d, acc = shared.middle, shared.biases, own.h, own.d, own.acc
+    order, raw, mask, parts = own.order, own.raw, own.mask, own.parts
+    n, count, width, last, beta, loss = (
+        len(cards), len(points), w.shape[1], len(widths) - 1, f32(schedule.beta), schedule.kl
+    )  # fmt: skip
+    fours, heads, bias = (n + 3) // 4 * 4, row_start[-2], row_start[-1]
+    flat = w[bias + last :].reshape(-1)  # biases of the heads
+    rows_of_c, bias_of_c, middle_of_c = c * fours, c * last, c * (last - 1) * width
+    clear_rows(middle, middle_of_c, (last - 1) * width, width)
+    clear_rows(biases, bias_of_c, last, width)
+    clear_rows(acc, RUNNING, 1, width)  # from here on: slopes of all variables after this one
+    if kind == LISTED:
+        clear_rows(sums, rows_of_c, fours, width)
+    for t0 in range((n - 1) // BLOCK * BLOCK, -1, -BLOCK):
+        rows = min(BLOCK, n - t0)
+        whole = (rows + 3) // 4 * 4
+        if kind == LISTED:
+            tag = DROP_T + 256 * epoch
+            for s in range(rows):
+                visible(mask, s, order[t0 + s], own.place, plan, own.drops, c, tag, stream)
+            mask[rows:whole] = ZERO
+            product(h, t0, mask, FIRST, parts, FIRST, acc, FIRST, whole, fours, width)
+            squash(h, t0, whole, width)
+        below, top = t0, rows_of_c + t0
+        for layer in range(1, last):
+            matrix, b, depth = (layer - 1) * width, bias + layer, (widths[layer] + 3) // 4 * 4
+            if layer == last - 1:
+                product(tops, top, h, below, turned, matrix, w, b, whole, depth, width)
+                continue
+            at = fours + (layer - 1) * BLOCK
+            product(h, at, h, below, turned, matrix, w, b, whole, depth, width)
+            squash(h, at, whole, width)
+            below = at
+        if last > 1:
+            squash(tops, top, whole, width)
+        else:
+            for s in range(whole):
+                copy_row(tops, top + s, h, t0 + s, width)
+        fall = (last - 1) * BLOCK
+        logits(raw, tops, top, w, heads, flat, order, t0, rows, head_start, width)
+        for s in range(rows):
+            i = order[t0 + s]
+            if outputs[i] == 0:
+                continue
+            first, start, share = head_start[i], value_start[i], weights[c, i] / f32(count)
+            value, gain = points[c, i], advantages[c, i]
+            masked = False
+            if groups is not None:  # the compiler drops this where there are no groups
+                masked = groups.of[i] >= 0
+                if masked:
+                    masked_slopes(
+                        slope[c], first, raw[s], data, c, i, plan, groups, beta, loss, epoch
+                    )
+            if masked:
+                continue
+            if loss == SQUARES:
+                slope[c, first] = f32(2.0) * share * (gain - raw[s, 0])
+            elif cards[i] == 2:
+                slope[c, first] = binary_slope(
+                    raw[s, 0], value, gain, share, old[c, start], old[c, start + 1], floor[i], beta
+                )
+            else:
+                categorical_slopes(
+                    slope, c, first, raw[s], cards[i], value, gain, share, old, start, floor[i],
+                    beta, loss,
+                )  # fmt: skip
+        slopes_below_heads(d, fall, w, heads, slope, c, order, t0, rows, head_start, width)
+        clear_rows(d, fall + rows, whole - rows, width)
+        through_tanh(d, fall, tops, top, biases, bias_of_c + last - 1, rows, width)
+        for layer in range(last - 1, 0, -1):
+            below = t0 if layer == 1 else fours + (layer - 2) * BLOCK
+            above, fall = fall, fall - BLOCK
+            depth = (widths[layer + 1] + 3) // 4 * 4
+            product(d, fall, d, above, w, row_start[layer], acc, ZEROS, whole, depth, width)
+            through_tanh(d, fall, h, below, biases, bias_of_c + layer - 1, rows, width)
+            if rates[layer, 0] > 0.0:
+                matrix = middle_of_c + (layer - 1) * width
+                add_turned_product(middle, matrix, d, above, h, below, depth, whole, width)
+        if kind == LISTED:
+            add_turned_product(sums, rows_of_c, mask, FIRST, d, FIRST, fours, whole, width)
             continue
-        for o in range(plan.head_start[i], plan.head_start[i + 1]):
-            if rates[last, 0] > 0.0:
-                row[:] = ZERO
-                for c in range(count):
-                    add_scaled(row, shared.tops, c, i, width, shared.slopes[c, o])
-                ascend(w, m, v, heads + o, row, width, tops)
-            if rates[last, 1] > 0.0:
-                g = ZERO
-                for c in range(count):
-                    g += shared.slopes[c, o]
-                at, k = bias + last + o // width, o % width
-                row[0, 0] = g
-                ascend(w[at:, k:], m[at:, k:], v[at:, k:], 0, row, 1, top_biases)
-    if i1 < len(plan.cards):
-        return
-    for layer in range(last):
-        if layer > 0 and rates[layer, 0] > 0.0:
-            adam = adam_step(schedule, rates[layer, 0], stretch, spread)
-            for k in range(plan.widths[layer + 1]):
-                row[:] = ZERO
-                for c in range(count):
-                    add_scaled(row, shared.middle[c], layer - 1, k, width, ONE)
-                ascend(w, m, v, plan.row_start[layer] + k, row, width, adam)
-                for f in range(plan.widths[layer]):
-                    shared.turned[layer - 1, f, k] = w[plan.row_start[layer] + k, f]
-        if rates[layer, 1] > 0.0:
-            adam = adam_step(schedule, rates[layer, 1], stretch, spread)
-            row[:] = ZERO
-            for c in range(count):
-                add_scaled(row, shared.biases, c, layer, width, ONE)
-            ascend(w, m, v, bias + layer, row, width, adam)
+        if kind == EARLIER:
+            add_from_the_end(sums, rows_of_c + t0, acc, d, whole, width)
+        else:
+            for s in range(rows):
+                set_row(sums, rows_of_c + t0 + s, d, s, width, -ONE)
+                add_row(acc, RUNNING, d, s, width, ONE)
+    if kind == OTHERS:
+        for j in range(n):
+            add_row(sums, rows_of_c + j, acc, RUNNING, width, ONE)
+
+
+# Scattered rows of weights are read in loops that do little else: the processor reads ahead.
+
+
+@jit(fastmath=SUM, pipeline_class=NoAlias)
+def logits(raw, tops, top, w, heads, flat, order, t0, rows, head_start, width):
+    """raw[s]: the logits of the variables of a block, from units `tops`; `flat` has biases."""
+    for s in range(rows):
+        i, u = order[t0 + s], (top + s) & INDEX
+        first = head_start[i]
+        for o in range(first, head_start[i + 1]):
+            r, total = (heads + o) & INDEX, ZERO
+            for k in range(width):
+                total += w[r, k] * tops[u, k]
+            raw[s, o - first] = total + flat[o]
+
+
+@jit(fastmath=FMA, pipeline_class=NoAlias)
+def slopes_below_heads(d, d0, w, heads, slope, c, order, t0, rows, head_start, width):
+    """Slopes of a block's units in the last hidden layer."""
+    for s in range(rows):
+        i, u = order[t0 + s], (d0 + s) & INDEX
+        first, end = head_start[i], head_start[i + 1]
+        factor, r = slope[c, first] if first < end else ZERO, (heads + first) & INDEX
+        for k in range(width):
+            d[u, k] = factor * w[r, k]
+        for o in range(first + 1, end):
+            factor, r = slope[c, o], (heads + o) & INDEX
+            for k in range(width):
+                d[u, k] += factor * w[r, k]
+
+
+@jit(fastmath=FMA, pipeline_class=NoAlias)
+def add_from_the_end(sums, r, acc, d, rows, width):
+    """sums[r + s] = acc[RUNNING], which then grows by d[s]; last rows first, in whole fours."""
+    for four in range(rows - 4, -1, -4):
+        s, u = four & INDEX, (r + four) & INDEX
+        for k in range(width):
+            after3 = acc[RUNNING, k]
+            after2 = after3 + d[s + 3, k]
+            after1 = after2 + d[s + 2, k]
+            after0 = after1 + d[s + 1, k]
+            sums[u + 3, k], sums[u + 2, k] = after3, after2
+            sums[u + 1, k], sums[u, k] = after1, after0
+            acc[RUNNING, k] = after0 + d[s, k]
 
 
 @jit()
@@ -259,4 +273,4 @@ def all_epochs(data, steps, plan, groups, schedule, stream, shared, own, kind):
     count, n = data.points.shape
     for epoch in range(schedule.epochs):
         slopes(data, epoch, plan, groups, schedule, stream, shared, own, kind, FIRST, count)
-        update(data, steps + epoch + 1, plan, schedule, shared, own.row, FIRST, n)
+        update(data, steps + epoch + 1, plan, schedule, shared, own.row, kind, FIRST, n)
