@@ -14,7 +14,7 @@ from scipy import stats
 
 import anyorder as ao
 from anyorder.errors import FAILED
-from anyorder.strategies.auto import AutoSearch
+from anyorder.strategies.auto import EARLY_RESTARTS, NAMES, RESTART, AutoSearch
 from anyorder.strategies.base import Answer
 from anyorder.strategies.delta import layout
 from anyorder.strategies.delta.model import Model
@@ -109,6 +109,31 @@ def test_the_sums_of_the_model_do_not_depend_on_the_way() -> None:
     for name, before in zip(("shift", "spread", "differing"), kept, strict=True):
         used = np.arange(before.shape[1]) < model.arrays.profiles.max()
         assert np.allclose(before[:, used], getattr(model.arrays, name)[:, used], atol=1e-9), name
+
+
+def test_gains_of_0_leave_all_links_open() -> None:
+    """Before the first change that has an effect, nothing is known about pairs."""
+    strategy = DeltaSearch(ao.Space.binary(6), seed=0)
+    model = strategy.model
+    model.arrive(0.0)
+    for variable, gain in ((0, 0.0), (1, 0.0), (2, 1.0)):
+        strategy.pairwise.observe(0, variable, 1 - int(model.point[variable]), gain, climb=False)
+    others = ~np.eye(6, dtype=bool)
+    assert (model.arrays.variance[others] > 0).all()
+
+
+@pytest.mark.parametrize(("large", "alike"), [(1.1, True), (30.0, False)])
+def test_how_alike_variables_are_decides_what_one_gain_says(large: float, alike: bool) -> None:
+    """Where all gains are of one size, a variable is taken to be like the others; else not."""
+    n = 40
+    strategy = DeltaSearch(ao.Space.binary(n), seed=0)
+    model = strategy.model
+    model.arrive(0.0)
+    for variable in range(n):
+        gain = -(large if variable == 0 else 1.0)
+        strategy.pairwise.observe(0, variable, 1 - int(model.point[variable]), gain, climb=False)
+    scale = model.arrays.scale
+    assert (scale[0] < 1.1 * scale[1]) == alike
 
 
 def test_links_are_those_of_the_function() -> None:
@@ -424,12 +449,26 @@ def test_runs_in_a_session(maker: Any) -> None:
 
 
 def test_the_portfolio_uses_all_operators() -> None:
-    problem = ao.problems.nk(64, 4, seed=0)
-    strategy = AutoSearch(problem.space, seed=0)
-    search(strategy, problem, 3_000)
-    facts = strategy.facts()
-    assert all(count > 0 for count in facts["operators"].values())
-    assert sum(facts["shares"].values()) == pytest.approx(1, abs=0.01)
+    """In three runs together: in one, those that improve nothing may never have their turn."""
+    problem, used = ao.problems.nk(64, 4, seed=0), dict.fromkeys(NAMES, 0)
+    for seed in range(3):
+        strategy = AutoSearch(problem.space, seed=seed)
+        search(strategy, problem, 3_000)
+        facts = strategy.facts()
+        assert sum(facts["shares"].values()) == pytest.approx(1, abs=0.01)
+        used = {name: count + facts["operators"][name] for name, count in used.items()}
+    assert all(used.values())
+
+
+def test_a_restart_waits_until_its_share_pays_for_it() -> None:
+    strategy = AutoSearch(ao.Space.binary(10), seed=0)
+    strategy.model.arrive(1.0)
+    strategy._uses[RESTART] = EARLY_RESTARTS + 1
+    strategy._price = 30.0
+    for spent, due in ((100.0, False), (10_000.0, True)):  # by the others
+        strategy._cost = [spent] * len(NAMES)
+        strategy._cost[RESTART] = 0.0
+        assert (strategy._choose() == RESTART) == due
 
 
 def test_importing_the_library_does_not_import_numba() -> None:
