@@ -465,8 +465,9 @@ def test_a_restart_waits_until_its_share_pays_for_it() -> None:
     strategy.model.arrive(1.0)
     strategy._uses[RESTART] = EARLY_RESTARTS + 1
     strategy._price = 30.0
-    for spent, due in ((100.0, False), (10_000.0, True)):  # by the others
-        strategy._cost = [spent] * len(NAMES)
+    shares = strategy.shares()
+    for spent, due in ((100.0, False), (10_000.0, True)):  # by the others, as is due to them
+        strategy._cost = [share * spent for share in shares]
         strategy._cost[RESTART] = 0.0
         assert (strategy._choose() == RESTART) == due
 
