@@ -7,6 +7,7 @@ import dataclasses
 import faulthandler
 import functools
 import hashlib
+import importlib
 import os
 import re
 import signal
@@ -260,6 +261,27 @@ def ctrl_c_is_heard() -> Iterator[None]:
 def pytest_xdist_auto_num_workers() -> int:
     """For `-n auto`: one more than there are cores, as some tests wait for other processes."""
     return (os.cpu_count() or 1) + 1
+
+
+def pytest_collection(session: pytest.Session) -> None:
+    """Let the processes of pytest-xdist share the translation of the tests.
+
+    All of them import every test, in the same order: each would add pytest's assertions to all of
+    them and translate them, which takes seconds. So each begins with another part, and reads the
+    other parts from the disk, where the others have left them.
+    """
+    worker = os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")
+    count = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    here = Path(__file__).parent
+    wanted = [session.config.invocation_params.dir / name for name in session.config.args]
+    if count == 1 or not worker.isdecimal() or here not in [path.resolve() for path in wanted]:
+        return
+    names = sorted(path.stem for path in here.glob("test_*.py"))
+    first = int(worker) % count * len(names) // count
+    for name in [*names[first:], *names[:first]]:
+        # pytest imports those again that cannot be, and says why
+        with contextlib.suppress(Exception, pytest.skip.Exception):
+            importlib.import_module(name)
 
 
 # --- nothing hangs for ever -----------------------------------------------------------------------

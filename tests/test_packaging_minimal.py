@@ -99,7 +99,8 @@ def check_errors() -> None:
     import anyorder as ao
 
     space = ao.Space.binary(6)
-    result = ao.maximize(sum, space, budget=30, seed=0, engine="reference")
+    config = ao.Config(epochs=2)
+    result = ao.maximize(sum, space, budget=30, seed=0, engine="reference", config=config)
     raises(ImportError, "anyorder[plot]", result.plot)
     raises(ImportError, "anyorder[pandas]", result.to_pandas)
     raises(ImportError, "anyorder[pbo]", lambda: ao.problems.get("pbo:n=16"))
@@ -110,7 +111,7 @@ def check_errors() -> None:
 
 def check_terminal() -> None:
     """The command line, the demo, and their words where there is no Matplotlib."""
-    solve = ("solve", "onemax", "--n", "12", "--budget", "300", "--seed", "0")
+    solve = ("solve", "onemax", "--n", "12", "--budget", "100", "--seed", "0")
     assert "12" in run("--cli", *solve)
     assert "anyorder[plot]" in said(*solve, "--plot", "run.png", code=1)
     assert "nk" in said("problems")
