@@ -41,6 +41,9 @@ def made_once() -> Iterator[None]:
         yield
 
 
+made = functools.cache(problems.get)  # as several items have the same ones
+
+
 def needed(name: str) -> str:
     if "nasbench" in name.lower() and "ANYORDER_NASBENCH101" not in os.environ:
         pytest.skip("the table of NAS-Bench-101 is not here")
@@ -73,7 +76,7 @@ def test_every_item_is_a_campaign_of_algorithms_that_there_are(name: str) -> Non
         assert spec.budget == item.budget
         assert {item.mark, item.budget} <= set(spec.grid)
         assert (spec.instance, spec.seed) == (0, 0)
-        algorithms.check(spec.method, problems.get(spec.problem))
+        algorithms.check(spec.method, made(spec.problem))
 
 
 def test_the_sizes_of_the_papers_campaigns() -> None:

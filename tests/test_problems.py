@@ -58,7 +58,7 @@ TORCH = [pytest.param(name, marks=pytest.mark.gpu) for name in DEVICES]
 def small(name: str, n: int = 14) -> Problem:
     """The registered problem at a size that can be enumerated (14 is the least n of qubo)."""
     if name == "features":  # four of them, so that every subset is scored once
-        return problems.make(name, data="iris")
+        return problems.make(name, data="iris", folds=2)
     return problems.make(name, **({"n": n} if "n" in problems.registry[name].parameters else {}))
 
 
