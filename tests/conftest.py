@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import faulthandler
 import functools
+import gc
 import hashlib
 import importlib
 import os
@@ -263,6 +264,12 @@ def pytest_xdist_auto_num_workers() -> int:
     return (os.cpu_count() or 1) + 1
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_setupnodes() -> None:
+    """One thread of BLAS in each process: there is a process a core, and threads wait busily."""
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+
 def pytest_collection(session: pytest.Session) -> None:
     """Let the processes of pytest-xdist share the translation of the tests.
 
@@ -282,6 +289,12 @@ def pytest_collection(session: pytest.Session) -> None:
         # pytest imports those again that cannot be, and says why
         with contextlib.suppress(Exception, pytest.skip.Exception):
             importlib.import_module(name)
+
+
+def pytest_collection_finish() -> None:
+    """Let the garbage collector leave alone what is there until the end: modules and tests."""
+    gc.collect()
+    gc.freeze()
 
 
 # --- nothing hangs for ever -----------------------------------------------------------------------
