@@ -76,6 +76,25 @@ def words(
     return philox(counter, split_seed(seed)).reshape(-1)[:count]
 
 
+def words_of_rows(
+    seed: int,
+    purpose: int,
+    generations: npt.ArrayLike,
+    rows: npt.ArrayLike,
+    count: int,
+    *,
+    epoch: int = 0,
+) -> UIntArray:
+    """`count` words of each of several rows: `(rows, count)`, in a fraction of their time alone."""
+    blocks = -(-count // 4)
+    counter = np.empty((np.size(rows), blocks, 4), np.uint64)
+    counter[..., 0] = np.arange(blocks)
+    counter[..., 1] = np.reshape(rows, (-1, 1))
+    counter[..., 2] = np.reshape(generations, (-1, 1))
+    counter[..., 3] = purpose + 256 * epoch
+    return philox(counter, split_seed(seed)).reshape(len(counter), 4 * blocks)[:, :count]
+
+
 def uniform(words: UIntArray) -> npt.NDArray[np.float64]:
     """Words as numbers in [0, 1): the upper 24 bits, exact in float32 as well as in float64."""
     return np.asarray(words >> np.uint32(8), np.float64) * 2.0**-24
