@@ -255,6 +255,19 @@ def ctrl_c_is_heard() -> Iterator[None]:
             signal.signal(number, handler)
 
 
+# --- temporary files ------------------------------------------------------------------------------
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Keep them in memory where there is room: SQLite waits for the disk thousands of times."""
+    memory = Path("/dev/shm")
+    if config.option.basetemp is not None or not os.access(memory, os.W_OK):
+        return
+    there = os.statvfs(memory)
+    if there.f_bavail * there.f_frsize > 2**28 and not there.f_flag & os.ST_NOEXEC:
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(memory))
+
+
 # --- pytest-xdist ---------------------------------------------------------------------------------
 
 
