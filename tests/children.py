@@ -99,11 +99,15 @@ GUARD
 
 
 class Child:
-    """A script that runs `maximize` in a process of its own, marked so that we can find it."""
+    """A script that runs `maximize` in a process of its own, marked so that we can find it.
+
+    On the engine `reference` unless told otherwise: it starts in a third of the time.
+    """
 
     def __init__(self, folder: Path, budget: int, nap: float, guard: bool = True, **options: Any):
         self.log, self.study = folder / "log", folder / "study.db"
         guarded = "if __name__ == '__main__':" if guard else "if True:"
+        options = {"engine": "reference", **options}
         script = folder / "script.py"
         script.write_text(CHILD.replace("GUARD", guarded), encoding="utf-8")
         self.mark = f"ANYORDER_MARK={random.SystemRandom().getrandbits(64):x}"

@@ -6,7 +6,9 @@ import contextlib
 import dataclasses
 import faulthandler
 import functools
+import gc
 import hashlib
+import importlib
 import os
 import re
 import signal
@@ -253,6 +255,19 @@ def ctrl_c_is_heard() -> Iterator[None]:
             signal.signal(number, handler)
 
 
+# --- temporary files ------------------------------------------------------------------------------
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Keep them in memory where there is room: SQLite waits for the disk thousands of times."""
+    memory = Path("/dev/shm")
+    if config.option.basetemp is not None or not os.access(memory, os.W_OK):
+        return
+    there = os.statvfs(memory)
+    if there.f_bavail * there.f_frsize > 2**28 and not there.f_flag & os.ST_NOEXEC:
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(memory))
+
+
 # --- pytest-xdist ---------------------------------------------------------------------------------
 
 
@@ -260,6 +275,39 @@ def ctrl_c_is_heard() -> Iterator[None]:
 def pytest_xdist_auto_num_workers() -> int:
     """For `-n auto`: one more than there are cores, as some tests wait for other processes."""
     return (os.cpu_count() or 1) + 1
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_setupnodes() -> None:
+    """One thread of BLAS in each process: there is a process a core, and threads wait busily."""
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+
+def pytest_collection(session: pytest.Session) -> None:
+    """Let the processes of pytest-xdist share the translation of the tests.
+
+    All of them import every test, in the same order: each would add pytest's assertions to all of
+    them and translate them, which takes seconds. So each begins with another part, and reads the
+    other parts from the disk, where the others have left them.
+    """
+    worker = os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")
+    count = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    here = Path(__file__).parent
+    wanted = [session.config.invocation_params.dir / name for name in session.config.args]
+    if count == 1 or not worker.isdecimal() or here not in [path.resolve() for path in wanted]:
+        return
+    names = sorted(path.stem for path in here.glob("test_*.py"))
+    first = int(worker) % count * len(names) // count
+    for name in [*names[first:], *names[:first]]:
+        # pytest imports those again that cannot be, and says why
+        with contextlib.suppress(Exception, pytest.skip.Exception):
+            importlib.import_module(name)
+
+
+def pytest_collection_finish() -> None:
+    """Let the garbage collector leave alone what is there until the end: modules and tests."""
+    gc.collect()
+    gc.freeze()
 
 
 # --- nothing hangs for ever -----------------------------------------------------------------------

@@ -23,6 +23,7 @@ from anyorder import errors
 FAST = ao.Config(epochs=3, hidden=(4,))
 SPACE = ao.Space.binary(8)
 QUICK: dict[str, Any] = {"seed": 0, "config": FAST}
+PLAIN: dict[str, Any] = QUICK | {"engine": "reference"}  # of processes that import no Numba
 
 
 def note(log: str | Path, line: str) -> None:

@@ -525,21 +525,23 @@ if [ "$2" = bad ]; then echo bad mode >&2; exit 1; fi
 miss=$(($1 > 5 ? $1 - 5 : 5 - $1))
 if [ "$3" = --fast ]; then echo cost $miss; else echo cost $((miss + 1)); fi
 """
-PROBLEM = """\
+SETTINGS = """\
+[settings]
+epochs = 3
+hidden = [4]
+"""
+PROBLEM = f"""\
 direction = "minimize"
 budget = 60
 seed = 0
 workers = 2
 on_failure = "worst"
-[settings]
-epochs = 3
-hidden = [4]
-[space]
-level = { low = 1, high = 50 }
+{SETTINGS}[space]
+level = {{ low = 1, high = 50 }}
 mode = ["a", "bad", "b"]
-fast = { flag = "--fast" }
+fast = {{ flag = "--fast" }}
 [command]
-arguments = ["/bin/sh", "script.sh", "{level}", "{mode}", "{fast}"]
+arguments = ["/bin/sh", "script.sh", "{{level}}", "{{mode}}", "{{fast}}"]
 [value]
 regex = "cost (.*)"
 """
@@ -637,17 +639,23 @@ def test_run_says_what_is_wrong(problem: Path, tmp_path: Path) -> None:
     assert " bad mode; while evaluating {'level': " in done.output
 
 
-def runs_python(problem: Path, script: str) -> None:
-    """Let the problem run this script of Python's instead."""
+def runs_python(problem: Path, script: str, algorithm: str) -> None:
+    """Let the problem run this script of Python's instead, and another algorithm.
+
+    Random search starts in a third of the time of the policy, which has threads of its own.
+    """
     (problem.parent / "script.py").write_text(script, encoding="utf-8")
     text = problem.read_text(encoding="utf-8")
+    if algorithm != "policy":
+        assert SETTINGS in text
+        text = f'algorithm = "{algorithm}"\n' + text.replace(SETTINGS, "")
     text = text.replace('"/bin/sh", "script.sh"', f'"{sys.executable}", "script.py"')
     problem.write_text(text, encoding="utf-8")
 
 
-def started(problem: Path, folder: Path, script: str) -> subprocess.Popen[str]:
+def started(problem: Path, folder: Path, script: str, algorithm: str) -> subprocess.Popen[str]:
     """`anyorder run`, once the program it optimises is at work."""
-    runs_python(problem, script)
+    runs_python(problem, script, algorithm)
     with ctrl_c_is_heard():
         process = subprocess.Popen(
             [sys.executable, "-m", "anyorder", "run", str(problem)],
@@ -664,8 +672,13 @@ def started(problem: Path, folder: Path, script: str) -> subprocess.Popen[str]:
     return process
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
-def test_nothing_is_left_when_run_is_ended(number: int, problem: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("number", "algorithm"),
+    [(signal.SIGTERM, "policy"), (signal.SIGHUP, "random"), (signal.SIGKILL, "random")],
+)
+def test_nothing_is_left_when_run_is_ended(
+    number: int, algorithm: str, problem: Path, tmp_path: Path
+) -> None:
     (tmp_path / "scratch").mkdir()
     text = problem.read_text(encoding="utf-8").replace("workers = 2", "workers = 1")
     problem.write_text(text.replace('"script.sh"', '"script.sh", "{scratch}"'), encoding="utf-8")
@@ -677,7 +690,7 @@ def test_nothing_is_left_when_run_is_ended(number: int, problem: Path, tmp_path:
         "os.rename('pid.part', 'pid')\n"
         "time.sleep(600)"
     )
-    with started(problem, tmp_path, script) as process:
+    with started(problem, tmp_path, script, algorithm) as process:
         assert len(list((tmp_path / "scratch").iterdir())) == 1
         try:
             process.send_signal(number)
@@ -737,9 +750,9 @@ def test_a_fork_delays_neither_its_parent_nor_itself(lock: str, tmp_path: Path) 
             os.killpg(process.pid, signal.SIGKILL)
 
 
-@pytest.mark.parametrize("presses", [1, 2])
+@pytest.mark.parametrize(("presses", "algorithm"), [(1, "random"), (2, "policy")])
 def test_ctrl_c_waits_for_what_runs_and_twice_does_not(
-    presses: int, problem: Path, tmp_path: Path
+    presses: int, algorithm: str, problem: Path, tmp_path: Path
 ) -> None:
     mark, go = tmp_path / "pid", tmp_path / "go"
     runs_python(
@@ -747,6 +760,7 @@ def test_ctrl_c_waits_for_what_runs_and_twice_does_not(
         f"import os, time; open({str(mark)!r}, 'w').write(str(os.getpid()))\n"
         f"while not os.path.exists({str(go)!r}): time.sleep(0.01)\n"
         "print('cost 1')",
+        algorithm,
     )
     command, said = [sys.executable, "-m", "anyorder", "run", str(problem)], tmp_path / "said"
     with said.open("w", encoding="utf-8") as stderr, ctrl_c_is_heard():

@@ -249,19 +249,17 @@ check_step(case(n=6, batch=6, runs=4, graph=True, kl="bernoulli", sharp=4.0, cli
 """
 
 CREATE_WITHOUT_JIT = """
-from conftest import case
-from anyorder.strategies.policy.engines import create
+from anyorder.strategies.policy.engines import create, kernels
 engine = create("cpu", case().model)
 engine.sample(engine.fresh([0, 1], [0, 0]), case().draw())
+assert not hasattr(kernels.train, "signatures")
 """
 
 
-@pytest.mark.parametrize("code", [STEPS_WITHOUT_JIT, CREATE_WITHOUT_JIT], ids=["steps", "create"])
-def test_without_jit(code):
+def test_without_jit():
     """The kernels are Python too: a debugger or a coverage tool can be run over them."""
     environment = subprocess_environment(NUMBA_DISABLE_JIT="1")
-    code += "from anyorder.strategies.policy.engines import kernels\n"
-    code += "assert not hasattr(kernels.train, 'signatures')"
+    code = STEPS_WITHOUT_JIT + CREATE_WITHOUT_JIT
     command = [sys.executable, "-W", "error::RuntimeWarning", "-c", code]
     done = subprocess.run(
         command, env=environment, capture_output=True, text=True, timeout=60, encoding="utf-8"

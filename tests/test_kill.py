@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from children import PROC, Child, assert_same, ends, wait_until
 from functions import (
+    PLAIN,
     QUICK,
     SPACE,
     lines,
@@ -31,7 +32,8 @@ if os.name != "posix":
 def test_ctrl_c_finishes_what_is_out_and_a_second_does_not(
     tmp_path: Path, asynchronous: bool
 ) -> None:
-    child = Child(tmp_path, 20, 0.5, workers=2, asynchronous=asynchronous)
+    options = {"asynchronous": asynchronous, "engine": "reference" if asynchronous else "cpu"}
+    child = Child(tmp_path, 20, 0.5, workers=2, **options)
     # not when both have just ended and nothing is out
     wait_until(lambda: lines(child.log).count("start") >= 3)
     child.signal(signal.SIGINT)
@@ -44,7 +46,7 @@ def test_ctrl_c_finishes_what_is_out_and_a_second_does_not(
     assert len(ao.load(child.study)) == len(ended) < 20
     child.alone()
 
-    again = Child(tmp_path, 20, 60.0, workers=2, asynchronous=asynchronous)
+    again = Child(tmp_path, 20, 60.0, workers=2, **options)
     wait_until(lambda: lines(again.log).count("start") >= len(ended) + 2)
     start = time.monotonic()
     while again.process.poll() is None:  # two that come together count as one
@@ -122,7 +124,7 @@ def test_kill_9(tmp_path: Path, asynchronous: bool, kills: int) -> None:
     assert len(known) == budget
     assert len(ends(child.log)) <= budget + kills * most
     if not asynchronous:
-        assert_same(load(child.study), ao.maximize(value, SPACE, budget, **QUICK).history)
+        assert_same(load(child.study), ao.maximize(value, SPACE, budget, **PLAIN).history)
 
 
 CLUSTER = """

@@ -26,6 +26,8 @@ import multiprocessing.connection, multiprocessing.util, selectors, subprocess, 
 import click, numba, numpy, tqdm
 for missing in ("fcntl", "resource", "termios", "pwd", "grp", "pty", "syslog"):
     sys.modules[missing] = None
+for extra in ("torch", "triton"):  # which take seconds, and import some of these
+    sys.modules[extra] = None
 import anyorder
 kinds = ("cuda", "__main__", "_process")
 names = [module.name for module in pkgutil.walk_packages(anyorder.__path__, "anyorder.")]

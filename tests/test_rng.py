@@ -9,7 +9,7 @@ from scipy.stats import chisquare
 
 from anyorder.strategies.policy import rng
 from anyorder.strategies.policy.engines import kernels
-from anyorder.strategies.policy.orders import before, dropped, order_keys
+from anyorder.strategies.policy.orders import before, dropped, order_keys, order_keys_of
 from anyorder.strategies.policy.rng import DROP_G, DROP_T, INIT, ORDER_G, ORDER_T, VALUE, words
 
 # counter, key, result: kat_vectors of Random123, the library of the Philox paper
@@ -110,9 +110,10 @@ def test_drop_threshold():
 def test_orders_are_uniform(purpose, epochs):
     """Chi-square over the 24 permutations of 4; 6,000 orders of many candidates, seed 0."""
     model = case(n=4).model
-    asked = itertools.product(range(3), range(2000 // epochs), range(epochs))
-    keys = [order_keys(model, 0, purpose, generation, row, e) for generation, row, e in asked]
-    _, counts = np.unique(np.argsort(keys, axis=1), axis=0, return_counts=True)
+    asked = [*itertools.product(range(3), range(2000 // epochs))]
+    keys = [order_keys_of(model, 0, purpose, asked, epoch) for epoch in range(epochs)]
+    orders = np.argsort(np.concatenate(keys), axis=1)
+    _, counts = np.unique(orders, axis=0, return_counts=True)
     assert len(counts) == 24
     assert counts.sum() == 6_000
     assert chisquare(counts).pvalue > 1e-3
@@ -130,6 +131,22 @@ def test_compiled_orders_are_the_same(purpose, n):
     for epoch, c in np.ndindex(2, 6):
         expected = order_keys(model, seed, purpose, 5, int(rows[c]), epoch)
         np.testing.assert_array_equal(keys[epoch, c], expected)
+
+
+@pytest.mark.parametrize("purpose", [ORDER_G, ORDER_T])
+@pytest.mark.parametrize(
+    "settings",
+    [{}, {"order_per": "population"}, {"generation_order": "fixed"}, {"training_order": "fixed"}],
+)
+def test_orders_of_several_are_those_of_each(settings, purpose):
+    model, seed = case(**settings).model, 2**63 + 11
+    stamps = [(0, 0), (5, 2), (5, 3), (2**31, 2**31)]
+    for epoch in range(2):
+        expected = [order_keys(model, seed, purpose, *stamp, epoch) for stamp in stamps]
+        found = order_keys_of(model, seed, purpose, stamps, epoch)
+        np.testing.assert_array_equal(found, expected)
+        assert found.dtype == np.uint32
+    assert order_keys_of(model, seed, purpose, []).shape == (0, model.n)
 
 
 def test_who_has_an_order_of_its_own():

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sqlite3
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -40,6 +43,26 @@ def test_created_written_and_read_while_open(path: Path) -> None:
     assert again.damage() is None
     again.close()
     assert is_database(path)
+
+
+def test_created_while_another_creates_it(path: Path) -> None:
+    """For this lock SQLite itself does not wait."""
+    locked = threading.Event()
+
+    def create() -> None:
+        with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            locked.set()
+            time.sleep(0.1)
+            other.execute("COMMIT")
+
+    thread = threading.Thread(target=create)
+    thread.start()
+    assert locked.wait(60)
+    database = Database(path, NOTES)
+    assert database.fresh
+    database.close()
+    thread.join()
 
 
 def test_a_transaction_is_all_or_nothing(path: Path) -> None:

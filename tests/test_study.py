@@ -19,6 +19,7 @@ from children import Child, assert_same, ends, wait_until
 from conftest import posix, refused
 from functions import (
     FAST,
+    PLAIN,
     QUICK,
     SPACE,
     failing,
@@ -490,12 +491,12 @@ def test_two_processes_that_write(tmp_path: Path) -> None:
     child = Child(tmp_path, 20, 5.0, workers=1)
     wait_until(lambda: lines(child.log))
     with refused(StudyError, "is being written by another process"):
-        ao.maximize(value, SPACE, 20, study=child.study, **QUICK)
+        ao.maximize(value, SPACE, 20, study=child.study, **PLAIN)
     assert len(load(child.study)) == 0
     child.process.kill()
     child.end()
     child.alone()
-    assert ao.maximize(value, SPACE, 20, study=child.study, **QUICK).evaluations == 20
+    assert ao.maximize(value, SPACE, 20, study=child.study, **PLAIN).evaluations == 20
     assert [p.name for p in tmp_path.glob("study*")] == ["study.db"]
 
 

@@ -461,8 +461,8 @@ def test_a_function_of_an_interactive_session() -> None:
     script = (
         "import anyorder as ao\n"
         "def f(x): return float(x.sum())\n"
-        "c = ao.Config(epochs=1, hidden=(4,))\n"
-        "print(ao.maximize(f, ao.Space.binary(4), 5, workers=2, seed=0, config=c).evaluations)\n"
+        "o = {'workers': 2, 'seed': 0, 'algorithm': 'random'}\n"
+        "print(ao.maximize(f, ao.Space.binary(4), 5, **o).evaluations)\n"
     )
     run = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, encoding="utf-8"

@@ -160,12 +160,25 @@ class Database:
             self.form.check(self.connection, self.path)
             return False
         if self.path is not None:
-            self.connection.execute("PRAGMA journal_mode=WAL")
+            self._write_ahead()
         with self.transaction():
             fresh = self._is_empty()  # another process may have been first
             if fresh:
                 self.form.create(self.connection)
         return fresh
+
+    def _write_ahead(self) -> None:
+        """Change the mode of a new file; SQLite does not wait if another process is doing so."""
+        end = time.monotonic() + TIMEOUT
+        while True:
+            try:
+                self.connection.execute("PRAGMA journal_mode=WAL")
+            except sqlite3.OperationalError as error:
+                if "locked" not in str(error) or time.monotonic() > end:
+                    raise
+                time.sleep(0.01)
+            else:
+                return
 
     def _is_empty(self) -> bool:
         # in this order: another process may create the tables in between

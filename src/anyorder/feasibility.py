@@ -112,7 +112,7 @@ class Feasibility:
                 f"constraint {self._name()} returned {error} at {self.space.brief(codes)}"
             ) from None
         if not found:
-            if not self._pool or not any(np.array_equal(codes, known) for known in self._pool):
+            if not any((codes == known).all() for known in self._pool):
                 self._pool = [*self._pool[-POOL + 1 :], codes.copy()]
         elif found < self._least:
             self._least, self._least_point = found, codes.copy()

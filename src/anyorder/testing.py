@@ -28,7 +28,7 @@ from anyorder.strategies.state import State
 Make = Callable[[Space, int], Strategy]
 Outcome = Callable[[Codes], tuple[float, int]]  # the value and the status of a point
 
-_SIZES = (1, 1, 1, 2, 3, 5, 8, 13, 40, 100)
+_SIZES = np.array([1, 1, 1, 2, 3, 5, 8, 13, 40, 100])
 _MIXED = Space([Categorical([7]), Binary(), Categorical(range(3)), *[Integer(0, 4)] * 3, Binary()])
 _LISTS = Space(
     {
@@ -38,6 +38,7 @@ _LISTS = Space(
         "two": Subset(range(4), size=2),
     }
 )
+_WEIGHTS = np.cos(np.arange(1000))
 _SPACES = {
     "one binary variable": Space.binary(1),
     "one variable with one value": Space([Categorical([3])]),
@@ -50,7 +51,7 @@ _SPACES = {
 
 
 def _linear(x: Codes) -> tuple[float, int]:
-    return float(x @ np.cos(np.arange(len(x)))), OK
+    return float(x @ _WEIGHTS[: len(x)]), OK
 
 
 def _partly_failing(x: Codes) -> tuple[float, int]:
@@ -183,20 +184,23 @@ class _Run:
         self.lent: list[tuple[Codes, Codes]] = []  # arrays it must not modify, and copies
 
     def propose(self, count: int, given: Codes | None = None) -> Codes:
-        first = self._points(0) if given is None else given
-        self.lent.append((first, first.copy()))
         strategy, n = self.strategy, len(self.space)
+        if given is not None:
+            self.lent.append((given, given.copy()))
         tickets, codes = strategy.propose(count, given)
         kind = codes.dtype if isinstance(codes, np.ndarray) else type(codes).__name__
-        _require(kind == np.int32, f"codes are {kind}, expected int32")
+        _require(kind == np.int32, "codes are {}, expected int32", kind)
         fits = codes.ndim == 2 and len(codes) <= count and codes.shape[1] == n
-        _require(fits, f"codes have shape {codes.shape}, expected at most ({count}, {n})")
+        _require(fits, "codes have shape {}, expected at most ({}, {})", codes.shape, count, n)
         outside = codes[(codes < 0) | (codes >= self.space.cardinalities)]
-        _require(not len(outside), f"codes {outside[:3]} are out of range")
+        _require(not len(outside), "codes {} are out of range", outside[:3])
         same = np.array_equal(codes, self.space.canonical(codes))
         _require(same, "codes of a list repeat an item, or have too many or too few")
-        _require(np.array_equal(codes[: len(first)], first), "given points do not come first")
-        _require(len(tickets) == len(codes), f"{len(tickets)} tickets for {len(codes)} points")
+        if given is not None:
+            first = np.array_equal(codes[: len(given)], given)
+            _require(first, "given points do not come first")
+        counts = len(tickets), len(codes)
+        _require(counts[0] == counts[1], "{} tickets for {} points", *counts)
         new = set(map(int, tickets))
         _require(len(new) == len(tickets) and not new & self.tickets, "a ticket was used again")
         _require(isinstance(strategy.batch, int) and strategy.batch > 0, "batch is not positive")
@@ -209,8 +213,9 @@ class _Run:
 
     def learn(self, chosen: Sequence[tuple[int | None, Codes]], outcome: Outcome) -> None:
         answers = []
-        for ticket, codes in chosen:
-            (key,) = self.archive.packing.pack(codes[None])
+        points = np.array([codes for _, codes in chosen], np.int32).reshape(-1, len(self.space))
+        keys = self.archive.packing.pack(points)
+        for (ticket, codes), key in zip(chosen, keys, strict=True):
             found = self.archive.lookup(key)
             status, value = outcome(codes)[::-1] if found is None else found
             known = found is not None or status == REJECTED
@@ -265,9 +270,9 @@ class _Run:
         return self.space.canonical(points)
 
 
-def _require(condition: bool, message: str) -> None:
+def _require(condition: bool, message: str, *values: Any) -> None:
     if not condition:
-        raise AssertionError(message)
+        raise AssertionError(message.format(*values) if values else message)
 
 
 @contextmanager

@@ -276,7 +276,8 @@ class Space:
         """Points of a matrix of codes: a list of dicts (named) or an int64 matrix (nameless)."""
         empty = np.shape(codes) == (0,)
         matrix = self._matrix(np.empty((0, len(self)), int) if empty else codes, "codes")
-        for i, j in np.argwhere((matrix < 0) | (matrix >= self.cardinalities)):
+        if (wrong := (matrix < 0) | (matrix >= self.cardinalities)).any():
+            i, j = np.argwhere(wrong)[0]
             label, code = self.labels[j] if self.labels else int(j), int(matrix[i, j])
             expected = f"expected 0 to {self.cardinalities[j] - 1}"
             raise ValueError(f"point {i}, variable {label!r}: code is {code}, {expected}")

@@ -370,10 +370,10 @@ class Search(ABC):
         if not changes:
             return points
         if changes == 1:
-            variables = self._rng.choice(free, count)
+            variables = free[self._rng.integers(len(free), size=count)]
         else:
             drawn = [self._rng.choice(free, changes, replace=False) for _ in range(count)]
-            variables = np.concatenate(drawn)
+            variables = drawn[0] if count == 1 else np.concatenate(drawn)
         return self._vary(points, np.repeat(np.arange(count), changes), variables)
 
 

@@ -21,7 +21,7 @@ from anyorder.strategies.policy.engines import Batch, Model, Policy, create
 from anyorder.strategies.policy.engines.base import Codes
 from anyorder.strategies.policy.model import make_critic_model
 from anyorder.strategies.policy.networks import Network
-from anyorder.strategies.policy.orders import order_keys
+from anyorder.strategies.policy.orders import order_keys_of
 from anyorder.strategies.policy.rng import ORDER_G
 
 Floats = npt.NDArray[np.float64]
@@ -76,10 +76,7 @@ class Critic:
         )
         self.engine.train(policy, batch)
         keys = [
-            [
-                order_keys(self.engine.model, seed, ORDER_G, int(generation), int(index))
-                for generation, index in own
-            ]
+            order_keys_of(self.engine.model, seed, ORDER_G, own)
             for seed, own in zip(seeds, stamps, strict=True)
         ]
         estimates = self.engine.conditionals(policy, points, np.array(keys, np.uint32))

@@ -39,7 +39,7 @@ def raw_probabilities(logits: Floats, some: Bools | None = None) -> Floats:
 
 def clip(raw: Floats, floor: float, some: Bools | None = None) -> Floats:
     """Probabilities within [epsilon, 1 - epsilon]; those of values that are masked stay 0."""
-    clipped = np.clip(raw, floor, 1.0 - floor)
+    clipped = np.minimum(np.maximum(raw, floor), 1.0 - floor)  # np.clip takes three times as long
     return clipped if some is None else clipped * some
 
 

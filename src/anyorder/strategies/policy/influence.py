@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from anyorder.space.digits import Digits
 from anyorder.strategies.policy.engines.base import Draw, Engine, Policy
-from anyorder.strategies.policy.orders import order_keys
+from anyorder.strategies.policy.orders import order_keys_of
 from anyorder.strategies.policy.rng import ORDER_G
 
 
@@ -23,7 +23,7 @@ def influence(
     (codes,), _ = engine.sample(policy, draw)
     (seed,), (generation,) = draw.seeds, draw.generations
     if draw.keys is None:
-        keys = np.stack([order_keys(model, seed, ORDER_G, generation, k) for k in range(count)])
+        keys = order_keys_of(model, seed, ORDER_G, [(generation, k) for k in range(count)])
     else:
         keys = draw.keys[0]
     ranks = 1 + np.argsort(np.argsort(keys, axis=1, kind="stable"), axis=1).astype(np.uint32)

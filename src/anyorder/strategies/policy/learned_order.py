@@ -34,7 +34,7 @@ from anyorder.strategies.policy.engines import Batch, Draw, Model, Policy, creat
 from anyorder.strategies.policy.engines.memory import memory_here
 from anyorder.strategies.policy.equations import adam_step, logit_slopes
 from anyorder.strategies.policy.networks import Network
-from anyorder.strategies.policy.orders import order_keys
+from anyorder.strategies.policy.orders import order_keys_of
 from anyorder.strategies.policy.rng import ORDER_G, ORDER_T, UIntArray
 
 Floats = npt.NDArray[np.float64]
@@ -74,8 +74,7 @@ class LearnedOrder:
 
     def keys(self, scores: Floats, seed: int, stamps: Iterable[tuple[int, int]]) -> UIntArray:
         """Sort keys `(B, n)` of the orders of a run's candidates, by generation and number."""
-        noise = [gumbel(order_keys(self.model, seed, ORDER_G, *stamp)) for stamp in stamps]
-        return ranks(scores + np.array(noise).reshape(-1, self.model.n))
+        return ranks(scores + gumbel(order_keys_of(self.model, seed, ORDER_G, stamps)))
 
     def drawn(self, scores: Policy, draw: Draw) -> Draw:
         """The request with the orders of its candidates."""
@@ -100,10 +99,10 @@ class LearnedOrder:
         if config.adam == "anew":  # moments of this generation alone
             policy, scores = (Policy.start(each.theta, "kept") for each in (policy, scores))
         (seed,), (generation,), count = batch.seeds, batch.generations, batch.points.shape[1]
+        stamps = [(generation, c) for c in range(count)]
         for epoch in range(config.epochs):
-            words = [order_keys(self.model, seed, ORDER_T, generation, c, epoch)
-                     for c in range(count)]  # fmt: skip
-            noisy = scores.theta[0] + gumbel(np.array(words))
+            words = order_keys_of(self.model, seed, ORDER_T, stamps, epoch)
+            noisy = scores.theta[0] + gumbel(words)
             slope = score_gradient(self.model, policy.theta[0], noisy, batch, 0)
             self._engine.train(policy, replace(batch, keys=ranks(noisy)[None]))
             scores.steps += 1

@@ -12,7 +12,13 @@ import numpy.typing as npt
 
 from anyorder.strategies.policy.model import Model
 from anyorder.strategies.policy.networks import Network
-from anyorder.strategies.policy.rng import ORDER_G, UIntArray, drop_threshold, words
+from anyorder.strategies.policy.rng import (
+    ORDER_G,
+    UIntArray,
+    drop_threshold,
+    words,
+    words_of_rows,
+)
 
 Bools = npt.NDArray[np.bool_]
 
@@ -32,6 +38,20 @@ def order_keys(
     return words(seed, purpose, generation, row, model.n, epoch=epoch)
 
 
+def order_keys_of(
+    model: Model[Network], seed: int, purpose: int, stamps: Iterable[tuple[int, int]],
+    epoch: int = 0,
+) -> UIntArray:  # fmt: skip
+    """`order_keys` of several candidates, by generation and number: `(B, n)`."""
+    generations, rows = np.array([*stamps], np.int64).reshape(-1, 2).T
+    config = model.config
+    kind = config.generation_order if purpose == ORDER_G else config.training_order
+    if kind in ("fixed", "gibbs"):
+        return np.tile(np.arange(model.n, dtype=np.uint32), (len(rows), 1))
+    rows = np.zeros_like(rows) if config.order_per == "population" else rows
+    return words_of_rows(seed, purpose, generations, rows, model.n, epoch=epoch)
+
+
 def sampling_keys(
     model: Model[Network], seed: int, stamps: Iterable[tuple[int, int]]
 ) -> UIntArray | None:
@@ -41,7 +61,7 @@ def sampling_keys(
     """
     if model.config.generation_order == "gibbs":
         return None
-    return np.stack([order_keys(model, seed, ORDER_G, *stamp) for stamp in stamps])
+    return order_keys_of(model, seed, ORDER_G, stamps)
 
 
 def before(keys: UIntArray, i: int) -> Bools:

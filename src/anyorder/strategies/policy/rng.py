@@ -33,8 +33,8 @@ INIT, ORDER_G, VALUE, DROP_G, ORDER_T, DROP_T = range(6)
 
 UIntArray = npt.NDArray[np.uint32]
 
-_M0, _M1 = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
-_W0, _W1 = 0x9E3779B9, 0xBB67AE85
+_MULTIPLIERS = np.array([0xD2511F53, 0xCD9E8D57], np.uint64)
+_BUMPS = np.arange(10, dtype=np.uint64)[:, None] * np.array([0x9E3779B9, 0xBB67AE85], np.uint64)
 _LOW, _SHIFT = np.uint64(0xFFFFFFFF), np.uint64(32)
 
 
@@ -44,18 +44,13 @@ def philox(counter: npt.ArrayLike, key: tuple[int, int]) -> UIntArray:
     J. Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC11.
     """
     words = np.asarray(counter, np.uint64)
-    c0, c1, c2, c3 = (words[..., k] for k in range(4))
-    k0, k1 = key
-    for _ in range(10):
-        p0, p1 = c0 * _M0, c2 * _M1
-        c0, c1, c2, c3 = (
-            (p1 >> _SHIFT) ^ c1 ^ np.uint64(k0),
-            p1 & _LOW,
-            (p0 >> _SHIFT) ^ c3 ^ np.uint64(k1),
-            p0 & _LOW,
-        )
-        k0, k1 = (k0 + _W0) & 0xFFFFFFFF, (k1 + _W1) & 0xFFFFFFFF
-    return np.stack([c0, c1, c2, c3], axis=-1).astype(np.uint32)
+    even, odd = words[..., 0::2], words[..., 1::2]
+    for round_key in (np.array(key, np.uint64) + _BUMPS) & _LOW:
+        products = (even * _MULTIPLIERS)[..., ::-1]
+        even, odd = (products >> _SHIFT) ^ odd ^ round_key, products & _LOW
+    result = np.empty(words.shape, np.uint32)
+    result[..., 0::2], result[..., 1::2] = even, odd
+    return result
 
 
 def split_seed(seed: int) -> tuple[int, int]:
@@ -79,6 +74,25 @@ def words(
     counter[:, 0] = np.arange(first_block, first_block + blocks)
     counter[:, 1:] = row, generation, purpose + 256 * epoch
     return philox(counter, split_seed(seed)).reshape(-1)[:count]
+
+
+def words_of_rows(
+    seed: int,
+    purpose: int,
+    generations: npt.ArrayLike,
+    rows: npt.ArrayLike,
+    count: int,
+    *,
+    epoch: int = 0,
+) -> UIntArray:
+    """`count` words of each of several rows: `(rows, count)`, in a fraction of their time alone."""
+    blocks = -(-count // 4)
+    counter = np.empty((np.size(rows), blocks, 4), np.uint64)
+    counter[..., 0] = np.arange(blocks)
+    counter[..., 1] = np.reshape(rows, (-1, 1))
+    counter[..., 2] = np.reshape(generations, (-1, 1))
+    counter[..., 3] = purpose + 256 * epoch
+    return philox(counter, split_seed(seed)).reshape(len(counter), 4 * blocks)[:, :count]
 
 
 def uniform(words: UIntArray) -> npt.NDArray[np.float64]:

@@ -97,11 +97,12 @@ class ReferenceEngine:
                             visible &= ~dropped(model, seed, DROP_G, generation, number, i, p)
                         logits = self._logits(policy.theta[r], x[None], visible[None], i)
                         place = slice(coding.value_start[i], coding.value_start[i + 1])
-                        probs[r, c, place] = self._exchanged(logits, i)[0]
-                        grouped = model.group_of[i] >= 0
-                        some = self._allowed(x[None], assigned[None], i) if grouped else None
-                        pi = probabilities(logits, float(coding.floor[i]), some)[0]
-                        values = np.arange(len(pi)) if some is None else np.flatnonzero(some)
+                        pi = probs[r, c, place] = self._exchanged(logits, i)[0]
+                        values = np.arange(len(pi))
+                        if model.group_of[i] >= 0:
+                            some = self._allowed(x[None], assigned[None], i)
+                            pi = probabilities(logits, float(coding.floor[i]), some)[0]
+                            values = np.flatnonzero(some)
                         below = np.cumsum(pi[values[:-1]])  # inverse of the cumulative distribution
                         # two values: x = 1 when u < pi(1), in every engine
                         two, k = len(pi) == 2, np.searchsorted(below, u[i], "right")
@@ -152,9 +153,10 @@ class ReferenceEngine:
         batch: Batch, r: int,
     ) -> None:  # fmt: skip
         layers, ms, vs = network.layers(theta, i), network.layers(m, i), network.layers(v, i)
+        moving = np.argwhere(network.rates > 0).tolist()  # layers, and weights or biases
         for epoch in range(self.model.config.epochs):
             gradients = self._gradient(layers, batch, r, i, epoch)
-            for k, part in np.argwhere(network.rates > 0):  # part: weights, biases
+            for k, part in moving:
                 self._step(
                     layers[k][part], ms[k][part], vs[k][part], gradients[k][part],
                     steps + epoch + 1, float(network.rates[k, part]),
@@ -202,7 +204,7 @@ class ReferenceEngine:
             earlier = np.stack([self._earlier(batch, r, int(c), i, epoch) for c in active])
             some = self._allowed(batch.points[r, active], earlier, i)
             old = restricted(old, some, float(model.coding.floor[i]))
-        visible = np.stack([self._training_view(batch, r, int(c), i, epoch) for c in active])
+        visible = np.array([self._training_view(batch, r, int(c), i, epoch) for c in active])
         x = inputs(model, features, visible, i).astype(self.dtype)
         advantage, weight = (
             array.astype(self.dtype) for array in (batch.advantages[r, active, i], weight)

@@ -86,7 +86,7 @@ class SeparateNetworks:
         out = int(self.outputs[i])
         if out == 0:
             return []
-        widths = [int(width) for width in self.widths]
+        widths = self.widths.tolist()
         return list(zip(widths, [*widths[1:], out], strict=True))
 
 
