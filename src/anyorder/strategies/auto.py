@@ -27,6 +27,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from anyorder.space import Space
+from anyorder.strategies import credit
 from anyorder.strategies.base import Answer, Codes, Seed
 from anyorder.strategies.delta import layout
 from anyorder.strategies.delta.climber import FREE_CLIMBS, MORE_CHANGES
@@ -41,8 +42,6 @@ NAMES = ("climb", "restart", "mutate", "mix", "explore", "leap")
 PRIORS = (0.72, 0.05, 0.15, 0.08, 1.0, 0.3)
 AHEAD = 2.0  # the share of exploring then
 SCOUT, SCOUT_N = 0.1, 5  # its least factor after 5n evaluations, if the model predicts badly
-LEAST_SHARE = 0.03  # no operator gets less
-PRIOR_WINS = 0.5  # how many improvements, and their cost, the priors are worth
 MEMORY_N, MEMORY_SPENT = 2.0, 0.5  # credit decays over 2n + e / 2 evaluations
 EARLY_RESTARTS = 2  # local optima that are left by a restart
 EARLY_N = 4  # times n: evaluations of a climb, on average, up to which they are
@@ -339,7 +338,7 @@ class AutoSearch(DeltaSearch):
             return RESTART
         stagnant = now - self._improved > max(STAGNANT * now, STAGNANT_N * self._n)
         explores = stagnant or self._explorer_ahead() or self._scouts()
-        total, shares = _total(self._cost), self.shares()
+        total, shares = credit.total(self._cost), self.shares()
         out = {
             RESTART: shares[RESTART] * total - self._cost[RESTART] < self._price,
             MUTATE: bool(self._free_climbs),
@@ -361,7 +360,7 @@ class AutoSearch(DeltaSearch):
             priors[EXPLORE] = AHEAD
         else:
             priors[EXPLORE] *= max(1 - self._improved / now, SCOUT if self._scouts() else 0.0)
-        return _shares(priors, self._cost, self._wins)
+        return credit.shares(priors, self._cost, self._wins)
 
     def _explorer_ahead(self) -> bool:
         return self._explorers.leader(self.model.slack) != NOBODY
@@ -389,24 +388,3 @@ class AutoSearch(DeltaSearch):
         self._pool.restore(values.pop("pool"))
         self._explorers.restore(values.pop("explorers"))
         super()._set(values)
-
-
-def _shares(priors: list[float], cost: list[float], wins: list[float]) -> list[float]:
-    """Shares of the evaluations: the prior ones, times wins relative to what was to be expected."""
-    rate = _total(wins) / (_total(cost) + 1.0)
-    shares = [
-        prior * (won + PRIOR_WINS) / (rate * spent + PRIOR_WINS)
-        for prior, spent, won in zip(priors, cost, wins, strict=True)
-    ]
-    total = _total(shares)
-    shares = [max(share / total, LEAST_SHARE) for share in shares]
-    total = _total(shares)
-    return [share / total for share in shares]
-
-
-def _total(numbers: list[float]) -> float:
-    """Their sum, from left to right: how `sum` rounds depends on the version of Python."""
-    total = 0.0
-    for number in numbers:
-        total += number
-    return total

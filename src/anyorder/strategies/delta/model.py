@@ -20,6 +20,8 @@ from anyorder.strategies.base import Codes
 from anyorder.strategies.compiling import announce_compilation
 from anyorder.strategies.delta import layout
 
+FITTED_TO = 1e-5  # of the root mean square gain: what a fit in 32 bits cannot tell from 0
+
 
 class Prediction(NamedTuple):
     """The predicted gain of a change; `known` says whether it rests on anything."""
@@ -168,7 +170,7 @@ class Model:
         """How much a change of one variable moves the gain of another, `(n, n)`.
 
         The root mean square over their changes; of a variable of many values, which has no means,
-        the deviation.
+        the deviation. What rounding may have left of 0 is 0.
         """
         first, arrays = self.arrays.first_slot[:-1], self.arrays
         squares = arrays.mean**2
@@ -178,6 +180,8 @@ class Model:
         spread = arrays.variance[np.ix_(first, first)] * self.links()
         table = np.where(many[:, None] | many, spread, table / np.outer(counts, counts))
         found: npt.NDArray[np.float64] = np.sqrt(table) * ~np.eye(len(first), dtype=bool)
+        gains = max(self.scalar(layout.GAINS), 1.0)
+        found[found < FITTED_TO * np.sqrt(self.scalar(layout.SUM_SQUARES) / gains)] = 0.0
         return found
 
     def state(self) -> dict[str, Any]:
