@@ -314,7 +314,7 @@ def test_the_whole_configuration(name, some):
 def test_whether_a_name_means_what_it_did():
     problem = ao.problems.nk(6, 2, 0)
     for name in ("anyorder", "anyorder:text+beta=2+hidden=(4,)+engine=cpu", "anyorder+graph=known"):
-        then = algorithms.run(name, problem, 12, 0, [12], engine="reference").configuration
+        then = algorithms.run(name, problem, 2, 0, [2], engine="reference").configuration
         assert algorithms.still(name, then)
         assert algorithms.still(name, json.loads(json.dumps(then)))
         assert not algorithms.still(name, {**then, "epochs": 3})

@@ -13,6 +13,8 @@ from anyorder.strategies.policy.engines import reference
 from anyorder.strategies.policy.engines.cpu import CpuEngine
 from anyorder.strategies.policy.engines.reference import ReferenceEngine
 
+pytestmark = pytest.mark.usefixtures("quick_reference")
+
 INPUTS, CANDIDATES = 6, 9
 
 

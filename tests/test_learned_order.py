@@ -20,7 +20,7 @@ from anyorder.strategies.policy.learned_order import (
     ranks,
     score_gradient,
 )
-from anyorder.strategies.policy.rng import ORDER_G, words
+from anyorder.strategies.policy.rng import ORDER_G, words_of_rows
 from anyorder.strategies.policy.search import PolicySearch
 from anyorder.testing import check_strategy
 
@@ -122,7 +122,7 @@ def test_a_relaxed_sort_of_scores_far_apart_is_the_sort():
 
 def test_orders_have_plackett_luce_probabilities():
     scores, count = np.array([0.0, 0.7, -0.9]), 6_000
-    noise = np.stack([gumbel(words(3, ORDER_G, 0, row, 3)) for row in range(count)])
+    noise = gumbel(words_of_rows(3, ORDER_G, np.zeros(count), np.arange(count), 3))
     places = ranks(scores + noise)
     weights, statistic = np.exp(scores), 0.0
     for order in itertools.permutations(range(3)):

@@ -150,10 +150,9 @@ def test_initial_theta(hidden):
 
 
 def test_initial_theta_fills_its_bounds():
-    model = model_of([2] * 50)
-    weights = np.concatenate(
-        [model.network.layers(model.network.initial_theta(0, 0), i)[0][0] for i in range(50)]
-    )
+    network = model_of([2] * 50).network
+    theta = network.initial_theta(0, 0)
+    weights = np.concatenate([network.layers(theta, i)[0][0] for i in range(50)])
     bound = 50**-0.5  # 50,000 numbers: uniform, so the mean and the standard deviation are known
     assert abs(weights.mean()) < 5 * bound / np.sqrt(3 * weights.size)
     assert weights.std() == pytest.approx(bound / np.sqrt(3), rel=0.01)
