@@ -306,7 +306,6 @@ def pytest_collection(session: pytest.Session) -> None:
 
 def pytest_collection_finish() -> None:
     """Let the garbage collector leave alone what is there until the end: modules and tests."""
-    gc.collect()
     gc.freeze()
 
 

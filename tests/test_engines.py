@@ -86,6 +86,9 @@ VARIANTS: dict[str, Case] = {
 
 every_variant = pytest.mark.parametrize("variant", VARIANTS.values(), ids=VARIANTS.keys())
 
+# Of these the first step is always compared, and those after it in the longer checks only.
+FIRST_STEPS = {"n = 520", *(f"{count} candidates" for count in (2, 3, 7, 8, *range(12, 23), 32))}
+
 
 def check_step(variant: Case, fast: str = "cpu", relative: float = 0.0) -> None:
     """Sampling, and one gradient step. Kept moments show the gradient itself: m = (1 - beta1) g.
@@ -130,7 +133,13 @@ def test_one_step(variant, fast):
     check_step(variant, fast)
 
 
-@every_variant
+@pytest.mark.parametrize(
+    "variant",
+    [
+        pytest.param(variant, id=name, marks=[pytest.mark.slow] if name in FIRST_STEPS else [])
+        for name, variant in VARIANTS.items()
+    ],
+)
 def test_one_generation(variant, fast):
     engines = variant.engines(fast)
     policies = [variant.policy(engine) for engine in engines]
