@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from conftest import subprocess_environment
 
+from anyorder.strategies.policy.engines import why_not
+
 TESTS = Path(__file__).parent
 # of `test_engines.py`; each is half a second to three
 FEW = ("(s,d), an order a population", "known graph", "4 layers", "half the weights, dropout")
@@ -41,6 +43,7 @@ pytestmark = [
     pytest.mark.gpu,
     pytest.mark.timeout(1800),  # many tests, each of which has the usual limit
     pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="no Triton"),
+    pytest.mark.skipif(why_not("cuda") is None, reason="the other tests use the GPU itself"),
 ]
 
 
