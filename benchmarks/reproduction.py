@@ -15,6 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 
 from anyorder.bench import curves, figures, reproduce
 from anyorder.bench.results import Results
@@ -27,9 +28,10 @@ READINGS = ROOT / "results" / "readings.csv.gz"
 PAGE = ROOT / "docs" / "reproduction.md"
 ITEMS = ("table-10000", "table-1000")
 VARIANTS = {"table-critic": "critic", "table-shared": "shared", "table-fast": "fast"}
-ABLATIONS = ("dropout", "graph", "rho", "gibbs", "mechanism")
+ABLATIONS = ("graph", "rho", "gibbs", "mechanism")
 COUNTS = ("rows", "below 2", "2 to 3", "3 to 5", "5 and more")
 Line = dict[str, str]
+Floats = npt.NDArray[np.float64]
 
 
 def markdown(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
@@ -189,23 +191,38 @@ def ablations() -> str:
     for name in ABLATIONS:
         results = curves.read(FAMILY / f"{name}.csv.gz")
         for distribution in results.distributions:
-            cells = {
-                label: cell for (row, label), cell in results.cells.items() if row == distribution
-            }
+            found = results.row(distribution)
+            methods = reproduce.find(f"figure-{name}").methods  # in the order of the figure
+            cells = {label: found[label] for label in methods if label in found}
             runs = [set(zip(cell.instances, cell.seeds, strict=True)) for cell in cells.values()]
             shared = set.intersection(*runs)
             for label, cell in cells.items() if len(cells) > 1 else ():
                 pairs = zip(cell.instances, cell.seeds, strict=True)
                 kept = [k for k, run in enumerate(pairs) if run in shared]
-                values = [cell.at(mark)[kept] for mark in marks]
-                digits = 1 if values[-1].mean() > 1 else 4
-                means = [
-                    f"{of.mean():.{digits}f} ({of.std(ddof=1) / len(of) ** 0.5:.{digits}f})"
-                    for of in values
-                ]
+                means = [mean_and_error(cell.at(mark)[kept]) for mark in marks]
                 rows.append((f"figure-{name}", distribution, label, str(len(kept)), *means))
     head = ("", "distribution", "variant", "runs", *(f"after {mark:,}" for mark in marks))
     return markdown(head, rows)
+
+
+def mean_and_error(values: Floats) -> str:
+    digits = 1 if values.mean() > 1 else 4
+    return f"{values.mean():.{digits}f} ({values.std(ddof=1) / len(values) ** 0.5:.{digits}f})"
+
+
+def dropout() -> str:
+    """After 10,000 evaluations: a row per kind of order and pG, a column per pT."""
+    results, levels = curves.read(FAMILY / "dropout.csv.gz"), ("0", "0.25", "0.5", "0.75")
+    rows = []
+    for distribution in results.distributions:
+        cells = results.row(distribution)
+        for orders_and_level in dict.fromkeys(label.partition(" pT ")[0] for label in cells):
+            means = (
+                mean_and_error(cells[label].at(10_000)) if label in cells else ""
+                for label in (f"{orders_and_level} pT {level}" for level in levels)
+            )
+            rows.append((distribution, orders_and_level, *means))
+    return markdown(("distribution", "orders", *(f"pT {level}" for level in levels)), rows)
 
 
 def large() -> str:
@@ -267,6 +284,7 @@ def made(results: Results, rows: list[str]) -> tuple[dict[str, str], dict[str, s
     parts["family-summary"] = summary(variants)
     parts["large"] = large()
     parts["ablations"] = ablations()
+    parts["dropout"] = dropout()
     return parts, files
 
 
