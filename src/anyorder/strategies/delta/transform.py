@@ -1,17 +1,17 @@
-"""The scale on which f is modelled: its own, or a logarithm that makes gains alike.
+"""The scale on which f is modelled: its own, or one on which gains are the same in more contexts.
 
 On the exponential of a function of few interactions the gain of a change grows with the value, so
-that it differs in every context. Its logarithm has the links of the function itself. For any two
-gains of the same change, from u to u + p and from v to v + q, the logarithms of the distances to a
-*pole* a agree if
+that it differs in every context. Its logarithm has the interactions of the function itself. The
+scales that are considered are powers of the distance to a *pole* a, |f - a| ** k, with k = 0 for
+the logarithm: Tukey's ladder (J. W. Tukey, "Exploratory Data Analysis", 1977). They undo
+exponentials, reciprocals, roots and squares. The pole is below all values, or above them as for the
+negative of a run time.
 
-    (u + p - a) / (u - a) = (v + q - a) / (v - a),    so    a = u + p (v - u) / (p - q).
-
-Where the variables that differ between both contexts do not interact with the one that changes, the
-gains are predicted exactly; if many pairs of gains name the same pole, f is the exponential of a
-simpler function. The pole is below all values if f is steep where it is high (products,
-likelihoods), and above them if it is flat there (the negative of a run time, or of an error that is
-a product). Affine changes of f move the pole along with it.
+Two gains of the same change, from u to u + p and from v to v + q, are the same on a scale for one
+value of the pole, which has a closed form (`_solutions`). If the variables that differ between both
+contexts do not interact with the one that changes, that is the true pole. So if many pairs of gains
+name the same pole, the gains on that scale are predicted exactly. Affine changes of f only move the
+pole along with it.
 """
 
 from __future__ import annotations
@@ -24,57 +24,81 @@ import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
 
+POWERS = (0.0, -1.0, 0.5, 2.0)  # scales that are considered; 0 is the logarithm
 FIRST_LOOK = 1.5  # times n: observations when a transform is first considered
 LOOK_GROWTH = 1.5  # factor from one time to the next
 LEAST_AGREEING = 8  # pairs of gains that must agree on a pole
 LEAST_SHARE = 0.025  # their share of all pairs that may tell scales apart
-CLEARLY = 3.0  # times: as many as those that agree on another scale, the present one or f itself
+CLEARLY = 3.0  # times as many as agree on the present scale, or on that of f
 WINDOW = 1e-6  # poles that differ less, relative to the distance to the values, are the same
-FARTHEST = 100.0  # times the range of the values: beyond, the logarithm is as good as linear
+FARTHEST = 100.0  # times the range of the values: beyond, all scales are as good as linear
 ROUNDING = 1e-15  # relative error of a value
 SAME = 1e-9  # of the root mean square gain: gains that are the same
-KNOT = 1e-6  # times the smallest distance to the pole: the logarithm is continued linearly there
+KNOT = 1e-6  # times the smallest distance to the pole: nearer to it the tangent is used
+LARGEST = 1e150  # distance in units of that, so that no power overflows
 
 
 class Transform(NamedTuple):
-    """A strictly increasing function of f: f itself, or a logarithm of the distance to a pole.
+    """A strictly increasing function of f: f itself, or a power of the distance to a pole.
 
-    Closer to the pole than `knot`, and beyond it, the tangent takes the place of the logarithm.
+    Distances are in units of `knot`. Below 1, and beyond the pole, the tangent takes the place of
+    the power. Values that are not finite stay as they are.
     """
 
     sign: int = 0  # 1: the pole is below the values; -1: above; 0: f itself
     pole: float = 0.0
+    power: float = 0.0
     knot: float = 1.0
 
     def __call__(self, f: float) -> float:
         """The value that is modelled."""
-        if self.sign == 0:
+        if self.sign == 0 or not math.isfinite(f):
             return f
-        distance = self.sign * (f - self.pole)
-        if distance >= self.knot:
+        distance = self.sign * (f - self.pole) / self.knot
+        if distance < 1.0:
+            return self.sign * (self._at_knot() + distance - 1.0)
+        if self.power == 0:
             return self.sign * math.log(distance)
-        return self.sign * (math.log(self.knot) + distance / self.knot - 1.0)
+        return self.sign * math.pow(min(distance, LARGEST), self.power) / self.power
+
+    def _at_knot(self) -> float:
+        return 1.0 / self.power if self.power else 0.0
 
     def _distance(self, value: float) -> float:
-        level, least = self.sign * value, math.log(self.knot)
-        return math.exp(level) if level >= least else self.knot * (level - least + 1.0)
+        level, above = self.sign * value, self.sign * value - self._at_knot()
+        if above < 0:
+            return 1.0 + above
+        if self.power == 0:
+            return math.exp(min(level, math.log(LARGEST)))
+        if self.power < 0 and level >= 0:  # a prediction that no value of f has
+            return LARGEST
+        return math.pow(self.power * level, 1.0 / self.power)
 
     def inverse(self, value: float) -> float:
         """The value of f, up to rounding."""
-        return value if self.sign == 0 else self.pole + self.sign * self._distance(value)
+        if self.sign == 0 or not math.isfinite(value):
+            return value
+        return self.pole + self.sign * self.knot * self._distance(value)
 
     def stretch(self, value: float) -> float:
         """How much f changes with the value that is modelled."""
-        return 1.0 if self.sign == 0 else max(self._distance(value), self.knot)
+        if self.sign == 0 or not math.isfinite(value):
+            return 1.0
+        return self.knot * math.pow(max(self._distance(value), 1.0), 1.0 - self.power)
 
     def describe(self) -> str:
         """It as a formula; a pole that is 0 up to rounding is left out."""
         if self.sign == 0:
             return "none"
         pole = self.pole if abs(self.pole) > WINDOW * self.knot / KNOT else 0.0
-        if self.sign < 0:
-            return f"-log({pole:.6g} - f)" if pole else "-log(-f)"
-        return f"log(f {'+' if pole < 0 else '-'} {abs(pole):.6g})" if pole else "log(f)"
+        if self.sign > 0:
+            inner = f"f {'+' if pole < 0 else '-'} {abs(pole):.6g}" if pole else "f"
+        else:
+            inner = f"{pole:.6g} - f" if pole else "-f"
+        if self.power == 0:
+            return f"{'-' if self.sign < 0 else ''}log({inner})"
+        inner = inner if inner == "f" else f"({inner})"
+        return f"{'-' if self.sign * self.power < 0 else ''}{inner}^{self.power:g}"
 
 
 IDENTITY = Transform()
@@ -88,6 +112,30 @@ class Pairs(NamedTuple):
     v: Floats
     q: Floats
 
+    def only(self, which: npt.NDArray[np.bool_]) -> Pairs:
+        """Some of them."""
+        return Pairs(*(column[which] for column in self))
+
+
+class Poles(NamedTuple):
+    """The poles that pairs of gains name for one power, in increasing order."""
+
+    place: Floats
+    distance: Floats  # to the nearest value
+    error: Floats  # by rounding
+
+    def crowd(self) -> tuple[int, int]:
+        """Where most of them are the same: the first one, and the one after the last."""
+        if not len(self.place):
+            return 0, 0
+        ends = np.searchsorted(self.place, self.place + WINDOW * self.distance, side="right")
+        first = int(np.argmax(ends - np.arange(len(ends))))
+        return first, int(ends[first])
+
+    def near(self, place: float) -> int:
+        """How many there are at a place."""
+        return int(np.count_nonzero(np.abs(self.place - place) <= 2 * WINDOW * self.distance))
+
 
 def pair_up(changes: npt.NDArray[np.int32], levels: Floats) -> Pairs:
     """Each gain with the one before of the same change.
@@ -95,8 +143,8 @@ def pair_up(changes: npt.NDArray[np.int32], levels: Floats) -> Pairs:
     Parameters
     ----------
     changes
-        Of each observation the variable and both its values; it is none of a single variable if
-        the first is negative.
+        Of each observation the variable and both its values; several variables change if the first
+        is negative.
     levels
         The values of f at both points.
     """
@@ -114,58 +162,77 @@ def pair_up(changes: npt.NDArray[np.int32], levels: Floats) -> Pairs:
 
 
 def choose(pairs: Pairs, present: Transform) -> Transform:
-    """The transform under which most gains are the same in two contexts.
+    """The scale on which most gains are the same in two contexts.
 
-    f itself is left only for one that is clearly better, and so is another.
+    The present one is left only for one on which there are clearly more, or for f itself.
     """
     u, p, v, q = pairs
     if not len(u):
         return present
     ends = np.concatenate([u, u + p, v, v + q])
     low, high = float(ends.min()), float(ends.max())
-    largest = max(abs(low), abs(high))
-    same = SAME * math.sqrt(float(np.mean(p * p))) + 1e3 * ROUNDING * largest
+    same = SAME * math.sqrt(float(np.mean(p * p))) + 1e3 * ROUNDING * max(abs(low), abs(high))
     equal = np.abs(p - q) <= same
-    # Gains of 0, and of the same two values, are the same on every scale.
+    # Gains of 0, and those between the same two values, are the same on every scale.
     telling = ~(equal & ((np.abs(p) <= same) | (np.abs(v - u) <= same)))
-    equals = int(np.count_nonzero(telling & equal))
-    poles = _poles(pairs, telling & ~equal, low, high)
-    first, last = _crowd(*poles[:2])
-    agreeing = last - first
-    kept = 0
-    if present.sign:
-        kept = int(np.count_nonzero(np.abs(poles[0] - present.pole) <= 2 * WINDOW * poles[1]))
+    equals, others = int(np.count_nonzero(telling & equal)), telling & ~equal
     enough = max(LEAST_AGREEING, LEAST_SHARE * np.count_nonzero(telling), CLEARLY * equals)
-    if agreeing < enough or agreeing <= CLEARLY * kept:
-        return present if kept >= equals else IDENTITY
-    weights = poles[2][first:last] ** -2.0
-    pole = float(np.sum(poles[0][first:last] * weights) / np.sum(weights))
-    distance = low - pole if pole < low else pole - high
-    return Transform(1 if pole < low else -1, pole, KNOT * distance)
+    if np.count_nonzero(others) < enough and not present.sign:
+        return present
+    different = pairs.only(others)
+    kept, most, found = 0, 0, present
+    for power in POWERS:
+        poles = find_poles(different, power, low, high)
+        if present.sign and power == present.power:
+            kept = poles.near(present.pole)
+        first, last = poles.crowd()
+        if last - first > most:
+            most = last - first
+            weights = poles.error[first:last] ** -2.0
+            pole = float(np.sum(poles.place[first:last] * weights) / np.sum(weights))
+            sign, distance = (1, low - pole) if pole < low else (-1, pole - high)
+            found = Transform(sign, pole, power, KNOT * distance)
+    if most >= enough and most > CLEARLY * kept:
+        return found
+    return present if kept >= equals else IDENTITY
 
 
-def _poles(
-    pairs: Pairs, which: npt.NDArray[np.bool_], low: float, high: float
-) -> tuple[Floats, Floats, Floats]:
-    """The pole that each pair names, its distance to the values, and its error; sorted."""
-    u, p, v, q = (column[which] for column in pairs)
-    w = v - u
-    keep = (p != 0) & (w != 0)
-    u, p, q, w = u[keep], p[keep], q[keep], w[keep]
-    away = p * w / (p - q)
-    pole = u + away
-    relative = 1 / np.abs(p) + 1 / np.abs(w) + 1 / np.abs(p - q)
-    error = ROUNDING * max(abs(low), abs(high)) * (1 + np.abs(away) * relative)
-    distance = np.where(pole < low, low - pole, pole - high)
-    good = (distance < FARTHEST * (high - low)) & (error < WINDOW * distance)
+def find_poles(pairs: Pairs, power: float, low: float, high: float) -> Poles:
+    """The poles outside of the values, from `low` to `high`, that make the gains of pairs equal."""
+    with np.errstate(all="ignore"):
+        solutions = _solutions(pairs, power)
+        pole = np.concatenate([pairs.u + away for away in solutions])
+        distance = np.where(pole < low, low - pole, pole - high)
+        inside = (distance > 0) & (distance < FARTHEST * (high - low))
+        u, p, v, q = (np.tile(column, len(solutions))[inside] for column in pairs)
+        pole, distance = pole[inside], distance[inside]
+        ends = np.abs(np.stack([u + p, u, v + q, v]) - pole)
+        raised = np.log(ends) if power == 0 else ends**power / power
+        slopes = ends ** (power - 1.0)
+        doubt = ROUNDING * max(abs(low), abs(high)) * slopes.sum(axis=0)
+        residual = np.abs(raised[0] - raised[1] - raised[2] + raised[3])
+        error = doubt / np.abs(slopes[0] - slopes[1] - slopes[2] + slopes[3])
+        # Squaring an equation, as for some of the solutions, adds wrong ones.
+        rounding = doubt + ROUNDING * np.abs(raised).sum(axis=0)
+        good = (residual <= 1e3 * rounding) & (error < WINDOW * distance)
     order = np.argsort(pole[good], kind="stable")
-    return pole[good][order], distance[good][order], error[good][order]
+    return Poles(pole[good][order], distance[good][order], error[good][order])
 
 
-def _crowd(poles: Floats, distances: Floats) -> tuple[int, int]:
-    """Where most poles are the same: the first of them, and the one after the last."""
-    if not len(poles):
-        return 0, 0
-    ends = np.searchsorted(poles, poles + WINDOW * distances, side="right")
-    first = int(np.argmax(ends - np.arange(len(poles))))
-    return first, int(ends[first])
+def _solutions(pairs: Pairs, power: float) -> list[Floats]:
+    """The poles that make both gains the same, relative to u; not finite if there is none.
+
+    With b for the pole and w = v - u: (p - b) ** k - (-b) ** k = (w + q - b) ** k - (w - b) ** k.
+    """
+    u, p, v, q = pairs
+    w, less = v - u, p - q
+    if power == 0:
+        return [p * w / less]
+    if power == 2:
+        return [(p * p - q * q - 2 * q * w) / (2 * less)]
+    if power == -1:
+        root = np.sqrt(p * q * w * (w - less))
+        return [(p * w + root) / less, (p * w - root) / less]
+    assert power == 0.5, power
+    m = -less / 2 - 2 * p * w / less
+    return [(p * w - m * m / 4) / (m + p + w)]
