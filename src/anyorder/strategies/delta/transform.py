@@ -54,12 +54,12 @@ class Transform(NamedTuple):
         """The value that is modelled."""
         if self.sign == 0 or not math.isfinite(f):
             return f
-        distance = self.sign * (f - self.pole) / self.knot
+        distance = min(max(self.sign * (f - self.pole) / self.knot, -LARGEST), LARGEST)
         if distance < 1.0:
             return self.sign * (self._at_knot() + distance - 1.0)
         if self.power == 0:
             return self.sign * math.log(distance)
-        return self.sign * math.pow(min(distance, LARGEST), self.power) / self.power
+        return self.sign * math.pow(distance, self.power) / self.power
 
     def _at_knot(self) -> float:
         return 1.0 / self.power if self.power else 0.0
@@ -188,7 +188,7 @@ def choose(pairs: Pairs, present: Transform) -> Transform:
         first, last = poles.crowd()
         if last - first > most:
             most = last - first
-            weights = poles.error[first:last] ** -2.0
+            weights = (poles.error[first] / poles.error[first:last]) ** 2
             pole = float(np.sum(poles.place[first:last] * weights) / np.sum(weights))
             sign, distance = (1, low - pole) if pole < low else (-1, pole - high)
             found = Transform(sign, pole, power, KNOT * distance)
@@ -199,6 +199,8 @@ def choose(pairs: Pairs, present: Transform) -> Transform:
 
 def find_poles(pairs: Pairs, power: float, low: float, high: float) -> Poles:
     """The poles outside of the values, from `low` to `high`, that make the gains of pairs equal."""
+    unit = math.ldexp(1.0, math.frexp(high - low)[1])  # in which nothing over- or underflows
+    pairs, low, high = Pairs(*(column / unit for column in pairs)), low / unit, high / unit
     with np.errstate(all="ignore"):
         solutions = _solutions(pairs, power)
         pole = np.concatenate([pairs.u + away for away in solutions])
@@ -216,7 +218,7 @@ def find_poles(pairs: Pairs, power: float, low: float, high: float) -> Poles:
         rounding = doubt + ROUNDING * np.abs(raised).sum(axis=0)
         good = (residual <= 1e3 * rounding) & (error < WINDOW * distance)
     order = np.argsort(pole[good], kind="stable")
-    return Poles(pole[good][order], distance[good][order], error[good][order])
+    return Poles(*(unit * column[good][order] for column in (pole, distance, error)))
 
 
 def _solutions(pairs: Pairs, power: float) -> list[Floats]:
