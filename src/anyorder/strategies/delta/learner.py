@@ -99,8 +99,10 @@ class Learner(Climber):
             self._reconsider()
 
     def _reconsider(self) -> None:
-        """Choose the transform anew."""
+        """Choose the transform anew; under noise no gains agree, and the present one is kept."""
         self._next_look = LOOK_GROWTH * self.pairwise.count
+        if self.model.scalar(layout.NOISE) > 0:
+            return
         old = self._transform
         new = choose(self.pairwise.pairs(old), old)
         if new != old:
