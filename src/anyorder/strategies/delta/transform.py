@@ -30,7 +30,8 @@ LOOK_GROWTH = 1.5  # factor from one time to the next
 LEAST_AGREEING = 8  # pairs of gains that must agree on a pole
 LEAST_SHARE = 0.025  # their share of all pairs that may tell scales apart
 CLEARLY = 3.0  # times as many as agree on the present scale, or on that of f
-WINDOW = 1e-6  # poles that differ less, relative to the distance to the values, are the same
+FEWEST = 3  # pairs that must name the same pole before all others are looked at
+WINDOW = 1e-6  # relative difference of gains, or of the distances to two poles, that is none
 FARTHEST = 100.0  # times the range of the values: beyond, all scales are as good as linear
 ROUNDING = 1e-15  # relative error of a value
 SAME = 1e-9  # of the root mean square gain: gains that are the same
@@ -112,6 +113,10 @@ class Pairs(NamedTuple):
     v: Floats
     q: Floats
 
+    def ends(self) -> Floats:
+        """The values: after and before the first gain, after and before the second."""
+        return np.stack([self.u + self.p, self.u, self.v + self.q, self.v])
+
     def only(self, which: npt.NDArray[np.bool_]) -> Pairs:
         """Some of them."""
         return Pairs(*(column[which] for column in self))
@@ -131,10 +136,6 @@ class Poles(NamedTuple):
         ends = np.searchsorted(self.place, self.place + WINDOW * self.distance, side="right")
         first = int(np.argmax(ends - np.arange(len(ends))))
         return first, int(ends[first])
-
-    def near(self, place: float) -> int:
-        """How many there are at a place."""
-        return int(np.count_nonzero(np.abs(self.place - place) <= 2 * WINDOW * self.distance))
 
 
 def pair_up(changes: npt.NDArray[np.int32], levels: Floats) -> Pairs:
@@ -169,9 +170,9 @@ def choose(pairs: Pairs, present: Transform) -> Transform:
     u, p, v, q = pairs
     if not len(u):
         return present
-    ends = np.concatenate([u, u + p, v, v + q])
+    ends = pairs.ends()
     low, high = float(ends.min()), float(ends.max())
-    same = SAME * math.sqrt(float(np.mean(p * p))) + 1e3 * ROUNDING * max(abs(low), abs(high))
+    same = SAME * math.sqrt(float(np.mean(p * p))) + 1e3 * ROUNDING * np.abs(ends).max(axis=0)
     equal = np.abs(p - q) <= same
     # Gains of 0, and those between the same two values, are the same on every scale.
     telling = ~(equal & ((np.abs(p) <= same) | (np.abs(v - u) <= same)))
@@ -180,45 +181,64 @@ def choose(pairs: Pairs, present: Transform) -> Transform:
     if np.count_nonzero(others) < enough and not present.sign:
         return present
     different = pairs.only(others)
-    kept, most, found = 0, 0, present
+    kept = count_agreeing(different, present) if present.sign else 0
+    most, found = 0, present
     for power in POWERS:
         poles = find_poles(different, power, low, high)
-        if present.sign and power == present.power:
-            kept = poles.near(present.pole)
         first, last = poles.crowd()
-        if last - first > most:
-            most = last - first
-            weights = (poles.error[first] / poles.error[first:last]) ** 2
-            pole = float(np.sum(poles.place[first:last] * weights) / np.sum(weights))
-            sign, distance = (1, low - pole) if pole < low else (-1, pole - high)
-            found = Transform(sign, pole, power, KNOT * distance)
+        if last - first < FEWEST:
+            continue
+        weights = (poles.error[first] / poles.error[first:last]) ** 2
+        pole = float(np.sum(poles.place[first:last] * weights) / np.sum(weights))
+        sign, distance = (1, low - pole) if pole < low else (-1, pole - high)
+        transform = Transform(sign, pole, power, KNOT * distance)
+        agreeing = count_agreeing(different, transform)
+        if agreeing > most:
+            most, found = agreeing, transform
     if most >= enough and most > CLEARLY * kept:
         return found
     return present if kept >= equals else IDENTITY
 
 
+def count_agreeing(pairs: Pairs, transform: Transform) -> int:
+    """How many pairs of gains are the same on a scale."""
+    with np.errstate(all="ignore"):
+        ends = transform.sign * (pairs.ends() - transform.pole) / transform.knot
+        raised = _raised(ends, transform.power)  # NaN beyond the pole, which agrees with nothing
+        one, two = raised[0] - raised[1], raised[2] - raised[3]
+        agree = np.abs(one - two) <= WINDOW * (np.abs(one) + np.abs(two))
+    return int(np.count_nonzero(agree & np.isfinite(one) & np.isfinite(two)))
+
+
 def find_poles(pairs: Pairs, power: float, low: float, high: float) -> Poles:
-    """The poles outside of the values, from `low` to `high`, that make the gains of pairs equal."""
+    """The poles outside of the values, from `low` to `high`, that make the gains of pairs equal.
+
+    Only those are kept that rounding does not blur.
+    """
     unit = math.ldexp(1.0, math.frexp(high - low)[1])  # in which nothing over- or underflows
     pairs, low, high = Pairs(*(column / unit for column in pairs)), low / unit, high / unit
     with np.errstate(all="ignore"):
         solutions = _solutions(pairs, power)
         pole = np.concatenate([pairs.u + away for away in solutions])
-        distance = np.where(pole < low, low - pole, pole - high)
-        inside = (distance > 0) & (distance < FARTHEST * (high - low))
-        u, p, v, q = (np.tile(column, len(solutions))[inside] for column in pairs)
-        pole, distance = pole[inside], distance[inside]
-        ends = np.abs(np.stack([u + p, u, v + q, v]) - pole)
-        raised = np.log(ends) if power == 0 else ends**power / power
-        slopes = ends ** (power - 1.0)
-        doubt = ROUNDING * max(abs(low), abs(high)) * slopes.sum(axis=0)
+        distance = np.maximum(low - pole, pole - high)
+        outside = (distance > 0) & (distance < FARTHEST * (high - low))
+        pole, distance = pole[outside], distance[outside]
+        values = np.tile(pairs.ends(), len(solutions))[:, outside]
+        ends = np.abs(values - pole)
+        raised, slopes = _raised(ends, power), ends ** (power - 1.0)
+        doubt = ROUNDING * (np.abs(values) * slopes).sum(axis=0)
         residual = np.abs(raised[0] - raised[1] - raised[2] + raised[3])
         error = doubt / np.abs(slopes[0] - slopes[1] - slopes[2] + slopes[3])
         # Squaring an equation, as for some of the solutions, adds wrong ones.
-        rounding = doubt + ROUNDING * np.abs(raised).sum(axis=0)
-        good = (residual <= 1e3 * rounding) & (error < WINDOW * distance)
+        right = residual <= 1e3 * (doubt + ROUNDING * np.abs(raised).sum(axis=0))
+        good = right & (error < WINDOW * distance)
     order = np.argsort(pole[good], kind="stable")
     return Poles(*(unit * column[good][order] for column in (pole, distance, error)))
+
+
+def _raised(distances: Floats, power: float) -> Floats:
+    raised: Floats = np.log(distances) if power == 0 else distances**power / power
+    return raised
 
 
 def _solutions(pairs: Pairs, power: float) -> list[Floats]:
