@@ -25,12 +25,13 @@ import numpy.typing as npt
 Floats = npt.NDArray[np.float64]
 
 POWERS = (0.0, -1.0, 0.5, 2.0)  # scales that are considered; 0 is the logarithm
-FIRST_LOOK = 1.5  # times n: observations when a transform is first considered
+FIRST_LOOK = 2.0  # times n: observations when a transform is first considered
 LOOK_GROWTH = 1.5  # factor from one time to the next
 LEAST_AGREEING = 8  # pairs of gains that must agree on a pole
 LEAST_SHARE = 0.025  # their share of all pairs that may tell scales apart
 CLEARLY = 3.0  # times as many as agree on the present scale, or on that of f
 FEWEST = 3  # pairs that must name the same pole before all others are looked at
+SETTLED = 0.1  # share of gains that are the same in units of f, so that no other scale is tried
 WINDOW = 1e-6  # relative difference of gains, or of the distances to two poles, that is none
 FARTHEST = 100.0  # times the range of the values: beyond, all scales are as good as linear
 ROUNDING = 1e-15  # relative error of a value
@@ -178,7 +179,8 @@ def choose(pairs: Pairs, present: Transform) -> Transform:
     telling = ~(equal & ((np.abs(p) <= same) | (np.abs(v - u) <= same)))
     equals, others = int(np.count_nonzero(telling & equal)), telling & ~equal
     enough = max(LEAST_AGREEING, LEAST_SHARE * np.count_nonzero(telling), CLEARLY * equals)
-    if np.count_nonzero(others) < enough and not present.sign:
+    settled = equals >= max(LEAST_AGREEING, SETTLED * np.count_nonzero(telling))
+    if not present.sign and (settled or np.count_nonzero(others) < enough):
         return present
     different = pairs.only(others)
     kept = count_agreeing(different, present) if present.sign else 0
