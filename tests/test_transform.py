@@ -89,6 +89,9 @@ def test_a_scale_is_chosen_only_if_many_gains_agree() -> None:
     assert choose(gains(lambda z: z**1.7, 0.3), IDENTITY) == IDENTITY  # not on the ladder
     assert choose(gains(np.sign, 0.3), IDENTITY) == IDENTITY  # no gain at all
     assert choose(Pairs(*np.empty((4, 0))), IDENTITY) == IDENTITY
+    repeated = Pairs(*np.tile(gains(f, 1.0, 7), 30))  # the same seven again and again
+    assert choose(repeated, IDENTITY) == IDENTITY
+    assert choose(Pairs(*np.tile(gains(f, 1.0, 8), 30)), IDENTITY).sign == 1
 
 
 def test_a_scale_is_kept_or_given_up() -> None:

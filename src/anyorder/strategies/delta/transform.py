@@ -203,13 +203,18 @@ def choose(pairs: Pairs, present: Transform) -> Transform:
 
 
 def count_agreeing(pairs: Pairs, transform: Transform) -> int:
-    """How many pairs of gains are the same on a scale."""
+    """How many pairs of gains are the same on a scale; those of the same values count once.
+
+    Where f has few values, pairs of the same values come again and again, and agree with each other
+    on any scale.
+    """
     with np.errstate(all="ignore"):
         ends = transform.sign * (pairs.ends() - transform.pole) / transform.knot
         raised = _raised(ends, transform.power)  # NaN beyond the pole, which agrees with nothing
         one, two = raised[0] - raised[1], raised[2] - raised[3]
         agree = np.abs(one - two) <= WINDOW * (np.abs(one) + np.abs(two))
-    return int(np.count_nonzero(agree & np.isfinite(one) & np.isfinite(two)))
+    found = np.stack(pairs.only(agree & np.isfinite(one) & np.isfinite(two)))
+    return int(np.unique(found, axis=1).shape[1])
 
 
 def find_poles(pairs: Pairs, power: float, low: float, high: float) -> Poles:
