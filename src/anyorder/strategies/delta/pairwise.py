@@ -36,6 +36,7 @@ MOST_STEPS = 2000  # of one tabu search
 REMEMBERED = 16  # maxima that were visited
 SPIN, INDICATORS, POWERS = 0, 1, 2  # kinds of features, as in `kernels.fitting`
 EXACT = 2**22  # values of an integer up to which a feature in 32 bits tells them apart
+RECENT, RECENT_N = 2048, 4  # the last observations that tell the scale: so many, or times n
 REPLAYED = 1024  # observations that are learned again at a time
 
 
@@ -213,12 +214,16 @@ class Pairwise:
         return self._count
 
     def pairs(self, transform: Transform) -> Pairs:
-        """Pairs of gains of the same change, in units of f; `transform` is the present one."""
-        kept = min(self._count, len(self._gains))
-        levels = self._levels[:kept]
+        """Pairs of recent gains of the same change, in units of f.
+
+        `transform` is the present one.
+        """
+        recent = min(self._count, len(self._gains), max(RECENT, RECENT_N * len(self._kinds)))
+        which = np.arange(self._count - recent, self._count) % len(self._gains)
+        levels = self._levels[which]
         if transform.sign:
             levels = _mapped(transform.inverse, levels)
-        return pair_up(self._changes[:kept], levels)
+        return pair_up(self._changes[which], levels)
 
     def rescale(self, change: Callable[[float], float]) -> None:
         """Learn all observations anew, in both models, after values have changed to this scale.
