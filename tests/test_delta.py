@@ -198,7 +198,7 @@ def test_the_global_model_learns_from_several_changes_at_once() -> None:
         x = rng.integers(space.cardinalities).astype(np.int32)
         y = np.where(np.arange(7) < changes, (x + 1) % space.cardinalities, x).astype(np.int32)
         gain, count = value(y) - value(x), pairwise._count
-        pairwise.note_several(x, y, gain)
+        pairwise.note_several(x, y, 1.0, 1.0 + gain)
         assert pairwise._count == count + 1
         found = np.empty(count + 1, np.float32)
         kernels.apply(
@@ -206,7 +206,7 @@ def test_the_global_model_learns_from_several_changes_at_once() -> None:
         )
         assert found[-1] == pytest.approx(pairwise._gains[count], abs=1e-4)
         assert pairwise._gains[count] * (x != y).sum() ** 0.5 == pytest.approx(gain, abs=1e-4)
-    pairwise.note_several(x, x, 0.0)
+    pairwise.note_several(x, x, 1.0, 1.0)
     assert pairwise._count == count + 1  # nothing changes, so nothing is learned
 
 

@@ -21,7 +21,7 @@ restarts while the model predicts well, since a model makes later climbs cheap.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -114,7 +114,7 @@ class AutoSearch(DeltaSearch):
             return
         if self._operator != CLIMB:
             if self._operator == EXPLORE:
-                point = self._explorers.propose(self._known, self._failed, self.model.slack)
+                point = self._explorers.propose(self._known, self._failed, self._slack_of_f())
             elif self._operator == LEAP:
                 point = self._leap()
             else:
@@ -225,19 +225,19 @@ class AutoSearch(DeltaSearch):
             self._must_measure = False
         self._counted, self._height = model.evaluations, model.value
 
-    def _judge(self, point: Codes, f: float | None) -> None:
+    def _judge(self, point: Codes, value: float | None, f: float | None) -> None:
         if self._aside:
-            self._judge_aside(point, f)
+            self._judge_aside(point, value)
             return
         if self._explorers.waiting:
             self._explorers.learn(point, f)
-        if f is None or f < self._best_value - self.model.slack:
+        if value is None or value < self._best_value - self.model.slack:
             self._leave()
             return
-        self.model.go_to(point, f)
+        self.model.go_to(point, value)
         self._must_measure = False
         if self.model.scalars[layout.NOISE] == 0:
-            self._take(point, f)
+            self._take(point, value)
             if not self._predicts():
                 self._leave()
 
@@ -248,30 +248,32 @@ class AutoSearch(DeltaSearch):
             self._cost[self._operator] += 1
             self._leave()
 
-    def _judge_late(self, ticket: int | None, point: Codes, f: float | None) -> None:
+    def _judge_late(
+        self, ticket: int | None, point: Codes, value: float | None, f: float | None
+    ) -> None:
         """Credit its operator, and go there if it is better."""
         if ticket is None or ticket not in self._trials:  # awaited until a better point came
-            super()._judge_late(ticket, point, f)
+            super()._judge_late(ticket, point, value, f)
             return
         operator, aside = self._trials.pop(ticket)
         if operator == EXPLORE:
             self._explorers.learn(point, f)
-        if f is None:
+        if value is None:
             return
         self._begun += 1  # not spent by the present operator
-        if f <= self._best_value + self.model.slack:
+        if value <= self._best_value + self.model.slack:
             return
         if aside:
-            self._step_gains[1] += f - self._best_value
-        self._adopt(point, f)
+            self._step_gains[1] += value - self._best_value
+        self._adopt(point, value)
         if self.model.scalars[layout.NOISE] > 0:  # to be confirmed first, as all under noise
             return
         self._wins[operator] += 1
         present, self._operator = self._operator, operator
-        self._take(point, f)
+        self._take(point, value)
         self._operator = present
-        self._record, self._improved = f, self.model.evaluations
-        self._counted, self._height = self.model.evaluations, f
+        self._record, self._improved = value, self.model.evaluations
+        self._counted, self._height = self.model.evaluations, value
 
     def _predicts(self) -> bool:
         """Whether the model predicts single changes well."""
@@ -300,6 +302,11 @@ class AutoSearch(DeltaSearch):
     def _learn(self, answers: Sequence[Answer]) -> None:
         self._explorers.note(answers)
         super()._learn(answers)
+
+    def _rescale(self, change: Callable[[float], float]) -> None:
+        super()._rescale(change)
+        self._record, self._height = change(self._record), change(self._height)
+        self._step_cost, self._step_gains = [0.0, 0.0], [0.0, 0.0]  # of another unit
 
     # --- credit ---------------------------------------------------------------------------------
 
@@ -363,7 +370,11 @@ class AutoSearch(DeltaSearch):
         return credit.shares(priors, self._cost, self._wins)
 
     def _explorer_ahead(self) -> bool:
-        return self._explorers.leader(self.model.slack) != NOBODY
+        return self._explorers.leader(self._slack_of_f()) != NOBODY
+
+    def _slack_of_f(self) -> float:
+        """Differences of f up to this are rounding: explorers know nothing of a transform."""
+        return self.model.slack * self._transform.stretch(self._best_value)
 
     def _scouts(self) -> bool:
         """Whether to explore a little: the model predicts badly, so another way may be better."""

@@ -7,7 +7,7 @@ changes of one point that are better, all are made at once.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -17,6 +17,7 @@ from anyorder.space import Space
 from anyorder.strategies.base import Answer, Codes, Seed
 from anyorder.strategies.delta import layout
 from anyorder.strategies.delta.climber import DISTRUST, READINGS, Climber
+from anyorder.strategies.delta.transform import FIRST_LOOK, IDENTITY, LOOK_GROWTH, choose
 
 SURPRISE = 100.0  # times the tolerance: a value differs from what was certain
 KICK = 4.0  # least number of changes of an extra proposal, as for other kicks
@@ -43,16 +44,19 @@ class Waiting(NamedTuple):
 class Learner(Climber):
     """The proposals that are not answered, and what becomes of their answers."""
 
-    STATE: ClassVar[tuple[str, ...]] = ("_waiting", "_failed", "_known", "_fallback")
+    STATE: ClassVar[tuple[str, ...]] = ("_waiting", "_failed", "_known", "_fallback", "_next_look")
 
     def __init__(self, space: Space, seed: Seed = None) -> None:
         super().__init__(space, seed)
         self._waiting: dict[int, Waiting] = {}  # by ticket
         self._failed: set[bytes] = set()
-        self._known: dict[bytes, float] = {}  # in small spaces, all values
+        self._known: dict[bytes, float] = {}  # in small spaces, all values of f
         self._fallback: tuple[float, bytes] = (-np.inf, b"")  # the best of what was combined
         self._combinations: int = math.prod(self._cardinalities.tolist())
         self._small = self._combinations <= SMALL
+        self._transform = IDENTITY  # of f to the scale of all values here and in the models
+        # Observations when it is considered next.
+        self._next_look = FIRST_LOOK * self._n if self.pairwise.can_replay else math.inf
 
     def _remembers(self) -> bool:
         """Whether the value of every point is kept: not where there are many, or values differ."""
@@ -61,13 +65,14 @@ class Learner(Climber):
     def _learn(self, answers: Sequence[Answer]) -> None:
         for answer in answers:
             waiting = None if answer.ticket is None else self._waiting.pop(answer.ticket, None)
-            point, f = np.ascontiguousarray(answer.codes, np.int32), float(answer.value)
-            ok = answer.status == OK and math.isfinite(f)
+            point, raw = np.ascontiguousarray(answer.codes, np.int32), float(answer.value)
+            ok = answer.status == OK and math.isfinite(raw)
+            f = self._transform(raw)
             if not ok:
                 self._failed.add(point.tobytes())
                 self._least = min(self._least, (_violation(answer), point.tobytes()))
             elif self._remembers():
-                self._known[point.tobytes()] = f
+                self._known[point.tobytes()] = raw
             if waiting is not None and waiting.kind == "change":
                 self._learn_neighbour(waiting, point, f, ok)
                 continue
@@ -80,21 +85,48 @@ class Learner(Climber):
                     self.model.average(f, self._readings)
                 elif waiting.kind == "trial":
                     self.model.scalars[layout.EVALUATIONS] += ok
-                    self._judge(point, f if ok else None)
+                    self._judge(point, *((f, raw) if ok else (None, None)))
                 elif ok:
                     self._arrive(f)
                 else:
                     self._return()
             elif waiting is not None and waiting.kind == "trial":
                 self.model.scalars[layout.EVALUATIONS] += ok
-                self._judge_late(answer.ticket, point, f if ok else None)
+                self._judge_late(answer.ticket, point, *((f, raw) if ok else (None, None)))
             elif ok:
                 self._learn_other(waiting, point, f)
+        if self.pairwise.count >= self._next_look:
+            self._reconsider()
+
+    def _reconsider(self) -> None:
+        """Choose the transform anew; under noise no gains agree, and the present one is kept."""
+        self._next_look = LOOK_GROWTH * self.pairwise.count
+        if self.model.scalar(layout.NOISE) > 0:
+            return
+        old = self._transform
+        new = choose(self.pairwise.pairs(old), old)
+        if new != old:
+            self._transform = new
+            self._rescale(lambda value: new(old.inverse(value)))
+
+    def _rescale(self, change: Callable[[float], float]) -> None:
+        """Map all values to another scale, and learn all gains anew."""
+        model = self.model
+        present, value, measured = model.point.copy(), change(model.value), model.measured
+        evaluations = model.scalar(layout.EVALUATIONS)
+        self.pairwise.rescale(change)
+        model.go_to(present, value, measured=measured)
+        model.scalars[layout.EVALUATIONS], model.scalars[layout.STALE] = evaluations, 1.0
+        self._best_value = change(self._best_value)
+        self._starts = [(change(f), point) for f, point in self._starts]
+        self._fallback = (change(self._fallback[0]), self._fallback[1])
+        for ticket, waiting in self._waiting.items():
+            self._waiting[ticket] = waiting._replace(value=change(waiting.value))
 
     def _note_distant(self, point: Codes, f: float) -> None:
         """Teach the global model the difference to the best point."""
         if self._best_value > -np.inf:
-            self.pairwise.note_several(self._best, point, f - self._best_value)
+            self.pairwise.note_several(self._best, point, self._best_value, f)
 
     def _learn_change(self, variable: int, value: int, f: float, climb: bool = True) -> bool:
         """Teach both models the value of a neighbour; whether the search moved there."""
@@ -176,14 +208,19 @@ class Learner(Climber):
         elif waiting is not None and np.count_nonzero(point != self._best) >= KICK:
             self._starts = [*self._starts, (f, point.tobytes())][-MOST_STARTS:]
 
-    def _judge(self, point: Codes, f: float | None) -> None:
-        """The value of a trial has come; None if it failed. A portfolio decides what to do."""
+    def _judge(self, point: Codes, value: float | None, f: float | None) -> None:
+        """The value of a trial has come; None if it failed. A portfolio decides what to do.
+
+        f is that before the transform.
+        """
         self._leave()
 
-    def _judge_late(self, ticket: int | None, point: Codes, f: float | None) -> None:
+    def _judge_late(
+        self, ticket: int | None, point: Codes, value: float | None, f: float | None
+    ) -> None:
         """The same, of a trial that nobody waited for."""
-        if f is not None and f > self._best_value + self.model.slack:
-            self._adopt(point, f)
+        if value is not None and value > self._best_value + self.model.slack:
+            self._adopt(point, value)
 
     def _adopt(self, point: Codes, f: float) -> None:
         """Go to a point that others found, or an answer that came late, since it is better."""
@@ -223,13 +260,13 @@ class Learner(Climber):
             if ticket == self._awaited:
                 self._awaited = -1
                 if waiting.kind == "trial":
-                    self._judge(point, None)
+                    self._judge(point, None, None)
                 elif waiting.kind == "confirmation":
                     self._readings = READINGS
                 else:
                     self._return()
             elif waiting.kind == "trial":
-                self._judge_late(ticket, point, None)
+                self._judge_late(ticket, point, None, None)
 
 
 def _violation(answer: Answer) -> float:

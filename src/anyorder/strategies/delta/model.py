@@ -72,10 +72,20 @@ class Model:
         order = rng.permutation(sizes.n * sizes.width)
         arrays.order[:] = order.reshape(sizes.n, sizes.width)
         arrays.x[:] = rng.integers(space.cardinalities)
+        self.begin_again()
+
+    def begin_again(self) -> None:
+        """Forget all gains; the present point, the order of changes and the counts are kept."""
+        arrays, scalars = self.arrays, self.scalars
+        counts = scalars.item(layout.EVALUATIONS), scalars.item(layout.FREE)
+        for name in ("profiles", "oldest", "differing", "entries", "code", "context", "link"):
+            getattr(arrays, name)[:] = 0
+        self._floats[:] = 0.0
         arrays.scale[:] = 1.0
-        self.scalars[layout.CALIBRATION], self.scalars[layout.CALIBRATED] = 1.0, 4.0
-        self.scalars[layout.STALE] = 1.0
-        self.scalars[layout.DEGREE] = layout.PRIOR_DEGREE
+        scalars[layout.EVALUATIONS], scalars[layout.FREE] = counts
+        scalars[layout.CALIBRATION], scalars[layout.CALIBRATED] = 1.0, 4.0
+        scalars[layout.STALE] = 1.0
+        scalars[layout.DEGREE] = layout.PRIOR_DEGREE
 
     @property
     def value(self) -> float:

@@ -7,15 +7,17 @@ replace those of the pair table that are uncertain, and its own maximum is worth
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from anyorder.space import Space
-from anyorder.strategies.base import Codes
+from anyorder.strategies.base import Codes, Index
 from anyorder.strategies.delta import layout
 from anyorder.strategies.delta.model import Model
+from anyorder.strategies.delta.transform import Floats, Pairs, Transform, pair_up
 
 FIRST_FIT = 2  # times n: observations before the first fit
 GROWTH, GROWTH_POOR = 1.2, 2.5  # factors from one fit to the next, while it is good and while not
@@ -32,6 +34,10 @@ STARTS = 3  # of tabu search, until its maximum is a new one
 STEPS = (4, 8, 2)  # times n: length of tabu search from the best point, and from random ones
 MOST_STEPS = 2000  # of one tabu search
 REMEMBERED = 16  # maxima that were visited
+SPIN, INDICATORS, POWERS = 0, 1, 2  # kinds of features, as in `kernels.fitting`
+EXACT = 2**22  # values of an integer up to which a feature in 32 bits tells them apart
+RECENT, RECENT_N = 2048, 4  # the last observations that tell the scale: so many, or times n
+REPLAYED = 1024  # observations that are learned again at a time
 
 
 class Pairwise:
@@ -49,7 +55,9 @@ class Pairwise:
         self._model, self._kernels = model, model._kernels
         values = space.cardinalities.astype(np.int64)
         ordered = model.arrays.kind == layout.ORDERED
-        self._kinds = np.where(values == 2, 0, np.where(ordered, 2, 1)).astype(np.int64)
+        self._kinds = np.where(values == 2, SPIN, np.where(ordered, POWERS, INDICATORS)).astype(
+            np.int64
+        )
         lengths = np.where(values == 2, 1, np.where(ordered, 2, values))
         self._first = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
         self._values = values
@@ -58,6 +66,8 @@ class Pairwise:
         m = int(self._first[-1])
         self.enabled = m <= MOST_FEATURES
         self._m = m if self.enabled else 0
+        # Whether the points of observations can be told from their features.
+        self.can_replay = self.enabled and not (ordered & (values > EXACT)).any()
         self._capacity = max(MOST_BYTES // (4 * m + 8 * ROWS), 1)
         self.effects = np.zeros((self._m, self._m), np.float32)
         self.biases = np.zeros(self._m, np.float32)
@@ -77,13 +87,22 @@ class Pairwise:
         self._steps = np.zeros((rows, ROWS), np.float32)
         self._phis = np.zeros((rows, self._m), np.float32)
         self._gains = np.zeros(rows, np.float32)
+        # The variable and both its values, or minus the number of variables that change; and f at
+        # both points, on the scale that is modelled.
+        self._changes = np.zeros((rows, 3), np.int32)
+        self._levels = np.zeros((rows, 2), np.float64)
         self._bind()
 
     def _bind(self) -> None:
         """Put together what a kernel needs to learn a gain: this is done at every evaluation."""
         self._tables = (
             *self._model.buffers, self._kinds, self._first, self._values, self.effects,
-            self.biases, self._rows, self._steps, self._phis, self._gains,
+            self.biases, *self._observations(),
+        )  # fmt: skip
+
+    def _observations(self) -> tuple[npt.NDArray[Any], ...]:
+        return (
+            self._rows, self._steps, self._phis, self._gains, self._changes, self._levels,
         )  # fmt: skip
 
     @property
@@ -114,15 +133,15 @@ class Pairwise:
             self._update()
         return moved
 
-    def note_several(self, x: Codes, y: Codes, gain: float) -> None:
-        """Write down what going from one point to another gains, unless too much changes."""
+    def note_several(self, x: Codes, y: Codes, value: float, f: float) -> None:
+        """Write down the values of f at two points, unless too much changes between them."""
         if not self.enabled:
             return
         if self._count == len(self._gains) < self._capacity:
             self._grow()
         self._count += self._kernels.note_several(
-            self._kinds, self._first, self._values, x, y, self._rows, self._steps, self._phis,
-            self._gains, self._count % len(self._gains), gain,
+            self._kinds, self._first, self._values, x, y, *self._observations(),
+            self._count % len(self._gains), value, f,
         )  # fmt: skip
 
     def _track(self, gain: float, own: float, other: float) -> None:
@@ -137,9 +156,9 @@ class Pairwise:
         )
 
     def _grow(self) -> None:
-        old = self._rows, self._steps, self._phis, self._gains
+        old = self._observations()
         self._allocate(min(2 * len(self._gains), self._capacity))
-        for new, kept in zip((self._rows, self._steps, self._phis, self._gains), old, strict=True):
+        for new, kept in zip(self._observations(), old, strict=True):
             new[: len(kept)] = kept
 
     def _update(self) -> None:
@@ -187,6 +206,63 @@ class Pairwise:
         if square > 0:
             self._fit(square, True, QUICK_ITERATIONS)
 
+    # --- another scale --------------------------------------------------------------------------
+
+    @property
+    def count(self) -> int:
+        """How many observations there were."""
+        return self._count
+
+    def pairs(self, transform: Transform) -> Pairs:
+        """Pairs of recent gains of the same change, in units of f.
+
+        `transform` is the present one.
+        """
+        recent = min(self._count, len(self._gains), max(RECENT, RECENT_N * len(self._kinds)))
+        which = np.arange(self._count - recent, self._count) % len(self._gains)
+        levels = self._levels[which]
+        if transform.sign:
+            levels = _mapped(transform.inverse, levels)
+        return pair_up(self._changes[which], levels)
+
+    def rescale(self, change: Callable[[float], float]) -> None:
+        """Learn all observations anew, in both models, after values have changed to this scale.
+
+        The present point has no value after that.
+        """
+        kept = min(self._count, len(self._gains))
+        changes, levels = self._changes[:kept], self._levels[:kept]
+        levels[:] = _mapped(change, levels)
+        self._gains[:kept] = (levels[:, 1] - levels[:, 0]) / np.sqrt(np.maximum(-changes[:, 0], 1))
+        self.effects[:], self.biases[:] = 0.0, 0.0
+        self.fits, self._fitted, self._next_fit = 0, 0, FIRST_FIT * len(self._kinds)
+        self._errors, self._weight, self.trusted = (0.0, 0.0, 0.0), 0, False
+        self._model.begin_again()
+        oldest = self._count % len(self._gains) if self._count > kept else 0
+        for start in range(0, kept, REPLAYED):
+            some = (oldest + np.arange(start, min(start + REPLAYED, kept))) % kept
+            some = some[changes[some, 0] >= 0]
+            for point, k in zip(self._points(some), some.tolist(), strict=True):
+                variable, _, new = changes[k].tolist()
+                value, f = levels[k].tolist()
+                self._model.go_to(point, value)
+                self._kernels.observe(*self._tables, -1, 0, variable, new, f, False)
+        if self._count >= self._next_fit:
+            self._update()
+
+    def _points(self, which: Index) -> Codes:
+        """The points at which single changes were observed, from their features."""
+        phis = self._phis[which]
+        points = np.empty((len(which), len(self._kinds)), np.int32)
+        for i, (kind, first) in enumerate(zip(self._kinds, self._first, strict=False)):
+            if kind == SPIN:
+                points[:, i] = phis[:, first] > 0
+            elif kind == INDICATORS:
+                points[:, i] = phis[:, first : self._first[i + 1]].argmax(axis=1)
+            else:
+                points[:, i] = np.rint((phis[:, first] + 1.0) * ((self._values[i] - 1) / 2))
+        return points
+
     def maximum(self, best: Codes, rng: np.random.Generator) -> Codes | None:
         """A maximum of the model, found by tabu search, that is new; None if there is none."""
         n, visited = len(best), {best.tobytes(), *(row.tobytes() for row in self._maxima)}
@@ -204,8 +280,8 @@ class Pairwise:
         return None
 
     _STATE = (
-        "effects", "biases", "_rows", "_steps", "_phis", "_gains", "_count", "_fitted", "_next_fit",
-        "fits", "_errors", "_weight", "trusted", "_maxima",
+        "effects", "biases", "_rows", "_steps", "_phis", "_gains", "_changes", "_levels", "_count",
+        "_fitted", "_next_fit", "fits", "_errors", "_weight", "trusted", "_maxima",
     )  # fmt: skip
 
     def state(self) -> dict[str, Any]:
@@ -219,3 +295,9 @@ class Pairwise:
         for name in self._STATE:
             setattr(self, name, state[name])
         self._bind()
+
+
+def _mapped(change: Callable[[float], float], levels: Floats) -> Floats:
+    """Each value on another scale."""
+    found = np.array([change(value) for value in levels.ravel().tolist()], np.float64)
+    return found.reshape(levels.shape)

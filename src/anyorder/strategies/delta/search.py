@@ -19,6 +19,7 @@ from anyorder.space import Space
 from anyorder.strategies.base import Codes, Seed
 from anyorder.strategies.delta import layout
 from anyorder.strategies.delta.learner import KICK, Learner, Waiting
+from anyorder.strategies.delta.transform import Transform
 from anyorder.strategies.state import State, from_state, to_state
 
 MOST_FREE_MOVES = 3  # times n: moves in a row that are not paid for
@@ -148,7 +149,7 @@ class DeltaSearch(Learner):
             self._return()
             return None
         if point in self._known:
-            self._arrive(self._known[point])
+            self._arrive(self._transform(self._known[point]))
             return None
         self._awaited = ticket
         return self._ask(ticket, "point", point)
@@ -165,7 +166,7 @@ class DeltaSearch(Learner):
             return None
         if point in self._known:
             if model.measured:
-                self._learn_change(variable, value, self._known[point])
+                self._learn_change(variable, value, self._transform(self._known[point]))
             else:
                 model.exclude(variable, value)
             return None
@@ -229,12 +230,13 @@ class DeltaSearch(Learner):
     def influence(self, points: int = 10) -> npt.NDArray[np.float64]:
         """How much a change of variable j moves the gain of a change of i, as far as is known.
 
-        In units of the function, `(n, n)`. `points` is there for strategies that sample.
+        In units of the function, or of the logarithm that `facts` tells as its transform, `(n, n)`.
+        `points` is there for strategies that sample.
         """
         return self.model.effects()
 
     def facts(self) -> dict[str, Any]:
-        """Links, the trust in the global model, local optima, and the share of free moves."""
+        """Links, trust in the global model, local optima, free moves, and the transform of f."""
         scalars = self.model.scalars
         spent = max(self.model.evaluations, 1)
         free = scalars.item(layout.FREE)
@@ -248,6 +250,7 @@ class DeltaSearch(Learner):
             "jumps": self._jumps,
             "free_moves": round(free / (free + spent), 4),
             "noise": scalars.item(layout.NOISE) ** 0.5,
+            "transform": self._transform.describe(),
         }
 
     def state(self) -> State:
@@ -256,7 +259,8 @@ class DeltaSearch(Learner):
 
     def _values(self) -> dict[str, Any]:
         own = {name: getattr(self, name) for name in self._kept_names()}
-        return {**own, "model": self.model.state(), "pairwise": self.pairwise.state()}
+        models = {"model": self.model.state(), "pairwise": self.pairwise.state()}
+        return {**own, **models, "transform": tuple(self._transform)}
 
     def restore(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
         """Continue where `state` was taken."""
@@ -265,6 +269,7 @@ class DeltaSearch(Learner):
     def _set(self, values: dict[str, Any]) -> None:
         self.model.restore(values.pop("model"))
         self.pairwise.restore(values.pop("pairwise"))
+        self._transform = Transform(*values.pop("transform"))
         waiting = values.pop("_waiting")
         self._waiting = {ticket: Waiting(*entry) for ticket, entry in waiting.items()}
         for name, value in values.items():

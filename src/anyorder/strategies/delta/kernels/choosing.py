@@ -248,8 +248,8 @@ def learn_gain(v, i, new, f):
 
 @entry()
 def observe(
-    shape, integers, floats, kinds, first, values, J, h, rows, steps, phis, gains, k, seed, i, new,
-    f, climb,
+    shape, integers, floats, kinds, first, values, J, h, rows, steps, phis, gains, changes, levels,
+    k, seed, i, new, f, climb,
 ):  # fmt: skip
     """Learn f at a neighbour of x; move there if `climb` and it is better.
 
@@ -260,8 +260,8 @@ def observe(
     scalars, predicted = v.scalars, 0.0
     if k >= 0:
         predicted = note(
-            kinds, first, values, v.x, J, h, rows, steps, phis, gains, k, i, new,
-            f - scalars[VALUE],
+            kinds, first, values, v.x, J, h, rows, steps, phis, gains, changes, levels, k, i, new,
+            scalars[VALUE], f,
         )  # fmt: skip
     scalars[EVALUATIONS] += 1.0
     learn_gain(v, i, new, f)

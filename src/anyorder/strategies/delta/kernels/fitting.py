@@ -74,20 +74,28 @@ def gain_of(J, h, phi, row1, step1, row2, step2):
 
 
 @inner()
-def note(kinds, first, values, x, J, h, rows, steps, phis, gains, k, i, new, gain):
-    """Write observation k; returns the gain that the model predicted."""
+def note(
+    kinds, first, values, x, J, h, rows, steps, phis, gains, changes, levels, k, i, new, value, f,
+):  # fmt: skip
+    """Write observation k, f after `value`; returns the gain that the model predicted."""
     row1, step1, row2, step2 = rows_of(kinds, first, values, i, x[i], new)
     steps[k] = 0.0
     rows[k, 0], rows[k, 1] = row1, row2
     steps[k, 0], steps[k, 1] = step1, step2
-    gains[k] = gain
+    gains[k] = f - value
+    changes[k, 0], changes[k, 1], changes[k, 2] = i, x[i], new
+    levels[k, 0], levels[k, 1] = value, f
     features(kinds, first, values, x, phis[k])
     return gain_of(J, h, phis[k], row1, step1, row2, step2)
 
 
 @entry()
-def note_several(kinds, first, values, x, y, rows, steps, phis, gains, k, gain):
-    """Write as observation k that going from x to y gains so much; False if too much changes.
+def note_several(
+    kinds, first, values, x, y, rows, steps, phis, gains, changes, levels, k, value, f,
+):  # fmt: skip
+    """Write as observation k that going from x to y leads from `value` to f.
+
+    Returns False, and writes nothing, if too much changes.
 
     With phi from x and psi from y the gain is (psi - phi).(h + J (phi + psi) / 2). It is divided by
     the root of the number of changes, as its error grows with that.
@@ -95,14 +103,14 @@ def note_several(kinds, first, values, x, y, rows, steps, phis, gains, k, gain):
     phi, psi = phis[k], np.empty_like(phis[k])
     features(kinds, first, values, x, phi)
     features(kinds, first, values, y, psi)
-    changes, count = 0, 0
+    changed, count = 0, 0
     for i in range(len(x)):
-        changes += x[i] != y[i]
+        changed += x[i] != y[i]
     for a in range(len(phi)):
         count += phi[a] != psi[a]
-    if count > rows.shape[1] or changes == 0:
+    if count > rows.shape[1] or changed == 0:
         return False
-    scale = 1.0 / math.sqrt(changes)
+    scale = 1.0 / math.sqrt(changed)
     steps[k] = 0.0
     count = 0
     for a in range(len(phi)):
@@ -110,7 +118,9 @@ def note_several(kinds, first, values, x, y, rows, steps, phis, gains, k, gain):
             rows[k, count], steps[k, count] = a, scale * (psi[a] - phi[a])
             count += 1
         phi[a] = 0.5 * (phi[a] + psi[a])
-    gains[k] = scale * gain
+    gains[k] = scale * (f - value)
+    changes[k, 0], changes[k, 1], changes[k, 2] = -changed, 0, 0
+    levels[k, 0], levels[k, 1] = value, f
     return True
 
 
