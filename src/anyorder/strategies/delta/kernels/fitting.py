@@ -207,7 +207,7 @@ def fit(rows, steps, phis, gains, count, J, h, scales, scale_h, noise, iteration
     p, ph = r.copy(), rh.copy()
     square = 0.5 * np.sum(squares) + np.sum(squares_h)
     start = square
-    for _ in range(iterations):
+    for iteration in range(iterations):
         curvature = scale_direction(p, ph, scales, scale_h, J, h)
         apply(rows, steps, phis, count, J, h, residual)
         for e in range(count):
@@ -216,6 +216,13 @@ def fit(rows, steps, phis, gains, count, J, h, scales, scale_h, noise, iteration
         if curvature <= 0.0 or square <= CLOSE * start or square <= 0.0:
             break
         length = np.float32(square / curvature)
+        if iteration == iterations - 1:  # the residual is not needed any more
+            change[:] = 0.0
+            step_along_h(uh, ph, rh, change, length)
+            for a in range(m):
+                for b in range(m):
+                    u[a, b] += length * p[a, b]
+            break
         apply_transposed(rows, steps, phis, count, residual, gradient, gradient_h)
         before = square
         square = step_along(u, r, p, gradient, scales, length)
