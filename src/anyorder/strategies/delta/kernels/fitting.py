@@ -20,7 +20,7 @@ SPIN, INDICATORS, POWERS = 0, 1, 2
 CLOSE = 1e-10  # the fit ends when the squared gradient has fallen to this share of the first
 SPARSITY = 0.02  # share of its prior scale that a pair without effect keeps: nearly an L1 norm
 SPIN_SCALE = 0.7071067811865476  # a spin alters by 2, indicators by 1 and -1
-BLOCK = 16  # rows and columns of a matrix that are mirrored at a time
+BLOCK = 8  # rows of a matrix that are mirrored at a time
 
 
 @inner()
@@ -154,23 +154,14 @@ def apply_transposed(rows, steps, phis, count, weights, J, h):
 def symmetrise(J):
     """Put J + J.T in place of J, with 0 on the diagonal.
 
-    By blocks, and the mirrored one by way of a buffer: columns of a large J miss the cache.
+    By a few rows at a time: whole columns of a large J miss the cache.
     """
     m = len(J)
-    mirrored = np.empty((BLOCK, BLOCK), J.dtype)
     for top in range(0, m, BLOCK):
-        for left in range(0, top + 1, BLOCK):
-            bottom, right = min(top + BLOCK, m), min(left + BLOCK, m)
-            for b in range(left, right):
-                for a in range(top, bottom):
-                    mirrored[a - top, b - left] = J[b, a]
-            for a in range(top, bottom):
-                for b in range(left, min(right, a)):
-                    both = J[a, b] + mirrored[a - top, b - left]
-                    J[a, b] = mirrored[a - top, b - left] = both
-            for b in range(left, right):
-                for a in range(max(top, b + 1), bottom):
-                    J[b, a] = mirrored[a - top, b - left]
+        bottom = min(top + BLOCK, m)
+        for b in range(bottom):
+            for a in range(max(top, b + 1), bottom):
+                J[a, b] = J[b, a] = J[a, b] + J[b, a]
     for a in range(m):
         J[a, a] = 0.0
 
