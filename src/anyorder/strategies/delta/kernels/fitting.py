@@ -234,7 +234,7 @@ def fit(rows, steps, phis, gains, count, J, h, scales, scale_h, noise, iteration
             J[a, b] = u[a, b] * scales[a, b]
 
 
-@inner(fastmath=False)  # not that of the caller
+@inner()
 def step_along_h(uh, ph, rh, change, length):
     """`step_along` for h, whose residual falls by `change`.
 
