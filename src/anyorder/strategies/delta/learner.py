@@ -66,7 +66,7 @@ class Learner(Climber):
             if not ok:
                 self._failed.add(point.tobytes())
                 self._least = min(self._least, (_violation(answer), point.tobytes()))
-            elif self._remembers():
+            elif self._small and self._remembers():
                 self._known[point.tobytes()] = f
             if waiting is not None and waiting.kind == "change":
                 self._learn_neighbour(waiting, point, f, ok)
