@@ -33,7 +33,7 @@ def as_integer(number):
 
 
 @inner()
-def best_spin(spins, field, free, step, bar):
+def best_spin(gains, free, step, bar):
     """The spin of the largest gain that is free or gains more than `bar`; -1 if there is none.
 
     The first one of several. Gain and index are one integer, since a loop for the largest of those
@@ -41,8 +41,8 @@ def best_spin(spins, field, free, step, bar):
     """
     never = as_integer(NEVER) << 32
     most = never | INDICES
-    for i in range(len(spins)):
-        gain = np.float32(-2.0) * spins[i] * field[i] + np.float32(0.0)  # 0 for -0
+    for i in range(len(gains)):
+        gain = gains[i] + np.float32(0.0)  # 0 for -0
         gain = gain if (free[i] <= step) | (gain > bar) else NEVER
         most = max(most, (as_integer(gain) << 32) | (INDICES - i))
     return INDICES - (most & INDICES) if most > never | INDICES else np.int64(-1)
@@ -56,23 +56,25 @@ def maximise_spins(J, h, x, steps, seed):
     best, spins = x.copy(), np.empty(n, np.float32)
     for i in range(n):
         spins[i] = 2 * x[i] - 1
-    field = h.copy()
+    gains = h.copy()  # first what is multiplied with each spin
     for i in range(n):
         for k in range(n):
-            field[k] += spins[i] * J[i, k]
+            gains[k] += spins[i] * J[i, k]
+    for i in range(n):
+        gains[i] *= np.float32(-2.0) * spins[i]
     free = np.zeros(n, np.int32)  # the step from which each variable may change again
     gained, most = 0.0, 0.0
     for step in range(steps):
         bar = rounded_down(most + 1e-7 - gained)
-        chosen = best_spin(spins, field, free, np.int32(step), bar)
+        chosen = best_spin(gains, free, np.int32(step), bar)
         if chosen < 0:
             continue
-        change = np.float32(-2.0) * spins[chosen]
-        gained += change * field[chosen]
-        for k in range(n):
-            field[k] += change * J[chosen, k]
-        spins[chosen] = -spins[chosen]
         free[chosen] = step + 1 + n // 20 + int(uniform(random) * TENURE)
+        gain, factor = gains[chosen], np.float32(4.0) * spins[chosen]
+        for k in range(n):
+            gains[k] += factor * spins[k] * J[chosen, k]
+        gains[chosen], spins[chosen] = -gain, -spins[chosen]
+        gained += gain
         if gained > most + 1e-6 * abs(most):
             most = gained
             for i in range(n):
