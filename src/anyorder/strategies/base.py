@@ -300,8 +300,8 @@ class Search(ABC):
     ) -> Codes:
         """Points with any value for variables that are present and have none of their `own`.
 
-        Without `own` they have all. Lists that are no values of their variables are repaired; the columns that are `kept` change
-        only if nothing else can.
+        Without `own` they have all. Lists that are no values of their variables are repaired; the
+        columns that are `kept` change only if nothing else can.
         """
         if self._groups:
             points = points.copy()
