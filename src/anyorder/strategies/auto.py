@@ -344,29 +344,32 @@ class AutoSearch(DeltaSearch):
         if early <= EARLY_RESTARTS and cheap and self._predicts():
             return RESTART
         stagnant = now - self._improved > max(STAGNANT * now, STAGNANT_N * self._n)
-        explores = stagnant or self._explorer_ahead() or self._scouts()
-        total, shares = credit.total(self._cost), self.shares()
-        out = {
-            RESTART: shares[RESTART] * total - self._cost[RESTART] < self._price,
-            MUTATE: bool(self._free_climbs),
-            MIX: bool(self._free_climbs) or not len(self._pool),
-            EXPLORE: not explores or self._explorers.waiting,
-            LEAP: not self.pairwise.trusted or bool(self._free_climbs),
-        }
+        ahead, scouts, free = self._explorer_ahead(), self._scouts(), self._free_climbs > 0
+        total, shares = credit.total(self._cost), self._shares(now, ahead, scouts)
+        due = [share * total - cost for share, cost in zip(shares, self._cost, strict=True)]
+        out = (
+            False,
+            due[RESTART] < self._price,
+            free,
+            free or not len(self._pool),
+            not (stagnant or ahead or scouts) or self._explorers.waiting,
+            free or not self.pairwise.trusted,
+        )
         ties = self._rng.random(len(NAMES)).tolist()
         behind = [
-            -math.inf if out.get(k) else share * total - self._cost[k] + 1e-9 * ties[k]
-            for k, share in enumerate(shares)
+            -math.inf if refused else evaluations + 1e-9 * tie
+            for refused, evaluations, tie in zip(out, due, ties, strict=True)
         ]
         return behind.index(max(behind))
 
     def shares(self) -> list[float]:
         """The share of each operator."""
-        priors, now = list(PRIORS), max(self.model.evaluations, 1)
-        if self._explorer_ahead():
-            priors[EXPLORE] = AHEAD
-        else:
-            priors[EXPLORE] *= max(1 - self._improved / now, SCOUT if self._scouts() else 0.0)
+        return self._shares(self.model.evaluations, self._explorer_ahead(), self._scouts())
+
+    def _shares(self, now: int, ahead: bool, scouts: bool) -> list[float]:
+        explore = max(1 - self._improved / max(now, 1), SCOUT if scouts else 0.0)
+        priors = [*PRIORS]
+        priors[EXPLORE] = AHEAD if ahead else PRIORS[EXPLORE] * explore
         return credit.shares(priors, self._cost, self._wins)
 
     def _explorer_ahead(self) -> bool:

@@ -295,20 +295,20 @@ class Search(ABC):
     def _completed(
         self,
         points: Codes,
-        own: npt.NDArray[np.bool_],
+        own: npt.NDArray[np.bool_] | None,
         kept: npt.NDArray[np.bool_] | None = None,
     ) -> Codes:
         """Points with any value for variables that are present and have none of their `own`.
 
-        Lists that are no values of their variables are repaired; the columns that are `kept` change
-        only if nothing else can.
+        Without `own` they have all. Lists that are no values of their variables are repaired; the
+        columns that are `kept` change only if nothing else can.
         """
         if self._groups:
             points = points.copy()
         for group in self._groups:
             fixed = None if kept is None else kept[group.columns]
             points[:, group.columns] = group.repaired(points[:, group.columns], self._rng, fixed)
-        if not self.space.conditional:
+        if own is None or not self.space.conditional:
             return points
         if self._digits is None:
             return self.space.completed(points, own, self._any_values)
@@ -343,7 +343,7 @@ class Search(ABC):
         are: near and far. Variables that are present after a change and were not get any value. In
         a list, a random move that involves this place is made.
         """
-        before = self._present(points)
+        before = self._present(points) if self.space.conditional else None
         if self._groups:
             listed = self._group_of[variables] >= 0
             for row, column in zip(rows[listed].tolist(), variables[listed].tolist(), strict=True):

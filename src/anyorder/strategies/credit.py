@@ -13,7 +13,7 @@ def shares(priors: list[float], cost: list[float], wins: list[float]) -> list[fl
         prior * (won + PRIOR_WINS) / (rate * spent + PRIOR_WINS)
         for prior, spent, won in zip(priors, cost, wins, strict=True)
     ]
-    return _relative([max(share, LEAST_SHARE) for share in _relative(found)])
+    return _relative([s if s > LEAST_SHARE else LEAST_SHARE for s in _relative(found)])
 
 
 def total(numbers: list[float]) -> float:

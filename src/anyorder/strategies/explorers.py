@@ -17,7 +17,7 @@ import numpy as np
 
 from anyorder.errors import FAILED, OK
 from anyorder.space import Space
-from anyorder.strategies.base import Answer, Codes, Search, score
+from anyorder.strategies.base import Answer, Codes, Search
 from anyorder.strategies.one_plus_one import FastOnePlusOneEA
 from anyorder.strategies.p3 import P3
 
@@ -60,8 +60,8 @@ class Explorers:
         for answer in answers:
             if answer.status == OK:
                 self._answers += 1
-                if (value := score(answer)) > self._curve[-1][1]:
-                    self._curve.append((self._answers, value))
+                if answer.value > self._curve[-1][1]:
+                    self._curve.append((self._answers, answer.value))
 
     def leader(self, slack: float) -> int:
         """The one that is ahead, by more than `slack`; `NOBODY` if none is."""

@@ -67,10 +67,12 @@ class OneParent(Search):
         with np.errstate(divide="ignore"):
             stay = np.log1p(-rates)
         drawn = np.log1p(self._rng.random(len(rates)) * np.expm1(places * stay)) / stay
-        first = np.minimum(drawn, places - 1).astype(np.int64)[:, None]
-        position = np.arange(places)
-        later = (position > first) & (self._rng.random((len(rates), places)) < rates[:, None])
-        rows, columns = np.nonzero((position == first) | later)
+        first = np.minimum(drawn, places - 1).astype(np.int64).tolist()
+        changed = self._rng.random((len(rates), places)) < rates[:, None]
+        for row, place in zip(changed, first, strict=True):
+            row[:place] = False
+            row[place] = True
+        rows, columns = changed.nonzero()
         return self._vary(np.tile(parent, (len(rates), 1)), rows, free[columns])
 
 
@@ -152,5 +154,5 @@ class FastOnePlusOneEA(OneParent):
         self._chances /= self._chances[-1]
 
     def _mutants(self, parent: Codes, count: int) -> Codes:
-        drawn = np.searchsorted(self._chances, self._rng.random(count), side="right")
+        drawn = self._chances.searchsorted(self._rng.random(count), side="right")
         return self._mutants_at(parent, self._rates[drawn])

@@ -63,6 +63,8 @@ class DeltaSearch(Learner):
 
     def _exhausted(self) -> bool:
         """Whether all points are known, failed or being evaluated."""
+        if not self._small:
+            return False
         most = len(self._known) + len(self._failed) + len(self._waiting)
         if most < self._combinations or not self._remembers():
             return False
@@ -164,7 +166,7 @@ class DeltaSearch(Learner):
         if self._failed and point in self._failed:
             model.exclude(variable, value, failed=True)
             return None
-        if point in self._known:
+        if self._known and point in self._known:
             if model.measured:
                 self._learn_change(variable, value, self._transform(self._known[point]))
             else:

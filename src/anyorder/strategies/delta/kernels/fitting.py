@@ -20,7 +20,7 @@ SPIN, INDICATORS, POWERS = 0, 1, 2
 CLOSE = 1e-10  # the fit ends when the squared gradient has fallen to this share of the first
 SPARSITY = 0.02  # share of its prior scale that a pair without effect keeps: nearly an L1 norm
 SPIN_SCALE = 0.7071067811865476  # a spin alters by 2, indicators by 1 and -1
-BLOCK = 16  # rows and columns of a matrix that are mirrored at a time
+BLOCK = 8  # rows of a matrix that are mirrored at a time
 
 
 @inner()
@@ -126,18 +126,21 @@ def note_several(
 
 @entry(fastmath=True)
 def apply(rows, steps, phis, count, J, h, out):
-    """The gains that J and h give."""
+    """The gains that J and h give.
+
+    Without names for parts of the arrays: each would be counted as a reference, which takes longer
+    than the product of two short rows.
+    """
     for e in range(count):
         total = np.float32(0.0)
-        phi = phis[e]
         for side in range(rows.shape[1]):
             step = steps[e, side]
             if step == 0.0:  # the rest of the row is empty
                 break
-            row, product = J[rows[e, side]], np.float32(0.0)
-            for k in range(len(phi)):
-                product += row[k] * phi[k]
-            total += step * (h[rows[e, side]] + product)
+            row, product = rows[e, side], np.float32(0.0)
+            for k in range(phis.shape[1]):
+                product += J[row, k] * phis[e, k]
+            total += step * (h[row] + product)
         out[e] = total
 
 
@@ -150,12 +153,10 @@ def apply_transposed(rows, steps, phis, count, weights, J, h):
         for side in range(rows.shape[1]):
             if steps[e, side] == 0.0:
                 break
-            w = np.float32(weights[e] * steps[e, side])
-            row = J[rows[e, side]]
-            phi = phis[e]
-            h[rows[e, side]] += w
-            for k in range(len(row)):
-                row[k] += w * phi[k]
+            w, row = np.float32(weights[e] * steps[e, side]), rows[e, side]
+            h[row] += w
+            for k in range(phis.shape[1]):
+                J[row, k] += w * phis[e, k]
     symmetrise(J)
 
 
@@ -163,23 +164,14 @@ def apply_transposed(rows, steps, phis, count, weights, J, h):
 def symmetrise(J):
     """Put J + J.T in place of J, with 0 on the diagonal.
 
-    By blocks, and the mirrored one by way of a buffer: columns of a large J miss the cache.
+    By a few rows at a time: whole columns of a large J miss the cache.
     """
     m = len(J)
-    mirrored = np.empty((BLOCK, BLOCK), J.dtype)
     for top in range(0, m, BLOCK):
-        for left in range(0, top + 1, BLOCK):
-            bottom, right = min(top + BLOCK, m), min(left + BLOCK, m)
-            for b in range(left, right):
-                for a in range(top, bottom):
-                    mirrored[a - top, b - left] = J[b, a]
-            for a in range(top, bottom):
-                for b in range(left, min(right, a)):
-                    both = J[a, b] + mirrored[a - top, b - left]
-                    J[a, b] = mirrored[a - top, b - left] = both
-            for b in range(left, right):
-                for a in range(max(top, b + 1), bottom):
-                    J[b, a] = mirrored[a - top, b - left]
+        bottom = min(top + BLOCK, m)
+        for b in range(bottom):
+            for a in range(max(top, b + 1), bottom):
+                J[a, b] = J[b, a] = J[a, b] + J[b, a]
     for a in range(m):
         J[a, a] = 0.0
 
@@ -216,7 +208,7 @@ def fit(rows, steps, phis, gains, count, J, h, scales, scale_h, noise, iteration
     p, ph = r.copy(), rh.copy()
     square = 0.5 * np.sum(squares) + np.sum(squares_h)
     start = square
-    for _ in range(iterations):
+    for iteration in range(iterations):
         curvature = scale_direction(p, ph, scales, scale_h, J, h)
         apply(rows, steps, phis, count, J, h, residual)
         for e in range(count):
@@ -225,6 +217,13 @@ def fit(rows, steps, phis, gains, count, J, h, scales, scale_h, noise, iteration
         if curvature <= 0.0 or square <= CLOSE * start or square <= 0.0:
             break
         length = np.float32(square / curvature)
+        if iteration == iterations - 1:  # the residual is not needed any more
+            change[:] = 0.0
+            step_along_h(uh, ph, rh, change, length)
+            for a in range(m):
+                for b in range(m):
+                    u[a, b] += length * p[a, b]
+            break
         apply_transposed(rows, steps, phis, count, residual, gradient, gradient_h)
         before = square
         square = step_along(u, r, p, gradient, scales, length)
@@ -245,7 +244,7 @@ def fit(rows, steps, phis, gains, count, J, h, scales, scale_h, noise, iteration
             J[a, b] = u[a, b] * scales[a, b]
 
 
-@inner(fastmath=False)  # not that of the caller
+@inner()
 def step_along_h(uh, ph, rh, change, length):
     """`step_along` for h, whose residual falls by `change`.
 

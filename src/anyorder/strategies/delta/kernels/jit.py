@@ -1,13 +1,20 @@
-"""How the loops of delta search are compiled."""
+"""How the loops of delta search are compiled.
+
+Without `fastmath` unless a function asks for it: by default it would have that of the function that
+happens to be the first to call it, and round accordingly.
+"""
 
 from anyorder.strategies.compiling import cached
 
-entry = cached  # a function that Python calls
+
+def entry(*, fastmath=False, **options):
+    """Compile a function that Python calls."""
+    return cached(fastmath=fastmath, **options)
 
 
-def inner(**options):
+def inner(*, fastmath=False, **options):
     """Compile a function that only compiled ones call.
 
     It has no wrapper for Python, which takes time to compile: a call from Python ends the process.
     """
-    return cached(no_cpython_wrapper=True, **options)
+    return cached(fastmath=fastmath, no_cpython_wrapper=True, **options)

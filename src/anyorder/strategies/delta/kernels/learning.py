@@ -186,12 +186,12 @@ def count_links(v, slot, m, equal):
 @inner()
 def count_accident(v, difference):
     """How often two differences between gains are equal: often, where f has few values."""
-    scalars = v.scalars
-    seen = int(scalars[RINGED])
+    scalars, ring, equal = v.scalars, v.ring, 0
+    seen, tolerance = int(scalars[RINGED]), scalars[TOLERANCE]
     for h in range(min(seen, RING)):
-        scalars[COMPARED] += 1.0
-        if abs(v.ring[h] - difference) <= scalars[TOLERANCE]:
-            scalars[EQUAL] += 1.0
+        equal += abs(ring[h] - difference) <= tolerance
+    scalars[COMPARED] += min(seen, RING)
+    scalars[EQUAL] += equal
     v.ring[seen % RING] = difference
     scalars[RINGED] += 1.0
 

@@ -15,6 +15,7 @@ from anyorder.strategies.delta.kernels.tables import below, generator, uniform
 LEVELS = 6  # values of an integer of many values that a step of tabu search considers
 TENURE = 10  # tabu search does not change a variable again for n / 20 steps and up to so many more
 NEVER = np.float32(-1e30)  # the gain of a change that may not be made
+INDICES = np.int64(0x7FFFFFFF)  # the bits of an index
 
 
 @inner()
@@ -24,16 +25,27 @@ def rounded_down(number):
     return np.nextafter(near, np.float32(-np.inf)) if near > number else near
 
 
-@inner(fastmath=True)
-def allowed_gains(spins, field, free, step, bar, gains):
-    """The gain of each spin that is free or gains more than `bar`; returns the largest."""
-    most = NEVER
-    for i in range(len(spins)):
-        gain = np.float32(-2.0) * spins[i] * field[i]
+@inner()
+def as_integer(number):
+    """An integer for each number of 32 bits, in the same order; -0 must not be among them."""
+    bits = np.float32(number).view(np.int32)
+    return np.int64(bits ^ ((bits >> np.int32(31)) & np.int32(0x7FFFFFFF)))
+
+
+@inner()
+def best_spin(gains, free, step, bar):
+    """The spin of the largest gain that is free or gains more than `bar`; -1 if there is none.
+
+    The first one of several. Gain and index are one integer, since a loop for the largest of those
+    is made of vectors, and one for floats is not.
+    """
+    never = as_integer(NEVER) << 32
+    most = never | INDICES
+    for i in range(len(gains)):
+        gain = gains[i] + np.float32(0.0)  # 0 for -0
         gain = gain if (free[i] <= step) | (gain > bar) else NEVER
-        gains[i] = gain
-        most = max(most, gain)
-    return most
+        most = max(most, (as_integer(gain) << 32) | (INDICES - i))
+    return INDICES - (most & INDICES) if most > never | INDICES else np.int64(-1)
 
 
 @inner(fastmath=True)
@@ -44,26 +56,25 @@ def maximise_spins(J, h, x, steps, seed):
     best, spins = x.copy(), np.empty(n, np.float32)
     for i in range(n):
         spins[i] = 2 * x[i] - 1
-    field, gains = h.copy(), np.empty(n, np.float32)
+    gains = h.copy()  # first what is multiplied with each spin
     for i in range(n):
         for k in range(n):
-            field[k] += spins[i] * J[i, k]
+            gains[k] += spins[i] * J[i, k]
+    for i in range(n):
+        gains[i] *= np.float32(-2.0) * spins[i]
     free = np.zeros(n, np.int32)  # the step from which each variable may change again
     gained, most = 0.0, 0.0
     for step in range(steps):
         bar = rounded_down(most + 1e-7 - gained)
-        gain = allowed_gains(spins, field, free, np.int32(step), bar, gains)
-        chosen = 0
-        while chosen < n and gains[chosen] != gain:
-            chosen += 1
-        if gain <= NEVER or chosen == n:
+        chosen = best_spin(gains, free, np.int32(step), bar)
+        if chosen < 0:
             continue
-        change = np.float32(-2.0) * spins[chosen]
-        for k in range(n):
-            field[k] += change * J[chosen, k]
-        spins[chosen] = -spins[chosen]
-        gained += gain
         free[chosen] = step + 1 + n // 20 + int(uniform(random) * TENURE)
+        gain, factor = gains[chosen], np.float32(4.0) * spins[chosen]
+        for k in range(n):
+            gains[k] += factor * spins[k] * J[chosen, k]
+        gains[chosen], spins[chosen] = -gain, -spins[chosen]
+        gained += gain
         if gained > most + 1e-6 * abs(most):
             most = gained
             for i in range(n):

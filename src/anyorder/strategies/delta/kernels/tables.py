@@ -120,26 +120,31 @@ def flip(v, j, new):
 
 @inner()
 def add_binary(v, j):
-    """`add_variable` for the value that a binary variable has; pairs without effect are skipped."""
-    first_slot, profiles, differing, context = v.first_slot, v.profiles, v.differing, v.context[j]
+    """`add_variable` for the value that a binary variable has; pairs without effect are skipped.
+
+    It counts what differs in contexts that there are not, too: one simple loop is made of vectors.
+    """
+    first_slot, profiles, context = v.first_slot, v.profiles, v.context[j]
     shift, spread, firm, link, t = v.shift, v.spread, v.firm, v.link[j], INT(v.first_slot[j])
     now, mean, variance = v.x[j], v.mean[t], v.variance[t]
-    for i in range(len(profiles)):
-        for m in range(context.shape[1]):
-            differing[i, m] += (context[i, m] != now) & (m < profiles[i]) & (i != j)
+    then, differing = context.reshape(context.size), v.differing.reshape(v.differing.size)
+    for k in range(len(then)):
+        differing[k] += then[k] != now
+    for m in range(context.shape[1]):
+        v.differing[j, m] -= context[j, m] != now
     for i in range(len(profiles)):
         if i == j:
             continue
         for s in range(INT(first_slot[i]), INT(first_slot[i + 1])):
-            if mean[s] == 0.0 and variance[s] == 0.0:
+            further, wider = (mean[s] if now else -mean[s]), variance[s]
+            if further == 0.0 and wider == 0.0:
                 continue
-            for m in range(INT(profiles[i])):
-                if context[i, m] == now:
-                    continue
-                shift[s, m] += mean[s] if now else -mean[s]
-                spread[s, m] += variance[s]
-                if link[i] == LINKED:
-                    firm[s, m] += variance[s]
+            firmer = wider if link[i] == LINKED else 0.0
+            for m in range(INT(profiles[i])):  # without branches, which nobody could predict
+                apart = context[i, m] != now
+                shift[s, m] += further if apart else 0.0
+                spread[s, m] += wider if apart else 0.0
+                firm[s, m] += firmer if apart else 0.0
 
 
 @inner()
@@ -166,6 +171,8 @@ def recompute(v):
             add_binary(v, j)
         else:
             add_variable(v, j, INT(v.x[j]), INT(1))
+    for i in range(len(v.x)):
+        v.differing[i, v.profiles[i] :] = 0
     v.scalars[STALE] = 1.0
 
 
