@@ -43,12 +43,11 @@ PRIORS = (0.72, 0.05, 0.15, 0.08, 1.0, 0.3)
 AHEAD = 2.0  # the share of exploring then
 SCOUT, SCOUT_N = 0.1, 5  # its least factor after 5n evaluations, if the model predicts badly
 MEMORY_N, MEMORY_SPENT = 2.0, 0.5  # credit decays over 2n + e / 2 evaluations
-EARLY_RESTARTS = 2  # local optima that are left by a restart
-EARLY_N = 4  # times n: evaluations of a climb, on average, up to which they are
-PRICE_N, PRICE_RATE = (
-    3.0,
-    0.2,
-)  # of a restart: expected cost in n at first, rate of its running mean
+EARLY_RESTARTS = 2  # local optima that are left by a restart, if the model predicts well
+# They are left at once where a variable has few links, and up to many if climbs take at most 4n
+# evaluations on average; else after 3 and 6 times the evaluations of the first climb.
+FEW_LINKS, MANY_LINKS, EARLY_N, LATER = 10, 20, 4, 3
+PRICE_N, PRICE_RATE = 3.0, 0.2  # of a restart: cost in n at first, rate of its running mean
 PREDICTS = 0.7  # if the squared error of the model is below this share of the squared gains
 FEWEST_CHANGES = 2  # of a mutation; one less where the model does not predict well
 EXCHANGES = 0.5  # share of mutations that are exchanges
@@ -77,7 +76,7 @@ class AutoSearch(DeltaSearch):
     name = "auto"
     STATE: ClassVar[tuple[str, ...]] = (
         "_cost", "_wins", "_price", "_uses", "_found", "_begun", "_record", "_tried", "_improved",
-        "_aside", "_trials", "_step_cost", "_step_gains", "_counted", "_height",
+        "_aside", "_trials", "_step_cost", "_step_gains", "_counted", "_height", "_first",
     )  # fmt: skip
 
     def __init__(self, space: Space, seed: Seed = None) -> None:
@@ -90,6 +89,7 @@ class AutoSearch(DeltaSearch):
         self._found = RESTART  # who found the best point
         self._begun = 0  # evaluations when the present operator began
         self._record = -np.inf  # the best value then
+        self._first = 0  # evaluations of the first climb
         self._improved = 0  # evaluations when the best value last improved
         self._tried: set[bytes] = set()  # mutations and mixtures of the best point
         self._pool = Pool(len(space))
@@ -339,9 +339,9 @@ class AutoSearch(DeltaSearch):
         """
         if self._free_climbs >= FREE_CLIMBS:
             return RESTART
-        now, early = self.model.evaluations, max(self._optima, self._uses.item(RESTART))
-        cheap = now <= EARLY_N * self._n * max(self._optima, 1)
-        if early <= EARLY_RESTARTS and cheap and self._predicts():
+        now = self.model.evaluations
+        self._first = self._first or now
+        if self._restarts_early(now):
             return RESTART
         stagnant = now - self._improved > max(STAGNANT * now, STAGNANT_N * self._n)
         ahead, scouts, free = self._explorer_ahead(), self._scouts(), self._free_climbs > 0
@@ -361,6 +361,19 @@ class AutoSearch(DeltaSearch):
             for refused, evaluations, tie in zip(out, due, ties, strict=True)
         ]
         return behind.index(max(behind))
+
+    def _restarts_early(self, now: int) -> bool:
+        """Whether to leave one of the first local optima by a restart.
+
+        With few links the model soon makes further climbs cheap. With many it does not, and most of
+        a small budget would go into them.
+        """
+        starts, degree = self._uses.item(RESTART), self.model.scalar(layout.DEGREE)
+        if starts > EARLY_RESTARTS or not self._predicts():
+            return False
+        cheap = now <= EARLY_N * self._n * max(self._optima, 1)
+        soon = degree <= FEW_LINKS or (degree <= MANY_LINKS and cheap)
+        return soon or now >= LATER * starts * self._first
 
     def shares(self) -> list[float]:
         """The share of each operator."""
