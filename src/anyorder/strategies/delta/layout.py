@@ -65,7 +65,7 @@ FLOATS: dict[str, tuple[str, ...]] = {
     "ring": ("ring",),
     "scalars": ("scalars",),  # see the constants of `kernels`
 }
-SCALARS = 32
+SCALARS = 33
 
 
 class Sizes(NamedTuple):
@@ -167,6 +167,7 @@ PREDICTED, KNOWN = 25, 26  # of the last gain: what was predicted, if anything w
 EVALUATIONS = 27  # values learned
 SLACK = 31  # differences of values up to here are rounding
 DEGREE, DEGREE_LINKS, DEGREE_WEIGHT = 28, 29, 30  # links of a variable: estimate, and its sums
+WAITING = 32  # whether variables without effect may be waiting for others
 
 # The state of a pair of variables.
 UNKNOWN, LINKED, NOT_LINKED = 0, 1, 2

@@ -51,6 +51,7 @@ from anyorder.strategies.delta.layout import (
     STALE,
     TOLERANCE,
     VALUE,
+    WAITING,
     WEIGHT,
 )
 
@@ -222,6 +223,8 @@ def learn_gain(v, i, new, f):
     if best < 0:
         return
     track_errors(v, i, new, gain, predicted, best)
+    if scalars[WAITING] > 0.0 and v.squares[i] == 0.0:
+        return  # two gains of 0 say nothing about links, if links are what the variable waits for
     exact = False
     variables, slots = np.empty(len(v.x), np.int64), np.empty(len(v.x), np.int64)
     for m in range(INT(v.profiles[i])):

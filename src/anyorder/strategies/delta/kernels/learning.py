@@ -42,6 +42,7 @@ from anyorder.strategies.delta.layout import (
     TOLERANCE,
     UNKNOWN,
     VALUE,
+    WAITING,
     WRONG,
 )
 
@@ -85,11 +86,14 @@ def set_prior(v):
     for i in range(n):
         tried += v.tries[i] > 0.0
         idle += v.tries[i] > 0.0 and v.squares[i] == 0.0
+    if tried == n and idle > IDLE * n:
+        v.scalars[WAITING] = 1.0  # for good: they get fewer as the search goes on
+    waiting = idle > IDLE * tried or v.scalars[WAITING] > 0.0
     for i in range(n):
         squares = v.squares[i] / (everywhere + 1e-300)
         v.scale[i] = (squares + assumed) / (v.tries[i] + assumed)
         # Many variables without any effect may be waiting for others to have theirs.
-        if idle > IDLE * tried and v.squares[i] == 0.0:
+        if waiting and v.squares[i] == 0.0:
             v.scale[i] = 1.0
         total += v.scale[i]
     for i in range(n):
