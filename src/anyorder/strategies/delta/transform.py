@@ -51,8 +51,8 @@ STEPS = 12  # of Newton's method to find it
 class Transform(NamedTuple):
     """A strictly increasing function of f: f itself, or a power of the distance to a pole.
 
-    Distances are in units of `knot`, and negative beyond the pole. There a positive power is that of
-    the absolute value, with the sign of the distance; in place of other powers the tangent is used,
+    Distances are in units of `knot`, negative beyond the pole. There a positive power is that of
+    the absolute value, with the sign of the distance. Of other powers the tangent takes the place,
     from a distance of 1 on. Values that are not finite stay as they are.
     """
 
