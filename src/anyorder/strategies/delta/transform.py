@@ -53,7 +53,7 @@ class Transform(NamedTuple):
 
     Distances are in units of `knot`, negative beyond the pole. There a positive power is that of
     the absolute value, with the sign of the distance. Of other powers the tangent takes the place,
-    from a distance of 1 on. Values that are not finite stay as they are.
+    below a distance of 1. Values that are not finite stay as they are.
     """
 
     sign: int = 0  # 1: the pole is below the values; -1: above; 0: f itself
