@@ -45,7 +45,7 @@ KNOT = 1e-6  # times the smallest distance to the pole: nearer to it the tangent
 LARGEST = 1e100  # distance in units of that, so that no power overflows
 STEEPEST = 3.0  # largest exponent, of either sign, that is found for the pole 0
 FLATTEST = 0.01  # exponents nearer to 0 are the logarithm, up to what rounding leaves of a power
-STEPS = 12  # of Newton's method to find it
+STEPS = 7  # of Newton's method to find it
 
 
 class Transform(NamedTuple):
