@@ -122,6 +122,7 @@ def test_a_scale_is_chosen_only_if_many_gains_agree() -> None:
     assert choose(gains(f, 0.01), IDENTITY) == IDENTITY
     assert choose(gains(lambda z: z, 0.3), IDENTITY) == IDENTITY
     assert choose(gains(np.sinh, 0.3), IDENTITY) == IDENTITY  # not among the scales
+    assert choose(gains(lambda z: z**0.995, 0.3), IDENTITY) == IDENTITY  # as good as linear
     assert choose(gains(np.sign, 0.3), IDENTITY) == IDENTITY  # no gain at all
     assert choose(Pairs(*np.empty((4, 0))), IDENTITY) == IDENTITY
     repeated = Pairs(*np.tile(gains(f, 1.0, 7), 30))  # the same seven again and again

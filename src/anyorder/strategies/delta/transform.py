@@ -21,6 +21,7 @@ each value then keeps its sign.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -29,23 +30,24 @@ import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
 
-POWERS = (0.0, -1.0, 0.5, 2.0)  # scales that are considered; 0 is the logarithm
+POWERS = (0.0, -1.0, 0.5, 2.0)  # scales that are considered with any pole; 0 is the logarithm
 FIRST_LOOK = 2.0  # times n: observations when a transform is first considered
 LOOK_GROWTH = 1.5  # factor from one time to the next
-LEAST_AGREEING = 8  # pairs of gains that must agree on a pole
+LEAST_AGREEING = 8  # pairs of gains that must agree on a pole or a power
 LEAST_SHARE = 0.025  # their share of all pairs that may tell scales apart
 CLEARLY = 3.0  # times as many as agree on the present scale, or on that of f
-FEWEST = 3  # pairs that must name the same pole before all others are looked at
+FEWEST = 3  # pairs that must name the same one before all others are looked at
 SETTLED = 0.1  # share of gains that are the same in units of f, so that no other scale is tried
-WINDOW = 1e-6  # relative difference of gains, or of the distances to two poles, that is none
+WINDOW = 1e-6  # relative difference of gains or of the distances to two poles that is none
 FARTHEST = 100.0  # times the range of the values: beyond, all scales are as good as linear
 ROUNDING = 1e-15  # relative error of a value
 SAME = 1e-9  # of the root mean square gain: gains that are the same
 KNOT = 1e-6  # times the smallest distance to the pole: nearer to it the tangent is used
 LARGEST = 1e100  # distance in units of that, so that no power overflows
 STEEPEST = 3.0  # largest exponent, of either sign, that is found for the pole 0
-FLATTEST = 0.01  # exponents nearer to 0 are the logarithm, up to what rounding leaves of a power
+FLATTEST = 0.01  # exponents nearer to 0 are the logarithm, and those nearer to 1 are f itself
 STEPS = 7  # of Newton's method to find it
+TINY = sys.float_info.min
 
 
 class Transform(NamedTuple):
@@ -231,10 +233,14 @@ def _candidates(pairs: Pairs, low: float, high: float) -> Iterator[Transform]:
     sign = 1 if high > 0 else -1
     distances = Pairs(*(sign * column for column in pairs))
     distances = distances.only(distances.ends().min(axis=0) > 0)
-    found = find_powers(distances).winner()
-    if found is not None and (found > FLATTEST or low > 0 or high < 0):
-        power = found if abs(found) > FLATTEST else 0.0
-        yield Transform(sign, 0.0, power, KNOT * float(distances.ends().min()))
+    named = find_powers(distances).winner()
+    if named is None or abs(named - 1.0) < FLATTEST:
+        return
+    power = named if abs(named) > FLATTEST else 0.0
+    if power > 0:  # values may come as near to the pole as they like
+        yield Transform(sign, 0.0, power, KNOT * float(np.median(distances.ends())))
+    elif low > 0 or high < 0:
+        yield Transform(sign, 0.0, power, max(KNOT * min(abs(low), abs(high)), TINY))
 
 
 def count_agreeing(pairs: Pairs, transform: Transform) -> int:
@@ -281,9 +287,9 @@ def find_poles(pairs: Pairs, power: float, low: float, high: float) -> Votes:
 def find_powers(pairs: Pairs) -> Votes:
     """The powers, for the pole 0, that make the gains of pairs of positive values equal.
 
-    With the middles of log u and log(u + p), and of log v and log(v + q), a distance m apart, and
-    half the differences r and s: exp(k m) sinh(k r) = sinh(k s). The logarithm of the ratio of both
-    sides is monotone in k unless one gain is within the other, where there is no solution.
+    With r for half of log(u + p) - log u, s for half of log(v + q) - log v, and m for how far the
+    middles of both are apart: exp(k m) sinh(k r) = sinh(k s). The logarithm of the ratio of both
+    sides is monotone in k unless one range of values contains the other: no k is a solution then.
     """
     u, p, v, q = pairs
     with np.errstate(all="ignore"):
