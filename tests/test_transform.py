@@ -37,6 +37,18 @@ UNDONE: dict[str, tuple[Callable[[Any], Any], float, int, float]] = {
     "square": (lambda z: (z + 0.1) ** 2, 0.5, 1, 0.0),
     "negative square": (lambda z: -((1.2 - z) ** 2), 0.5, -1, 0.0),
 }
+# The same for powers with the pole 0; of values that may have both signs.
+RAISED: dict[str, tuple[Callable[[Any], Any], float, int]] = {
+    "cube": (lambda z: z**3, 1 / 3, 1),
+    "negative cube": (lambda z: -((1.2 - z) ** 3), 1 / 3, -1),
+    "reciprocal of a root": (lambda z: (1.2 - z) ** -0.4, -2.5, 1),
+    "cube with sign": (lambda z: (z - 0.3) ** 3, 1 / 3, 1),
+    "other power below": (
+        lambda z: np.where(z > 0.4, np.abs(z - 0.4) ** 2.5, -np.sqrt(np.abs(z - 0.4))),
+        0.4,
+        1,
+    ),
+}
 
 
 def gains(f: Callable[[Any], Any], share: float, count: int = 200, seed: int = 0) -> Pairs:
@@ -81,12 +93,36 @@ def test_what_was_done_to_f_is_undone(name: str, scale: float) -> None:
     assert steps == pytest.approx(np.full(8, steps[0]), rel=1e-6)
 
 
+@pytest.mark.parametrize("name", RAISED)
+@pytest.mark.parametrize("scale", [1.0, 1e-90, 1e90])
+def test_any_power_of_f_is_undone(name: str, scale: float) -> None:
+    f, power, sign = RAISED[name]
+    found = choose(gains(lambda z: scale * f(z), 0.5), IDENTITY)
+    assert (found.sign, found.pole) == (sign, 0.0)
+    assert found.power == pytest.approx(power, rel=1e-9)
+    z = np.linspace(0.2, 1.0, 17)
+    levels = [found(scale * float(f(one))) for one in z]
+    assert (np.diff(levels) > 0).all()
+    assert [found.inverse(level) for level in levels] == pytest.approx(scale * f(z), rel=1e-9)
+    steps = np.diff(levels)[-8:]
+    assert steps == pytest.approx(np.full(8, steps[0]), rel=1e-6)
+
+
+def test_values_of_both_signs_have_no_logarithm() -> None:
+    """Nor a negative power: the values below 0 would be far away from all others."""
+    pairs = gains(lambda z: np.where(z > 0.3, 1 / np.maximum(1.2 - z, 0.1), z - 0.3), 0.5)
+    assert (pairs.ends() < 0).any()
+    assert choose(pairs, IDENTITY) == IDENTITY
+    assert choose(pairs.only(pairs.ends().min(axis=0) > 0), IDENTITY).power == -1.0
+
+
 def test_a_scale_is_chosen_only_if_many_gains_agree() -> None:
     f = UNDONE["exponential"][0]
     assert choose(gains(f, 0.0), IDENTITY) == IDENTITY
     assert choose(gains(f, 0.01), IDENTITY) == IDENTITY
     assert choose(gains(lambda z: z, 0.3), IDENTITY) == IDENTITY
-    assert choose(gains(lambda z: z**1.7, 0.3), IDENTITY) == IDENTITY  # not on the ladder
+    assert choose(gains(np.sinh, 0.3), IDENTITY) == IDENTITY  # not among the scales
+    assert choose(gains(lambda z: z**0.995, 0.3), IDENTITY) == IDENTITY  # as good as linear
     assert choose(gains(np.sign, 0.3), IDENTITY) == IDENTITY  # no gain at all
     assert choose(Pairs(*np.empty((4, 0))), IDENTITY) == IDENTITY
     repeated = Pairs(*np.tile(gains(f, 1.0, 7), 30))  # the same seven again and again
@@ -128,7 +164,7 @@ def test_gains_are_paired_with_those_of_the_same_change() -> None:
     assert q.tolist() == [4.0, 1.0]
 
 
-@pytest.mark.parametrize("power", POWERS)
+@pytest.mark.parametrize("power", [*POWERS, 0.4, 0.01, 3.0, -0.01, -3.0])
 @pytest.mark.parametrize("sign", [1, -1])
 def test_transforms_increase_and_can_be_inverted(power: float, sign: int) -> None:
     transform = Transform(sign, 2.0, power, 1e-3)
@@ -140,6 +176,8 @@ def test_transforms_increase_and_can_be_inverted(power: float, sign: int) -> Non
     assert np.allclose(back - 2.0, values - 2.0, rtol=1e-9, atol=1e-15)
     for value in (-math.inf, math.inf):
         assert transform(value) == transform.inverse(value) == value
+    for prediction in (-1e300, -1.0, 1.0, 1e300):  # also where f has no such value
+        assert math.isfinite(transform.inverse(prediction))
     assert -math.inf < transform(-1e308) < transform(1e308) < math.inf
     near = transform(values[100] + 1e-6) - transform(values[100])
     assert transform.stretch(transform(values[100])) * near == pytest.approx(1e-6, rel=0.01)
@@ -152,6 +190,7 @@ def test_formulas() -> None:
     assert Transform(1, 1e-12, 0.5, 1e-6).describe() == "f^0.5"
     assert Transform(1, 2.0, -1.0, 1e-6).describe() == "-(f - 2)^-1"
     assert Transform(-1, 0.0, 2.0, 1e-6).describe() == "-(-f)^2"
+    assert Transform(1, 0.0, 0.4 + 1e-13, 1e-6).describe() == "f^0.4"
 
 
 # --- the search -----------------------------------------------------------------------------------
@@ -174,6 +213,17 @@ def test_a_search_models_the_logarithm_of_an_exponential(maker: Any) -> None:
     assert strategy._transform.inverse(strategy._best_value) == pytest.approx(best, rel=1e-9)
     again = maker(problem.space, seed=0)
     assert run(again, lambda x: 1024.0 * f(x), 500) == points
+
+
+@BOTH
+@pytest.mark.parametrize("centre", [0.0, 0.5])
+def test_a_search_models_the_cube_root_of_a_cube(maker: Any, centre: float) -> None:
+    """Also if most random points have negative values."""
+    problem = ao.problems.nk(24, 2, 0)
+    strategy = maker(problem.space, seed=0)
+    run(strategy, lambda x: (problem(x) - centre) ** 3, 200)
+    assert strategy.facts()["transform"] == "f^0.333333"
+    assert strategy._transform.power == pytest.approx(1 / 3, abs=1e-6)
 
 
 @BOTH

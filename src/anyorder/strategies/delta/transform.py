@@ -12,11 +12,17 @@ value of the pole, which has a closed form (`_solutions`). If the variables that
 contexts do not interact with the one that changes, that is the true pole. So if many pairs of gains
 name the same pole, the gains on that scale are predicted exactly. Affine changes of f only move the
 pole along with it.
+
+For the pole 0 any exponent is considered: there, too, one value of k makes two gains the same
+(`find_powers`). If k is positive f may have both signs:
+each value then keeps its sign.
 """
 
 from __future__ import annotations
 
 import math
+import sys
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -24,27 +30,32 @@ import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
 
-POWERS = (0.0, -1.0, 0.5, 2.0)  # scales that are considered; 0 is the logarithm
+POWERS = (0.0, -1.0, 0.5, 2.0)  # scales that are considered with any pole; 0 is the logarithm
 FIRST_LOOK = 2.0  # times n: observations when a transform is first considered
 LOOK_GROWTH = 1.5  # factor from one time to the next
-LEAST_AGREEING = 8  # pairs of gains that must agree on a pole
+LEAST_AGREEING = 8  # pairs of gains that must agree on a pole or a power
 LEAST_SHARE = 0.025  # their share of all pairs that may tell scales apart
 CLEARLY = 3.0  # times as many as agree on the present scale, or on that of f
-FEWEST = 3  # pairs that must name the same pole before all others are looked at
+FEWEST = 3  # pairs that must name the same one before all others are looked at
 SETTLED = 0.1  # share of gains that are the same in units of f, so that no other scale is tried
-WINDOW = 1e-6  # relative difference of gains, or of the distances to two poles, that is none
+WINDOW = 1e-6  # relative difference of gains or of the distances to two poles that is none
 FARTHEST = 100.0  # times the range of the values: beyond, all scales are as good as linear
 ROUNDING = 1e-15  # relative error of a value
 SAME = 1e-9  # of the root mean square gain: gains that are the same
 KNOT = 1e-6  # times the smallest distance to the pole: nearer to it the tangent is used
-LARGEST = 1e150  # distance in units of that, so that no power overflows
+LARGEST = 1e100  # distance in units of that, so that no power overflows
+STEEPEST = 3.0  # largest exponent, of either sign, that is found for the pole 0
+FLATTEST = 0.01  # exponents nearer to 0 are the logarithm, and those nearer to 1 are f itself
+STEPS = 7  # of Newton's method to find it
+TINY = sys.float_info.min
 
 
 class Transform(NamedTuple):
     """A strictly increasing function of f: f itself, or a power of the distance to a pole.
 
-    Distances are in units of `knot`. Below 1, and beyond the pole, the tangent takes the place of
-    the power. Values that are not finite stay as they are.
+    Distances are in units of `knot`, negative beyond the pole. There a positive power is that of
+    the absolute value, with the sign of the distance. Of other powers the tangent takes the place,
+    below a distance of 1. Values that are not finite stay as they are.
     """
 
     sign: int = 0  # 1: the pole is below the values; -1: above; 0: f itself
@@ -57,6 +68,9 @@ class Transform(NamedTuple):
         if self.sign == 0 or not math.isfinite(f):
             return f
         distance = min(max(self.sign * (f - self.pole) / self.knot, -LARGEST), LARGEST)
+        if self.power > 0:
+            raised = math.pow(abs(distance), self.power) / self.power
+            return self.sign * math.copysign(raised, distance)
         if distance < 1.0:
             return self.sign * (self._at_knot() + distance - 1.0)
         if self.power == 0:
@@ -67,14 +81,18 @@ class Transform(NamedTuple):
         return 1.0 / self.power if self.power else 0.0
 
     def _distance(self, value: float) -> float:
-        level, above = self.sign * value, self.sign * value - self._at_knot()
+        level = self.sign * value
+        if self.power > 0:
+            raised = min(self.power * abs(level), math.pow(LARGEST, self.power))
+            return math.copysign(math.pow(raised, 1.0 / self.power), level)
+        above = level - self._at_knot()
         if above < 0:
             return 1.0 + above
         if self.power == 0:
             return math.exp(min(level, math.log(LARGEST)))
-        if self.power < 0 and level >= 0:  # a prediction that no value of f has
-            return LARGEST
-        return math.pow(self.power * level, 1.0 / self.power)
+        # The largest distance also for predictions that no value of f has.
+        raised = max(self.power * level, math.pow(LARGEST, self.power))
+        return math.pow(raised, 1.0 / self.power)
 
     def inverse(self, value: float) -> float:
         """The value of f, up to rounding."""
@@ -86,7 +104,10 @@ class Transform(NamedTuple):
         """How much f changes with the value that is modelled."""
         if self.sign == 0 or not math.isfinite(value):
             return 1.0
-        return self.knot * math.pow(max(self._distance(value), 1.0), 1.0 - self.power)
+        distance = self._distance(value)
+        if self.power > 0:  # finite also at the pole
+            distance = abs(distance)
+        return self.knot * math.pow(max(distance, 1.0), 1.0 - self.power)
 
     def describe(self) -> str:
         """It as a formula; a pole that is 0 up to rounding is left out."""
@@ -123,20 +144,27 @@ class Pairs(NamedTuple):
         return Pairs(*(column[which] for column in self))
 
 
-class Poles(NamedTuple):
-    """The poles that pairs of gains name for one power, in increasing order."""
+class Votes(NamedTuple):
+    """The numbers that pairs of gains name: poles for one power, or powers for one pole.
 
-    place: Floats
-    distance: Floats  # to the nearest value
+    They are in increasing order.
+    """
+
+    number: Floats
+    unit: Floats  # in which differences are measured
     error: Floats  # by rounding
 
-    def crowd(self) -> tuple[int, int]:
-        """Where most of them are the same: the first one, and the one after the last."""
-        if not len(self.place):
-            return 0, 0
-        ends = np.searchsorted(self.place, self.place + WINDOW * self.distance, side="right")
+    def winner(self) -> float | None:
+        """What most of them name, up to rounding; None if hardly two agree."""
+        if not len(self.number):
+            return None
+        ends = np.searchsorted(self.number, self.number + WINDOW * self.unit, side="right")
         first = int(np.argmax(ends - np.arange(len(ends))))
-        return first, int(ends[first])
+        last = int(ends[first])
+        if last - first < FEWEST:
+            return None
+        weights = (self.error[first] / self.error[first:last]) ** 2
+        return float(np.sum(self.number[first:last] * weights) / np.sum(weights))
 
 
 def pair_up(changes: npt.NDArray[np.int32], levels: Floats) -> Pairs:
@@ -185,21 +213,34 @@ def choose(pairs: Pairs, present: Transform) -> Transform:
     different = pairs.only(others)
     kept = count_agreeing(different, present) if present.sign else 0
     most, found = 0, present
-    for power in POWERS:
-        poles = find_poles(different, power, low, high)
-        first, last = poles.crowd()
-        if last - first < FEWEST:
-            continue
-        weights = (poles.error[first] / poles.error[first:last]) ** 2
-        pole = float(np.sum(poles.place[first:last] * weights) / np.sum(weights))
-        sign, distance = (1, low - pole) if pole < low else (-1, pole - high)
-        transform = Transform(sign, pole, power, KNOT * distance)
+    for transform in _candidates(different, low, high):
         agreeing = count_agreeing(different, transform)
         if agreeing > most:
             most, found = agreeing, transform
     if most >= enough and most > CLEARLY * kept:
         return found
     return present if kept >= equals else IDENTITY
+
+
+def _candidates(pairs: Pairs, low: float, high: float) -> Iterator[Transform]:
+    """The scales that some pairs of gains name."""
+    for power in POWERS:
+        pole = find_poles(pairs, power, low, high).winner()
+        if pole is not None:
+            sign, distance = (1, low - pole) if pole < low else (-1, pole - high)
+            yield Transform(sign, pole, power, KNOT * distance)
+    # Where f has both signs the search is on its way to the values above 0.
+    sign = 1 if high > 0 else -1
+    distances = Pairs(*(sign * column for column in pairs))
+    distances = distances.only(distances.ends().min(axis=0) > 0)
+    named = find_powers(distances).winner()
+    if named is None or abs(named - 1.0) < FLATTEST:
+        return
+    power = named if abs(named) > FLATTEST else 0.0
+    if power > 0:  # values may come as near to the pole as they like
+        yield Transform(sign, 0.0, power, KNOT * float(np.median(distances.ends())))
+    elif low > 0 or high < 0:
+        yield Transform(sign, 0.0, power, max(KNOT * min(abs(low), abs(high)), TINY))
 
 
 def count_agreeing(pairs: Pairs, transform: Transform) -> int:
@@ -210,14 +251,14 @@ def count_agreeing(pairs: Pairs, transform: Transform) -> int:
     """
     with np.errstate(all="ignore"):
         ends = transform.sign * (pairs.ends() - transform.pole) / transform.knot
-        raised = _raised(ends, transform.power)  # NaN beyond the pole, which agrees with nothing
+        raised = _raised(ends, transform.power)  # NaN agrees with nothing
         one, two = raised[0] - raised[1], raised[2] - raised[3]
         agree = np.abs(one - two) <= WINDOW * (np.abs(one) + np.abs(two))
     found = np.stack(pairs.only(agree & np.isfinite(one) & np.isfinite(two)))
     return int(np.unique(found, axis=1).shape[1])
 
 
-def find_poles(pairs: Pairs, power: float, low: float, high: float) -> Poles:
+def find_poles(pairs: Pairs, power: float, low: float, high: float) -> Votes:
     """The poles outside of the values, from `low` to `high`, that make the gains of pairs equal.
 
     Only those are kept that rounding does not blur.
@@ -240,11 +281,43 @@ def find_poles(pairs: Pairs, power: float, low: float, high: float) -> Poles:
         right = residual <= 1e3 * (doubt + ROUNDING * np.abs(raised).sum(axis=0))
         good = right & (error < WINDOW * distance)
     order = np.argsort(pole[good], kind="stable")
-    return Poles(*(unit * column[good][order] for column in (pole, distance, error)))
+    return Votes(*(unit * column[good][order] for column in (pole, distance, error)))
+
+
+def find_powers(pairs: Pairs) -> Votes:
+    """The powers, for the pole 0, that make the gains of pairs of positive values equal.
+
+    With r for half of log(u + p) - log u, s for half of log(v + q) - log v, and m for how far the
+    middles of both are apart: exp(k m) sinh(k r) = sinh(k s). The logarithm of the ratio of both
+    sides is monotone in k unless one range of values contains the other: no k is a solution then.
+    """
+    u, p, v, q = pairs
+    with np.errstate(all="ignore"):
+        r, s = np.log1p(p / u) / 2, np.log1p(q / v) / 2
+        m = np.log(u / v) + r - s
+        possible = (r * s > 0) & (np.abs(m) > np.abs(r - s))
+        m, r, s = m[possible], r[possible], s[possible]
+        doubt = ROUNDING * (4.0 + np.abs(u / p) + np.abs(v / q))[possible]
+        power = np.full(len(m), 0.5)
+        for _ in range(STEPS):
+            residual = power * m + np.log(np.sinh(power * r) / np.sinh(power * s))
+            slope = m + r / np.tanh(power * r) - s / np.tanh(power * s)
+            power = np.clip(power - residual / slope, -STEEPEST, STEEPEST)
+            power[power == 0] = ROUNDING  # where both are 0 / 0
+        error = doubt / np.abs(slope)
+        inside = np.abs(power) < STEEPEST
+        good = inside & (np.abs(residual) <= 1e3 * doubt) & (error < WINDOW)
+    order = np.argsort(power[good], kind="stable")
+    return Votes(power[good][order], np.ones(len(order)), error[good][order])
 
 
 def _raised(distances: Floats, power: float) -> Floats:
-    raised: Floats = np.log(distances) if power == 0 else distances**power / power
+    """Powers as of `Transform`; beyond the pole NaN unless they are positive."""
+    if power > 0:
+        signed: Floats = np.copysign(np.abs(distances) ** power, distances) / power
+        return signed
+    beyond = np.where(distances > 0, distances, np.nan)
+    raised: Floats = np.log(beyond) if power == 0 else beyond**power / power
     return raised
 
 
