@@ -54,6 +54,9 @@ EXCHANGES = 0.5  # share of mutations that are exchanges
 STEP_SHARES = (0.75, 0.25)  # without credit: steps of a climb at the best point, and mutations
 STEP_PRIOR = 10.0  # evaluations that the mean improvement of both is worth
 STEP_LEAST, STEP_MOST = 0.04, 0.75  # bounds of the share of mutations
+# The upper one where most changes have no effect: a lucky mutation must not displace single changes,
+# each of which is tried but once.
+STEP_WAITING = 0.5
 STAGNANT, STAGNANT_N = 0.25, 5  # of the run, and times n: evaluations without any improvement
 KICKS = 0.5  # share of kicks among points proposed while others are awaited; the rest are mutations
 ATTEMPTS = 5  # to find a trial that is new
@@ -212,7 +215,8 @@ class AutoSearch(DeltaSearch):
             return STEP_SHARES[1]
         climb, mutate = climb / most, mutate / most
         climb, mutate = STEP_SHARES[0] * (climb * climb), STEP_SHARES[1] * (mutate * mutate)
-        return min(max(mutate / (climb + mutate), STEP_LEAST), STEP_MOST)
+        most = STEP_WAITING if self.model.scalar(layout.WAITING) else STEP_MOST
+        return min(max(mutate / (climb + mutate), STEP_LEAST), most)
 
     def _judge_aside(self, point: Codes, f: float | None) -> None:
         """The answer to a mutation that interrupted a climb, which goes on."""
