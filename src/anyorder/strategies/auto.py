@@ -54,8 +54,8 @@ EXCHANGES = 0.5  # share of mutations that are exchanges
 STEP_SHARES = (0.75, 0.25)  # without credit: steps of a climb at the best point, and mutations
 STEP_PRIOR = 10.0  # evaluations that the mean improvement of both is worth
 STEP_LEAST, STEP_MOST = 0.04, 0.75  # bounds of the share of mutations
-# The upper one where most changes have no effect: a lucky mutation must not displace single changes,
-# each of which is tried but once.
+# The upper one where most changes have no effect: a lucky mutation must not displace single
+# changes, each of which is tried but once.
 STEP_WAITING = 0.5
 STAGNANT, STAGNANT_N = 0.25, 5  # of the run, and times n: evaluations without any improvement
 KICKS = 0.5  # share of kicks among points proposed while others are awaited; the rest are mutations
