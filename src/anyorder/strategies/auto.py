@@ -51,12 +51,6 @@ PRICE_N, PRICE_RATE = 3.0, 0.2  # of a restart: cost in n at first, rate of its 
 PREDICTS = 0.7  # if the squared error of the model is below this share of the squared gains
 FEWEST_CHANGES = 2  # of a mutation; one less where the model does not predict well
 EXCHANGES = 0.5  # share of mutations that are exchanges
-STEP_SHARES = (0.75, 0.25)  # without credit: steps of a climb at the best point, and mutations
-STEP_PRIOR = 10.0  # evaluations that the mean improvement of both is worth
-STEP_LEAST, STEP_MOST = 0.04, 0.75  # bounds of the share of mutations
-# The upper one where most changes have no effect: a lucky mutation must not displace single
-# changes, each of which is tried but once.
-STEP_WAITING = 0.5
 STAGNANT, STAGNANT_N = 0.25, 5  # of the run, and times n: evaluations without any improvement
 KICKS = 0.5  # share of kicks among points proposed while others are awaited; the rest are mutations
 ATTEMPTS = 5  # to find a trial that is new
@@ -187,7 +181,8 @@ class AutoSearch(DeltaSearch):
             decay = math.exp(-spent / (MEMORY_N * self._n + MEMORY_SPENT * now))
             cost[:] = cost[0] * decay + spent, cost[1] * decay
             gains[:] = gains[0] * decay + gained, gains[1] * decay
-        if cost[1] >= self._share_aside() * (cost[0] + cost[1]):
+        waits = scalar(layout.WAITING) > 0
+        if cost[1] >= credit.share_of_mutations(cost, gains, waits) * (cost[0] + cost[1]):
             return False
         self._take(model.point, value)
         cost[1] += 1
@@ -199,24 +194,6 @@ class AutoSearch(DeltaSearch):
         self._trial, self._aside = point.tobytes(), True
         self._uses[MUTATE] += 1
         return True
-
-    def _share_aside(self) -> float:
-        """The share of mutations, by the squares of what both improved per evaluation.
-
-        One that is twice as good gets most of the evaluations: while single changes are cheap
-        improvements, mutations would only slow the climb down.
-        """
-        cost, gains = self._step_cost, self._step_gains
-        prior = STEP_PRIOR * ((gains[0] + gains[1]) / (cost[0] + cost[1] + 1.0))
-        climb = (gains[0] + prior) / (cost[0] + STEP_PRIOR)
-        mutate = (gains[1] + prior) / (cost[1] + STEP_PRIOR)
-        most = max(climb, mutate)
-        if not 0 < most < math.inf:
-            return STEP_SHARES[1]
-        climb, mutate = climb / most, mutate / most
-        climb, mutate = STEP_SHARES[0] * (climb * climb), STEP_SHARES[1] * (mutate * mutate)
-        most = STEP_WAITING if self.model.scalar(layout.WAITING) else STEP_MOST
-        return min(max(mutate / (climb + mutate), STEP_LEAST), most)
 
     def _judge_aside(self, point: Codes, f: float | None) -> None:
         """The answer to a mutation that interrupted a climb, which goes on."""
