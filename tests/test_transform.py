@@ -17,7 +17,7 @@ from anyorder.strategies.delta import layout
 from anyorder.strategies.delta.search import DeltaSearch
 from anyorder.strategies.delta.transform import (
     IDENTITY,
-    POWERS,
+    LADDER,
     Pairs,
     Transform,
     choose,
@@ -164,7 +164,7 @@ def test_gains_are_paired_with_those_of_the_same_change() -> None:
     assert q.tolist() == [4.0, 1.0]
 
 
-@pytest.mark.parametrize("power", [*POWERS, 0.4, 0.01, 3.0, -0.01, -3.0])
+@pytest.mark.parametrize("power", [*LADDER, 0.4, 0.01, 3.0, -0.01, -3.0])
 @pytest.mark.parametrize("sign", [1, -1])
 def test_transforms_increase_and_can_be_inverted(power: float, sign: int) -> None:
     transform = Transform(sign, 2.0, power, 1e-3)

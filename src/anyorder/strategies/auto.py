@@ -328,13 +328,13 @@ class AutoSearch(DeltaSearch):
         ahead, scouts, free = self._explorer_ahead(), self._scouts(), self._free_climbs > 0
         total, shares = credit.total(self._cost), self._shares(now, ahead, scouts)
         due = [share * total - cost for share, cost in zip(shares, self._cost, strict=True)]
-        out = (
-            False,
+        out = (  # in the order of NAMES
+            False,  # climb
             due[RESTART] < self._price,
-            free,
-            free or not len(self._pool),
+            free,  # mutate
+            free or not len(self._pool),  # mix
             not (stagnant or ahead or scouts) or self._explorers.waiting,
-            free or not self.pairwise.trusted,
+            free or not self.pairwise.trusted,  # leap
         )
         ties = self._rng.random(len(NAMES)).tolist()
         behind = [

@@ -171,3 +171,6 @@ WAITING = 32  # whether variables without effect may be waiting for others
 
 # The state of a pair of variables.
 UNKNOWN, LINKED, NOT_LINKED = 0, 1, 2
+
+# What a variable is to the global model: one feature, one for each value, or z and z^2.
+SPIN, INDICATORS, POWERS = 0, 1, 2

@@ -65,36 +65,36 @@ class Learner(Climber):
     def _learn(self, answers: Sequence[Answer]) -> None:
         for answer in answers:
             waiting = None if answer.ticket is None else self._waiting.pop(answer.ticket, None)
-            point, raw = np.ascontiguousarray(answer.codes, np.int32), float(answer.value)
-            ok = answer.status == OK and math.isfinite(raw)
-            f = self._transform(raw)
+            point, f = np.ascontiguousarray(answer.codes, np.int32), float(answer.value)
+            ok = answer.status == OK and math.isfinite(f)
+            value = self._transform(f)
             if not ok:
                 self._failed.add(point.tobytes())
                 self._least = min(self._least, (_violation(answer), point.tobytes()))
             elif self._remembers():
-                self._known[point.tobytes()] = raw
+                self._known[point.tobytes()] = f
             if waiting is not None and waiting.kind == "change":
-                self._learn_neighbour(waiting, point, f, ok)
+                self._learn_neighbour(waiting, point, value, ok)
                 continue
             if ok and waiting is not None and waiting.kind in ("trial", "point", "extra"):
-                self._note_distant(point, f)
+                self._note_distant(point, value)
             if waiting is not None and answer.ticket == self._awaited:
                 self._awaited = -1
                 if ok and waiting.kind == "confirmation":
                     self._readings += 1
-                    self.model.average(f, self._readings)
+                    self.model.average(value, self._readings)
                 elif waiting.kind == "trial":
                     self.model.scalars[layout.EVALUATIONS] += ok
-                    self._judge(point, *((f, raw) if ok else (None, None)))
+                    self._judge(point, *((value, f) if ok else (None, None)))
                 elif ok:
-                    self._arrive(f)
+                    self._arrive(value)
                 else:
                     self._return()
             elif waiting is not None and waiting.kind == "trial":
                 self.model.scalars[layout.EVALUATIONS] += ok
-                self._judge_late(answer.ticket, point, *((f, raw) if ok else (None, None)))
+                self._judge_late(answer.ticket, point, *((value, f) if ok else (None, None)))
             elif ok:
-                self._learn_other(waiting, point, f)
+                self._learn_other(waiting, point, value)
         if self.pairwise.count >= self._next_look:
             self._reconsider()
 

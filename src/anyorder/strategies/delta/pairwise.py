@@ -34,7 +34,6 @@ STARTS = 3  # of tabu search, until its maximum is a new one
 STEPS = (4, 8, 2)  # times n: length of tabu search from the best point, and from random ones
 MOST_STEPS = 2000  # of one tabu search
 REMEMBERED = 16  # maxima that were visited
-SPIN, INDICATORS, POWERS = 0, 1, 2  # kinds of features, as in `kernels.fitting`
 EXACT = 2**22  # values of an integer up to which a feature in 32 bits tells them apart
 RECENT, RECENT_N = 2048, 4  # the last observations that tell the scale: so many, or times n
 REPLAYED = 1024  # observations that are learned again at a time
@@ -55,9 +54,8 @@ class Pairwise:
         self._model, self._kernels = model, model._kernels
         values = space.cardinalities.astype(np.int64)
         ordered = model.arrays.kind == layout.ORDERED
-        self._kinds = np.where(values == 2, SPIN, np.where(ordered, POWERS, INDICATORS)).astype(
-            np.int64
-        )
+        many = np.where(ordered, layout.POWERS, layout.INDICATORS)
+        self._kinds = np.where(values == 2, layout.SPIN, many).astype(np.int64)
         lengths = np.where(values == 2, 1, np.where(ordered, 2, values))
         self._first = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
         self._values = values
@@ -255,9 +253,9 @@ class Pairwise:
         phis = self._phis[which]
         points = np.empty((len(which), len(self._kinds)), np.int32)
         for i, (kind, first) in enumerate(zip(self._kinds, self._first, strict=False)):
-            if kind == SPIN:
+            if kind == layout.SPIN:
                 points[:, i] = phis[:, first] > 0
-            elif kind == INDICATORS:
+            elif kind == layout.INDICATORS:
                 points[:, i] = phis[:, first : self._first[i + 1]].argmax(axis=1)
             else:
                 points[:, i] = np.rint((phis[:, first] + 1.0) * ((self._values[i] - 1) / 2))

@@ -30,7 +30,7 @@ import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
 
-POWERS = (0.0, -1.0, 0.5, 2.0)  # scales that are considered with any pole; 0 is the logarithm
+LADDER = (0.0, -1.0, 0.5, 2.0)  # scales that are considered with any pole; 0 is the logarithm
 FIRST_LOOK = 2.0  # times n: observations when a transform is first considered
 LOOK_GROWTH = 1.5  # factor from one time to the next
 LEAST_AGREEING = 8  # pairs of gains that must agree on a pole or a power
@@ -224,7 +224,7 @@ def choose(pairs: Pairs, present: Transform) -> Transform:
 
 def _candidates(pairs: Pairs, low: float, high: float) -> Iterator[Transform]:
     """The scales that some pairs of gains name."""
-    for power in POWERS:
+    for power in LADDER:
         pole = find_poles(pairs, power, low, high).winner()
         if pole is not None:
             sign, distance = (1, low - pole) if pole < low else (-1, pole - high)

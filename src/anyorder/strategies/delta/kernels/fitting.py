@@ -13,10 +13,8 @@ import numpy as np
 from anyorder.strategies.delta.kernels.jit import entry, inner
 from anyorder.strategies.delta.kernels.tables import slot_of
 from anyorder.strategies.delta.kernels.views import views
-from anyorder.strategies.delta.layout import FEW, LINKED, NOT_LINKED
+from anyorder.strategies.delta.layout import FEW, INDICATORS, LINKED, NOT_LINKED, SPIN
 
-# Kinds of features.
-SPIN, INDICATORS, POWERS = 0, 1, 2
 CLOSE = 1e-10  # the fit ends when the squared gradient has fallen to this share of the first
 SPARSITY = 0.02  # share of its prior scale that a pair without effect keeps: nearly an L1 norm
 SPIN_SCALE = 0.7071067811865476  # a spin alters by 2, indicators by 1 and -1

@@ -2,15 +2,10 @@
 
 import numpy as np
 
-from anyorder.strategies.delta.kernels.fitting import (
-    INDICATORS,
-    SPIN,
-    all_spins,
-    features,
-    rows_of,
-)
+from anyorder.strategies.delta.kernels.fitting import all_spins, features, rows_of
 from anyorder.strategies.delta.kernels.jit import entry, inner
 from anyorder.strategies.delta.kernels.tables import below, generator, uniform
+from anyorder.strategies.delta.layout import INDICATORS, SPIN
 
 LEVELS = 6  # values of an integer of many values that a step of tabu search considers
 TENURE = 10  # tabu search does not change a variable again for n / 20 steps and up to so many more
