@@ -159,7 +159,10 @@ class StoredRuns:
     def _mixed(self) -> list[str]:
         """What the campaigns label alike though it differs; not what differs in the last one."""
         found: dict[str, None] = {}
-        for what, by in (("method || budget || grid", "algorithm"), ("problem", "instance")):
+        for what, by in (
+            ("method || ' ' || budget || ' ' || grid", "algorithm"),
+            ("problem", "instance"),
+        ):
             rows = self._file.connection.execute(
                 f"SELECT distribution, {by}, count(DISTINCT {what}), "
                 f"count(DISTINCT CASE WHEN {_LAST} THEN {what} END) "
