@@ -455,6 +455,62 @@ def test_small_spaces_are_searched_once(maker: Any) -> None:
     assert len(search(lone, lambda _: 1.0, 10)[1]) == 1
 
 
+def kicked(strategy: DeltaSearch, seeds: int, *, gentle: bool) -> list[Any]:
+    """Kicks of its best point."""
+    points = []
+    for seed in range(seeds):
+        strategy.model.go_to(strategy._best, strategy._best_value)
+        strategy.model.kick(seed, gentle=gentle)
+        points.append(strategy.model.point.copy())
+    return points
+
+
+@pytest.mark.parametrize(("n", "least"), [(24, 4), (64, 8), (200, 12)])
+def test_gentle_kicks_lose_less_and_differ(n: int, least: int) -> None:
+    weights = np.random.default_rng(0).exponential(size=n)
+    strategy = DeltaSearch(ao.Space.binary(n), seed=0)
+    search(strategy, lambda x: float(weights @ x), 3 * n)
+    assert strategy._best.all()
+    random, gentle = (np.array(kicked(strategy, 400, gentle=kind)) == 0 for kind in (False, True))
+    counts = gentle.sum(axis=1)
+    assert (
+        np.quantile(counts, 0.05) == least
+    )  # one less where all that was drawn is changed already
+    assert counts.max() <= n // 2
+    # For each change: the exponential weights of random ones have the mean 1.
+    loss, small = ((weights * kind).sum() / kind.sum() for kind in (random, gentle))
+    assert small < 0.7 * loss
+    assert gentle.any(axis=0).sum() > n / 2
+    assert len(np.unique(gentle, axis=0)) > 100
+
+
+def test_gentle_kicks_know_no_table_of_values() -> None:
+    strategy = DeltaSearch(MIXED, seed=0)
+    search(strategy, separable, 400)
+    for point in kicked(strategy, 200, gentle=True):
+        assert (point >= 0).all()
+        assert (point < MIXED.cardinalities).all()
+        assert 1 <= np.count_nonzero(point != strategy._best) <= len(MIXED) // 2
+
+
+@pytest.mark.parametrize("trusted", [False, True])
+def test_kicks_are_gentle_where_pairs_do_not_explain_f(
+    trusted: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    strategy = DeltaSearch(ao.Space.binary(20), seed=0)
+    kinds: list[bool] = []
+    kick = strategy.model.kick
+
+    def noted(seed: int, *, gentle: bool) -> bool:
+        kinds.append(gentle)
+        return kick(seed, gentle=gentle)
+
+    monkeypatch.setattr(strategy.model, "kick", noted)
+    strategy.pairwise.trusted = trusted
+    strategy._kick()
+    assert kinds == [not trusted]
+
+
 @BOTH
 def test_runs_in_a_session(maker: Any) -> None:
     problem = ao.problems.nk(24, 2, seed=0)
@@ -464,10 +520,11 @@ def test_runs_in_a_session(maker: Any) -> None:
 
 
 def test_the_portfolio_uses_all_operators() -> None:
-    """In three runs together: in one, those that improve nothing may never have their turn."""
-    problem, used = ao.problems.nk(64, 4, seed=0), dict.fromkeys(NAMES, 0)
-    for seed in range(3):
-        strategy = AutoSearch(problem.space, seed=seed)
+    """On several functions together: on one, what improves nothing may never have its turn."""
+    used = dict.fromkeys(NAMES, 0)
+    for name in ("nk:n=64,k=4,seed=0", "nk:n=64,k=8,seed=0"):
+        problem = ao.problems.get(name)
+        strategy = AutoSearch(problem.space, seed=0)
         search(strategy, problem, 3_000)
         facts = strategy.facts()
         assert sum(facts["shares"].values()) == pytest.approx(1, abs=0.01)

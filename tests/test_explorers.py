@@ -197,4 +197,4 @@ def test_a_trial_that_nobody_waits_for_is_given_up() -> None:
                 strategy.give_up([ticket])
     assert not strategy._trials
     assert not strategy._waiting
-    assert not strategy._explorers.waiting
+    assert not strategy._explorers.waiting or strategy._trial  # the next one, not yet proposed

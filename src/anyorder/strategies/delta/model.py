@@ -148,9 +148,12 @@ class Model:
             point = point.copy()
         self._kernels.go_to(*self.buffers, point, value, float(measured))
 
-    def kick(self, seed: int) -> bool:
-        """Change some variables of the present point; whether its value is still certain."""
-        certain: bool = self._kernels.kick(*self.buffers, seed)
+    def kick(self, seed: int, *, gentle: bool) -> bool:
+        """Change some variables of the present point; whether its value is still certain.
+
+        Random variables, or (`gentle`) those that are predicted to lose little.
+        """
+        certain: bool = self._kernels.kick(*self.buffers, seed, gentle)
         return certain
 
     def exchange(self, seed: int, point: Codes) -> bool:

@@ -21,6 +21,11 @@ from anyorder.strategies.delta.layout import LINKED, MEASURED, ORDERED, VALUE
 # Constants of the method.
 KICK = 4.0  # least number of changes of a kick
 FOLLOW = 0.5  # chance that the next variable of a kick is one linked with the last
+# A gentle kick has at least n / 8 changes, each the one that loses least of n / 8 drawn at random;
+# within these bounds.
+GENTLE = 8
+FEWEST_CHANGES, MOST_CHANGES = 4, 12
+FEWEST_DRAWS, MOST_DRAWS = 2, 16
 
 
 @inner()
@@ -101,22 +106,47 @@ def mutate(shape, integers, floats, seed, point, changes):
         changed[last] = True
 
 
+@inner()
+def gentlest(v, changed, random):
+    """Of some changes drawn at random, the one whose predicted gain is largest; -1 if none is left.
+
+    Returns the variable and its new value.
+    """
+    chosen, to, most = INT(-1), INT(0), -np.inf
+    for _ in range(min(max(len(v.x) // GENTLE, FEWEST_DRAWS), MOST_DRAWS)):
+        i = next_variable(v, INT(-1), changed, random)
+        if changed[i]:
+            continue
+        new = other_value(v, i, INT(v.x[i]), random)
+        gain, _, profile = predict(v, i, new)
+        if chosen < 0 or (profile >= 0 and gain > most):
+            chosen, to, most = i, new, gain if profile >= 0 else -np.inf
+    return chosen, to
+
+
 @entry()
-def kick(shape, integers, floats, seed):
-    """Change several variables of x, as many as a distribution with a heavy tail says.
+def kick(shape, integers, floats, seed, gentle):
+    """Change several variables of x: random ones, or (`gentle`) those that lose little.
 
     The value of x becomes the predicted one. Returns whether it is certain.
     """
     v = views(shape, integers, floats)
     random = generator(seed)
     n = len(v.x)
-    count = int(min(KICK / (1.0 - uniform(random)), n))
+    rest = 1.0 - uniform(random)
+    least = min(max(n / GENTLE, FEWEST_CHANGES), MOST_CHANGES)
+    count = int(min(least / math.sqrt(rest) if gentle else KICK / rest, n))
     count = max(min(count, n // 2), 1)
     changed = np.zeros(n, dtype=np.bool_)
     last, certain = INT(-1), True
     for _ in range(count):
-        last = next_variable(v, last, changed, random)
-        new = other_value(v, last, INT(v.x[last]), random)
+        if gentle:
+            last, new = gentlest(v, changed, random)
+            if last < 0:
+                continue
+        else:
+            last = next_variable(v, last, changed, random)
+            new = other_value(v, last, INT(v.x[last]), random)
         gain, variance, profile = predict(v, last, new)
         if profile < 0 or variance > SURE * mean_square(v) or not (gain > -np.inf):
             certain, gain = False, 0.0
