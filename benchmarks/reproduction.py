@@ -186,21 +186,20 @@ def family_table(lines: dict[str, list[Line]]) -> str:
 
 
 def ablations() -> str:
-    """Variants of the figures, on the runs that all variants of a distribution have."""
+    """Variants of the figures: all runs of each, the same number on every instance."""
     marks, rows = (1_000, 5_000, 10_000), []
     for name in ABLATIONS:
         results = curves.read(FAMILY / f"{name}.csv.gz")
         for distribution in results.distributions:
             found = results.row(distribution)
             methods = reproduce.find(f"figure-{name}").methods  # in the order of the figure
-            cells = {label: found[label] for label in methods if label in found}
-            runs = [set(zip(cell.instances, cell.seeds, strict=True)) for cell in cells.values()]
-            shared = set.intersection(*runs)
-            for label, cell in cells.items() if len(cells) > 1 else ():
-                pairs = zip(cell.instances, cell.seeds, strict=True)
-                kept = [k for k, run in enumerate(pairs) if run in shared]
-                means = [mean_and_error(cell.at(mark)[kept]) for mark in marks]
-                rows.append((f"figure-{name}", distribution, label, str(len(kept)), *means))
+            for label in (label for label in methods if label in found):
+                cell = found[label]
+                counts = np.unique(cell.instances, return_counts=True)[1]
+                if len(counts) != 10 or len(set(counts.tolist())) != 1:
+                    raise ValueError(f"{label} on {distribution} has {counts} runs by instance")
+                means = [mean_and_error(cell.at(mark)) for mark in marks]
+                rows.append((f"figure-{name}", distribution, label, str(counts.sum()), *means))
     head = ("", "distribution", "variant", "runs", *(f"after {mark:,}" for mark in marks))
     return markdown(head, rows)
 
