@@ -316,12 +316,12 @@ class Optimizer:
                        candidate.status or OK, candidate.known,
                        violation_of(candidate, archive, self.feasibility))
             )  # fmt: skip
-        restarts = strategy.restarts
         if given_up:
             strategy.give_up(given_up)
         if answers:
             strategy.learn(answers)
-        archive.restarts += [len(archive)] * (strategy.restarts - restarts)
+        # also those that the strategy made while it proposed
+        archive.restarts += [len(archive)] * (strategy.restarts - len(archive.restarts))
 
     def _record(self, candidate: Candidate) -> None:
         self.archive.add(
