@@ -455,6 +455,16 @@ def test_small_spaces_are_searched_once(maker: Any) -> None:
     assert len(search(lone, lambda _: 1.0, 10)[1]) == 1
 
 
+@BOTH
+def test_small_gains_count_beside_large_losses(maker: Any) -> None:
+    """Far values lose a million times what the last steps gain; none of those is left out."""
+    target = np.array([7, 30, 12, 39, 21, 3])
+    space = ao.Space([ao.Integer(0, 40)] * len(target))
+    strategy = maker(space, seed=0)
+    best, _ = search(strategy, lambda x: -float((np.abs(x - target) ** 6.0).sum()), 1_000)
+    assert best == 0.0
+
+
 def kicked(strategy: DeltaSearch, seeds: int, *, gentle: bool) -> list[Any]:
     """Kicks of its best point."""
     points = []

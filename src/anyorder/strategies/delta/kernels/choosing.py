@@ -50,6 +50,7 @@ from anyorder.strategies.delta.layout import (
     SLACK,
     STALE,
     TOLERANCE,
+    TYPICAL,
     VALUE,
     WAITING,
     WEIGHT,
@@ -58,7 +59,9 @@ from anyorder.strategies.delta.layout import (
 # Constants of the method.
 FIRST = 1e200  # worth of a change never tried: more than all others
 ENOUGH = 1e-3  # a change is worth an evaluation if it promises so much of the root mean square gain
-ENOUGH_MANY = 0.02  # the same for variables of many values, which never run out of fresh ones
+# The same for variables of many values, which never run out of fresh ones; of a typical gain, since
+# far values may lose so much that a mean square is far above what is left to gain.
+ENOUGH_MANY = 0.02
 FIRST_TRIES = 2  # changes of a variable of many values that are tried before anything is known
 # What `advance` found.
 CHANGE, OPTIMUM = 0, 1
@@ -115,7 +118,7 @@ def worth_of(v, i, k, new):
         worth = expected_improvement(gain, math.sqrt(v.scalars[CALIBRATION] * variance))
     else:
         worth = promise(v, mean_square(v), INT(v.first_slot[i]), profile, gain, variance)
-    return worth if worth > ENOUGH_MANY * math.sqrt(mean_square(v)) else -1.0
+    return worth if worth > ENOUGH_MANY * math.exp(0.5 * v.scalars[TYPICAL]) else -1.0
 
 
 @inner()

@@ -40,6 +40,7 @@ from anyorder.strategies.delta.layout import (
     SUM_FOURTH,
     SUM_SQUARES,
     TOLERANCE,
+    TYPICAL,
     UNKNOWN,
     VALUE,
     WAITING,
@@ -57,6 +58,7 @@ IDLE = 0.5  # share of variables without effect above which they may yet have on
 PRIOR_WEIGHT = 0.5  # of `PRIOR_DEGREE` (in `layout`), in changes of the whole context
 MOST_ERROR = 25.0  # squared error over variance is cut here before it is averaged
 LONGEST_MEMORY = 200.0  # observations that the calibration remembers
+TYPICAL_N = 4.0  # times n: gains that tell how large one typically is
 ADAPTATION = 0.3  # rate at which variances between variables of many values follow the errors
 
 
@@ -120,6 +122,9 @@ def count_gain(v, i, new, gain, f):
     v.squares[i] += gain * gain
     v.tries[i] += 1.0
     v.slope[i] += gain * gain / abs(new - now)
+    if gain != 0.0:
+        rate = 1.0 / min(scalars[GAINS], TYPICAL_N * n)
+        scalars[TYPICAL] += rate * (2.0 * math.log(abs(gain)) - scalars[TYPICAL])
     rounding = ROUNDING * math.sqrt(mean_square(v)) + 1e-12 * abs(f)
     scalars[SLACK] = rounding
     scalars[TOLERANCE] = rounding + NOISE_WIDTH * math.sqrt(scalars[NOISE])
