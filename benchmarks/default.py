@@ -6,6 +6,7 @@
     python benchmarks/default.py table --suite rows
     python benchmarks/default.py means --suite functions
     python benchmarks/default.py wins
+    python benchmarks/default.py gap
     python benchmarks/default.py figure
     python benchmarks/default.py cost
 
@@ -14,10 +15,10 @@ counted, also of points that are known. Suites: `rows`, the 42 distributions of 
 compares with the campaigns in results/reproduction, too); `functions`, generated everyday functions
 (benchmarks/functions.py); `variants`, MaxSAT, MaxCut, noise and monotone transforms;
 `pbo`, those of IOHprofiler; `everyday`, the functions of a file; `figure`, four of the rows;
-`workers`, six of them. Under noise the value that is
-recorded is that without noise, at the point of the best reading. `auto@8` is `auto` asked for eight
-points at a time. `cost` measures what `auto` itself takes per evaluation on this machine, into
-results/default_cost.csv.
+`workers`, six of them; `half`, QUBO with 64 variables up to 5,000 evaluations. Under noise the
+value that is recorded is that without noise, at the point of the best reading. `auto@8` is `auto`
+asked for eight points at a time. `cost` measures what `auto` itself takes per evaluation on this
+machine, into results/default_cost.csv.
 """
 
 from __future__ import annotations
@@ -72,10 +73,12 @@ SUITES["workers"] = [
     for name in ("qubo:n=64,type=0", "qubo:n=128,type=3", "qubo:n=256,type=1", "nk:n=64,k=8",
                  "nk:n=128,k=4", "nkd:n=64,k=2")
 ]  # fmt: skip
+# QUBO with 64 variables, half-way.
+SUITES["half"] = [f"qubo:n=64,type={t}   " for t in range(6)]
 DENSE = tuple(sorted({round(10 ** (1 + k / 8)) for k in range(25)} | {200}))
 MARKS = {
     "everyday": tuple(mark for mark in DENSE if mark <= 1_000), "figure": DENSE,
-    "workers": (800, 1_000, 8_000, 10_000),
+    "workers": (800, 1_000, 8_000, 10_000), "half": (5_000,),
 }  # fmt: skip
 DEFAULT_MARKS = (200, 1_000, 10_000)
 COLOURS = {  # in the order of drawing
@@ -371,6 +374,32 @@ def wins(given: argparse.Namespace) -> None:
                     print("  not above:", ", ".join(k[0] for k in rows if worst[k] < 1))
 
 
+def gap(given: argparse.Namespace) -> None:
+    """How far strategies are from the best value of any run, on QUBO with 64 variables."""
+    best: dict[tuple[str, str], float] = {}
+    runs: dict[tuple[str, str, int], list[tuple[str, float]]] = {}
+    names = {name.strip() for name in SUITES["half"]}
+    for row in read():
+        problem, instance, value = row["problem"].strip(), row["instance"], float(row["best"])
+        if problem in names:
+            best[problem, instance] = max(best.get((problem, instance), -np.inf), value)
+            if row["problem"] in SUITES["rows"] + SUITES["half"]:
+                key = problem, row["strategy"], int(row["evaluations"])
+                runs.setdefault(key, []).append((instance, value))
+    print("| mean gap, per cent | evaluations |", " | ".join(sorted(names)), "| all |")
+    print("|", " | ".join(["---"] * (3 + len(names))), "|")
+    for algorithm in given.strategies:
+        for mark in (5_000, 10_000):
+            gaps = [
+                float(np.mean([100 * (1 - value / best[name, k]) for k, value in found]))
+                for name in sorted(names)
+                if (found := runs.get((name, algorithm, mark)))
+            ]
+            if len(gaps) == len(names):
+                texts = " | ".join(f"{each:.3f}" for each in [*gaps, float(np.mean(gaps))])
+                print(f"| `{algorithm}` | {mark:,} | {texts} |")
+
+
 def figure(given: argparse.Namespace) -> None:
     """Mean best value over evaluations, on the rows of the figure and the everyday functions."""
     import matplotlib
@@ -417,7 +446,9 @@ def main() -> None:
     for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"):
         os.environ.setdefault(variable, "1")  # one thread a process
     parser = argparse.ArgumentParser(description="The default algorithm beside others.")
-    parser.add_argument("action", choices=("run", "table", "means", "wins", "figure", "cost"))
+    parser.add_argument(
+        "action", choices=("run", "table", "means", "wins", "gap", "figure", "cost")
+    )
     parser.add_argument("--out", type=Path, default=RESULTS.parent / "docs" / "default.png")
     parser.add_argument("--suite", nargs="+", choices=list(SUITES), default=["rows"])
     parser.add_argument("--strategies", nargs="+", default=["auto", *LOCAL])
@@ -433,7 +464,8 @@ def main() -> None:
     parser.add_argument("--everyday", type=Path, help="a file of functions")
     given = parser.parse_args()
     actions = {
-        "run": run, "table": table, "means": means, "wins": wins, "figure": figure, "cost": cost,
+        "run": run, "table": table, "means": means, "wins": wins, "gap": gap, "figure": figure,
+        "cost": cost,
     }  # fmt: skip
     actions[given.action](given)
 
