@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import csv
 import json
+import os
 import shutil
 import sqlite3
 import threading
@@ -95,10 +96,32 @@ def test_show_as_text(study: Path) -> None:
     for words in (
         "not being written", "maximize; 1 binary, 1 categorical, 30 integer",
         "1000 of 1000 (100 %)", "rejected", "best value   30.0, found after", '"value": "b"',
-        "policy:default+hidden=[3]+epochs=2, engine cpu, diversity", "entropy",
+        "policy:default+hidden=[3]+epochs=2, engine cpu", "facts        diversity", "entropy",
         "seed 7, failures: worst, with a constraint",
     ):  # fmt: skip
         assert words in text, words
+
+
+def test_show_says_when_a_study_was_written(copy: Path) -> None:
+    """And not when it was opened to be read."""
+    before = time.time() - 7_200
+    os.utime(copy, (before, before))
+    for _ in range(2):
+        assert "last 2 hours ago" in run("show", copy).output
+    assert show(copy)["last_written"] == pytest.approx(before)
+
+
+def test_show_of_the_default(tmp_path: Path) -> None:
+    problem = ao.problems.nk(16, 2, seed=0)
+    result = ao.maximize(problem, budget=300, seed=0, study=tmp_path / "a.db")
+    now, text = show(tmp_path / "a.db"), run("show", tmp_path / "a.db").output
+    assert (
+        now["restarts"] == len(result.history.restarts) == result.facts["operators"]["restart"] - 1
+    )
+    assert f"restarted {now['restarts']} times" in text
+    assert f"links {result.facts['links']}, not linked {result.facts['not_linked']}" in text
+    assert "global model trusted yes" in text or "global model trusted no" in text
+    assert f"operators    climb {result.facts['operators']['climb']}, restart" in text
 
 
 def test_show_of_a_minimised_and_of_a_noisy_run(tmp_path: Path) -> None:

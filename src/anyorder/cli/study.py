@@ -8,6 +8,7 @@ import math
 import sqlite3
 import time
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -138,7 +139,8 @@ def _last_written(file: Path) -> float:
     """When, in seconds since 1970."""
     times = [file.stat().st_mtime]
     with contextlib.suppress(OSError):
-        times.append(file.with_name(file.name + "-wal").stat().st_mtime)
+        log = file.with_name(file.name + "-wal").stat()
+        times += [log.st_mtime] * (log.st_size > 0)  # opening the file makes an empty one
     return max(times)
 
 
@@ -177,6 +179,7 @@ def as_text(now: dict[str, Any], rate: float | None = None) -> str:
         "generation": "none yet" if now["generation"] is None else
                       f"{now['generation']}, restarted {now['restarts']} times",
         "algorithm": _algorithm(now),
+        **_facts(now["facts"]),
         "settings": _settings(now),
         "best point": _point(now["best"]),
     }  # fmt: skip
@@ -201,8 +204,22 @@ def _algorithm(now: dict[str, Any]) -> str:
     given = {key: value for key, value in config.items() if value is not None}
     parts = [name + "".join(f"+{key}={value}" for key, value in given.items())]
     parts += [f"engine {now['engine']}"] if now["engine"] else []
-    parts += [f"{key} {value}" for key, value in now["facts"].items()]
     return ", ".join(parts)
+
+
+def _facts(facts: Mapping[str, Any]) -> dict[str, str]:
+    """What a strategy says of itself: a row, and one for each fact that has several parts."""
+    plain = {key: value for key, value in facts.items() if not isinstance(value, dict)}
+    rows = {"facts": plain} if plain else {}
+    rows |= {key: value for key, value in facts.items() if isinstance(value, dict)}
+    return {
+        key.replace("_", " "): ", ".join(map(_fact, row, row.values())) for key, row in rows.items()
+    }
+
+
+def _fact(name: str, value: Any) -> str:
+    said = ("no", "yes")[value] if isinstance(value, bool) else value
+    return f"{name.replace('_', ' ')} {said}"
 
 
 def _settings(now: dict[str, Any]) -> str:
