@@ -44,7 +44,7 @@ def shown(line: Line) -> str:
     """A mean, its standard error, and the difference to the printed one in standard errors."""
     apart = line["difference"]
     if apart:
-        apart = f" **{apart}**" if abs(float(apart)) > 3 else f" {apart}"
+        apart = f" **{apart}**" if abs(float(apart)) >= 3 else f" {apart}"
     return f"{line['ours']} ({line['error']}){apart}"
 
 

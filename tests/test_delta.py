@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import io
 import subprocess
 import sys
@@ -463,6 +464,35 @@ def test_small_gains_count_beside_large_losses(maker: Any) -> None:
     strategy = maker(space, seed=0)
     best, _ = search(strategy, lambda x: -float((np.abs(x - target) ** 6.0).sum()), 1_000)
     assert best == 0.0
+
+
+@BOTH
+@pytest.mark.parametrize("scale", [1.0, 1e-9, 1e9])
+def test_plateaus_of_integers_at_any_scale(maker: Any, scale: float) -> None:
+    """Gains of 0 come first, and say nothing about how large a gain typically is."""
+    target, found = np.array([70, 300, 120, 390, 210, 30]), 0
+    space = ao.Space([ao.Integer(0, 400)] * len(target))
+    for seed in range(5):
+        f = lambda x: -scale * float(np.minimum(np.abs(x - target), 60).sum())  # noqa: E731
+        found += search(maker(space, seed=seed), f, 500)[0] == 0.0
+    assert found == 5
+
+
+def test_a_typical_gain_is_none_of_rounding() -> None:
+    """Five of ten variables have no effect but rounding, or none at all."""
+    space, typical = ao.Space([ao.Integer(0, 400)] * 10), []
+
+    def f(x: Any, rounded: bool) -> float:
+        value = 3.0 + float(np.cos(np.asarray(x[:5]) / 7.0).sum())
+        for k in x[5:].tolist() if rounded else []:
+            value = value * (k + 1.1) / (k + 1.1)
+        return value
+
+    for rounded in (False, True):
+        strategy = DeltaSearch(space, seed=0)
+        search(strategy, functools.partial(f, rounded=rounded), 500)
+        typical.append(strategy.model.scalar(layout.TYPICAL))
+    assert typical[0] == pytest.approx(typical[1], abs=0.01)
 
 
 def kicked(strategy: DeltaSearch, seeds: int, *, gentle: bool) -> list[Any]:

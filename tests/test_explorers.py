@@ -7,7 +7,7 @@ import pytest
 
 import anyorder as ao
 from anyorder.errors import FAILED
-from anyorder.strategies.auto import MUTATE, AutoSearch
+from anyorder.strategies.auto import EXPLORE, MUTATE, AutoSearch
 from anyorder.strategies.base import Answer
 from anyorder.strategies.delta import layout
 from anyorder.strategies.explorers import NOBODY, Explorers
@@ -197,4 +197,5 @@ def test_a_trial_that_nobody_waits_for_is_given_up() -> None:
                 strategy.give_up([ticket])
     assert not strategy._trials
     assert not strategy._waiting
-    assert not strategy._explorers.waiting or strategy._trial  # the next one, not yet proposed
+    next_one = bool(strategy._trial) and strategy._operator == EXPLORE  # not yet proposed
+    assert strategy._explorers.waiting == next_one

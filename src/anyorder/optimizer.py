@@ -118,6 +118,7 @@ class Optimizer:
         self.space, self.seed, self.strategy, self.direction = space, seed, strategy, direction
         self.archive = strategy.archive = Archive(space, direction, deterministic=deterministic)
         self.feasibility = None if constraint is None else Feasibility(space, constraint, seed)
+        self._restarts_before = strategy.restarts  # of a strategy that was used before
         self._suggested: list[Codes] = []
         self._open: dict[bytes, list[Candidate]] = {}  # asked and not told
 
@@ -320,8 +321,9 @@ class Optimizer:
             strategy.give_up(given_up)
         if answers:
             strategy.learn(answers)
-        # also those that the strategy made while it proposed
-        archive.restarts += [len(archive)] * (strategy.restarts - len(archive.restarts))
+        # also those that the strategy made while it proposed; not those of an earlier run
+        restarts = strategy.restarts - self._restarts_before
+        archive.restarts += [len(archive)] * (restarts - len(archive.restarts))
 
     def _record(self, candidate: Candidate) -> None:
         self.archive.add(

@@ -179,10 +179,11 @@ def as_text(now: dict[str, Any], rate: float | None = None) -> str:
         "generation": "none yet" if now["generation"] is None else
                       f"{now['generation']}, restarted {now['restarts']} times",
         "algorithm": _algorithm(now),
-        **_facts(now["facts"]),
         "settings": _settings(now),
         "best point": _point(now["best"]),
     }  # fmt: skip
+    facts = _facts(now["facts"])
+    rows |= {f"fact {key}" if key in rows else key: text for key, text in facts.items()}
     if now["best"] is not None:
         after = now["improved_after"]
         rows["best value"] += f", found after {after} evaluations, {paid - after} ago"

@@ -151,7 +151,7 @@ class Climber(Search):
         """
         self._kicks += 1
         self.model.go_to(self._best, self._best_value)
-        gentle = not self.pairwise.trusted
+        gentle = self.pairwise.enabled and not self.pairwise.trusted
         self._must_measure = not self.model.kick(self._random(), gentle=gentle)
 
     def _restart(self) -> None:

@@ -65,7 +65,7 @@ FLOATS: dict[str, tuple[str, ...]] = {
     "ring": ("ring",),
     "scalars": ("scalars",),  # see the constants of `kernels`
 }
-SCALARS = 34
+SCALARS = 35
 
 
 class Sizes(NamedTuple):
@@ -168,7 +168,7 @@ EVALUATIONS = 27  # values learned
 SLACK = 31  # differences of values up to here are rounding
 DEGREE, DEGREE_LINKS, DEGREE_WEIGHT = 28, 29, 30  # links of a variable: estimate, and its sums
 WAITING = 32  # whether variables without effect may be waiting for others
-TYPICAL = 33  # running mean of the logarithms of squared gains
+TYPICAL, TYPICAL_GAINS = 33, 34  # running mean of the logarithms of squared gains; of how many
 
 # The state of a pair of variables.
 UNKNOWN, LINKED, NOT_LINKED = 0, 1, 2

@@ -51,6 +51,7 @@ from anyorder.strategies.delta.layout import (
     STALE,
     TOLERANCE,
     TYPICAL,
+    TYPICAL_GAINS,
     VALUE,
     WAITING,
     WEIGHT,
@@ -118,7 +119,8 @@ def worth_of(v, i, k, new):
         worth = expected_improvement(gain, math.sqrt(v.scalars[CALIBRATION] * variance))
     else:
         worth = promise(v, mean_square(v), INT(v.first_slot[i]), profile, gain, variance)
-    return worth if worth > ENOUGH_MANY * math.exp(0.5 * v.scalars[TYPICAL]) else -1.0
+    typical = math.exp(0.5 * v.scalars[TYPICAL]) if v.scalars[TYPICAL_GAINS] > 0.0 else 0.0
+    return worth if worth > ENOUGH_MANY * typical + v.scalars[SLACK] else -1.0
 
 
 @inner()

@@ -41,6 +41,7 @@ from anyorder.strategies.delta.layout import (
     SUM_SQUARES,
     TOLERANCE,
     TYPICAL,
+    TYPICAL_GAINS,
     UNKNOWN,
     VALUE,
     WAITING,
@@ -122,11 +123,12 @@ def count_gain(v, i, new, gain, f):
     v.squares[i] += gain * gain
     v.tries[i] += 1.0
     v.slope[i] += gain * gain / abs(new - now)
-    if gain != 0.0:
-        rate = 1.0 / min(scalars[GAINS], TYPICAL_N * n)
-        scalars[TYPICAL] += rate * (2.0 * math.log(abs(gain)) - scalars[TYPICAL])
     rounding = ROUNDING * math.sqrt(mean_square(v)) + 1e-12 * abs(f)
     scalars[SLACK] = rounding
+    if abs(gain) > rounding:
+        scalars[TYPICAL_GAINS] += 1.0
+        rate = 1.0 / min(scalars[TYPICAL_GAINS], TYPICAL_N * n)
+        scalars[TYPICAL] += rate * (2.0 * math.log(abs(gain)) - scalars[TYPICAL])
     scalars[TOLERANCE] = rounding + NOISE_WIDTH * math.sqrt(scalars[NOISE])
     count = int(scalars[GAINS])
     early = count <= 2 * n and count % max(n // 4, 1) == 0

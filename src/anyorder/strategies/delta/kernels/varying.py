@@ -24,8 +24,8 @@ FOLLOW = 0.5  # chance that the next variable of a kick is one linked with the l
 # A gentle kick has at least n / 8 changes, each the one that loses least of n / 8 drawn at random;
 # within these bounds.
 GENTLE = 8
-FEWEST_CHANGES, MOST_CHANGES = 4, 12
-FEWEST_DRAWS, MOST_DRAWS = 2, 16
+GENTLE_CHANGES = (4, 12)
+GENTLE_DRAWS = (2, 16)
 
 
 @inner()
@@ -113,7 +113,7 @@ def gentlest(v, changed, random):
     Returns the variable and its new value.
     """
     chosen, to, most = INT(-1), INT(0), -np.inf
-    for _ in range(min(max(len(v.x) // GENTLE, FEWEST_DRAWS), MOST_DRAWS)):
+    for _ in range(min(max(len(v.x) // GENTLE, GENTLE_DRAWS[0]), GENTLE_DRAWS[1])):
         i = next_variable(v, INT(-1), changed, random)
         if changed[i]:
             continue
@@ -134,7 +134,7 @@ def kick(shape, integers, floats, seed, gentle):
     random = generator(seed)
     n = len(v.x)
     rest = 1.0 - uniform(random)
-    least = min(max(n / GENTLE, FEWEST_CHANGES), MOST_CHANGES)
+    least = min(max(n / GENTLE, GENTLE_CHANGES[0]), GENTLE_CHANGES[1])
     count = int(min(least / math.sqrt(rest) if gentle else KICK / rest, n))
     count = max(min(count, n // 2), 1)
     changed = np.zeros(n, dtype=np.bool_)
