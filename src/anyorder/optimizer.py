@@ -321,9 +321,8 @@ class Optimizer:
             strategy.give_up(given_up)
         if answers:
             strategy.learn(answers)
-        # also those that the strategy made while it proposed; not those of an earlier run
-        restarts = strategy.restarts - self._restarts_before
-        archive.restarts += [len(archive)] * (restarts - len(archive.restarts))
+        counted = self._restarts_before + len(archive.restarts)  # not yet: those while it proposed
+        archive.restarts += [len(archive)] * (strategy.restarts - counted)
 
     def _record(self, candidate: Candidate) -> None:
         self.archive.add(
