@@ -309,9 +309,8 @@ class Optimizer:
                 if candidate.ticket is not None:
                     given_up.append(candidate.ticket)
                 continue
-            value = candidate.value
-            if not archive.deterministic and candidate.status == OK:
-                value = archive.mean(candidate.key)
+            noisy = not archive.deterministic and candidate.status == OK
+            value = archive.mean(candidate.key) if noisy else candidate.value
             answers.append(
                 Answer(candidate.ticket, candidate.codes, archive.sign * value,
                        candidate.status or OK, candidate.known,
