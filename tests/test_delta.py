@@ -478,8 +478,8 @@ def test_plateaus_of_integers_at_any_scale(maker: Any, scale: float) -> None:
     assert found == 5
 
 
-def test_a_typical_gain_is_none_of_rounding() -> None:
-    """Five of ten variables have no effect but rounding, or none at all."""
+def test_rounding_does_not_affect_the_typical_gain() -> None:
+    """Five of ten variables have no effect except for rounding, or none at all."""
     space, typical = ao.Space([ao.Integer(0, 400)] * 10), []
 
     def f(x: Any, rounded: bool) -> float:

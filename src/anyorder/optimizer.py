@@ -118,7 +118,7 @@ class Optimizer:
         self.space, self.seed, self.strategy, self.direction = space, seed, strategy, direction
         self.archive = strategy.archive = Archive(space, direction, deterministic=deterministic)
         self.feasibility = None if constraint is None else Feasibility(space, constraint, seed)
-        self._restarts_before = strategy.restarts  # of a strategy that was used before
+        self._restarts_before = strategy.restarts  # in an earlier run of the same object
         self._suggested: list[Codes] = []
         self._open: dict[bytes, list[Candidate]] = {}  # asked and not told
 
@@ -320,7 +320,7 @@ class Optimizer:
             strategy.give_up(given_up)
         if answers:
             strategy.learn(answers)
-        counted = self._restarts_before + len(archive.restarts)  # not yet: those while it proposed
+        counted = self._restarts_before + len(archive.restarts)  # without those made in `propose`
         archive.restarts += [len(archive)] * (strategy.restarts - counted)
 
     def _record(self, candidate: Candidate) -> None:

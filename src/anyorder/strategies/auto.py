@@ -119,7 +119,7 @@ class AutoSearch(DeltaSearch):
             if point is not None:
                 self._trial = point.tobytes()
                 return
-            self._operator = CLIMB  # and not the next in turn: more of those was worse
+            self._operator = CLIMB  # a further trial instead measured worse: docs/delta.md
         if not self._jump() and not self._resume_extra():
             self._kick()
 

@@ -146,8 +146,9 @@ class Climber(Search):
     def _kick(self) -> None:
         """Change several variables of the best point.
 
-        Where pairs do not explain the function a climb costs many evaluations, most of which go
-        into what a random kick has destroyed: a gentle one begins higher.
+        If pairs of variables do not explain the function, a climb is expensive, and after a random
+        kick it spends most of its evaluations on repairing the damage. A gentle kick starts from a
+        higher value.
         """
         self._kicks += 1
         self.model.go_to(self._best, self._best_value)

@@ -60,8 +60,8 @@ from anyorder.strategies.delta.layout import (
 # Constants of the method.
 FIRST = 1e200  # worth of a change never tried: more than all others
 ENOUGH = 1e-3  # a change is worth an evaluation if it promises so much of the root mean square gain
-# The same for variables of many values, which never run out of fresh ones; of a typical gain, since
-# far values may lose so much that a mean square is far above what is left to gain.
+# The same for variables with many values, which never run out of untried ones. It is relative to a
+# typical gain: distant values may be so bad that a mean square exceeds all that is left to gain.
 ENOUGH_MANY = 0.02
 FIRST_TRIES = 2  # changes of a variable of many values that are tried before anything is known
 # What `advance` found.

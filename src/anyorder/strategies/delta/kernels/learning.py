@@ -59,7 +59,7 @@ IDLE = 0.5  # share of variables without effect above which they may yet have on
 PRIOR_WEIGHT = 0.5  # of `PRIOR_DEGREE` (in `layout`), in changes of the whole context
 MOST_ERROR = 25.0  # squared error over variance is cut here before it is averaged
 LONGEST_MEMORY = 200.0  # observations that the calibration remembers
-TYPICAL_N = 4.0  # times n: gains that tell how large one typically is
+TYPICAL_N = 4.0  # times n: number of recent gains that determine a typical one
 ADAPTATION = 0.3  # rate at which variances between variables of many values follow the errors
 
 

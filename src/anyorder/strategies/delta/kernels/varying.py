@@ -21,8 +21,8 @@ from anyorder.strategies.delta.layout import LINKED, MEASURED, ORDERED, VALUE
 # Constants of the method.
 KICK = 4.0  # least number of changes of a kick
 FOLLOW = 0.5  # chance that the next variable of a kick is one linked with the last
-# A gentle kick has at least n / 8 changes, each the one that loses least of n / 8 drawn at random;
-# within these bounds.
+# A gentle kick makes at least n / 8 changes, and each is the least harmful of n / 8 drawn at random;
+# both numbers are kept within these bounds.
 GENTLE = 8
 GENTLE_CHANGES = (4, 12)
 GENTLE_DRAWS = (2, 16)
@@ -108,9 +108,9 @@ def mutate(shape, integers, floats, seed, point, changes):
 
 @inner()
 def gentlest(v, changed, random):
-    """Of some changes drawn at random, the one whose predicted gain is largest; -1 if none is left.
+    """The change with the largest predicted gain among several drawn at random.
 
-    Returns the variable and its new value.
+    Returns the variable, -1 if every variable drawn has been changed already, and its new value.
     """
     chosen, to, most = INT(-1), INT(0), -np.inf
     for _ in range(min(max(len(v.x) // GENTLE, GENTLE_DRAWS[0]), GENTLE_DRAWS[1])):
