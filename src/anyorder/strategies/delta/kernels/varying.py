@@ -21,8 +21,8 @@ from anyorder.strategies.delta.layout import LINKED, MEASURED, ORDERED, VALUE
 # Constants of the method.
 KICK = 4.0  # least number of changes of a kick
 FOLLOW = 0.5  # chance that the next variable of a kick is one linked with the last
-# A gentle kick makes at least n / 8 changes, and each is the least harmful of n / 8 drawn at random;
-# both numbers are kept within these bounds.
+# A gentle kick makes at least n / 8 changes, each the least harmful of n / 8 drawn at random; both
+# numbers are kept within these bounds.
 GENTLE = 8
 GENTLE_CHANGES = (4, 12)
 GENTLE_DRAWS = (2, 16)
