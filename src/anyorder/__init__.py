@@ -6,47 +6,58 @@
                       "depth": ao.Integer(1, 8)})
     result = ao.maximize(f, space, budget=10_000, seed=0)
 
-What is named here is the public interface; nothing else is.
+What is named here is the public interface, with the names in the `__all__` of the modules listed;
+nothing else is.
 """
 
-from anyorder import baselines, problems, strategies
+from anyorder import plotting, policy, problems, program, strategies, testing
 from anyorder._version import __version__
+from anyorder.archive.front import Front
+from anyorder.archive.history import History
+from anyorder.archive.notes import Measured
 from anyorder.errors import STATUSES, Infeasible, StudyError
-from anyorder.history import History
-from anyorder.many import solve_many
-from anyorder.optimize import maximize, minimize, resume
+from anyorder.optimize import maximize, minimize, optimize, resume
 from anyorder.optimizer import Optimizer
-from anyorder.result import Result, Run, Runs
-from anyorder.session.reading import load
-from anyorder.space import Permutation, Space, Subset
-from anyorder.space.variables import Binary, Categorical, Float, Integer
-from anyorder.strategies.policy.config import PRESETS, Config
+from anyorder.result import Result
+from anyorder.run import stopping
+from anyorder.run.study.reading import load
+from anyorder.space import Permutation, Sequence, Space, Subset
+from anyorder.space.variables import Binary, Categorical, Float, Integer, Ordinal
 
 __all__ = [
-    "PRESETS",
     "STATUSES",
     "Binary",
     "Categorical",
-    "Config",
     "Float",
+    "Front",
     "History",
     "Infeasible",
     "Integer",
+    "Measured",
     "Optimizer",
+    "Ordinal",
     "Permutation",
     "Result",
-    "Run",
-    "Runs",
+    "Sequence",
     "Space",
     "StudyError",
     "Subset",
     "__version__",
-    "baselines",
     "load",
     "maximize",
     "minimize",
+    "optimize",
+    "plotting",
+    "policy",
     "problems",
+    "program",
     "resume",
-    "solve_many",
+    "stopping",
     "strategies",
+    "testing",
 ]
+
+
+def __dir__() -> list[str]:
+    """Return the public names: the packages inside are not for users."""
+    return sorted(__all__)

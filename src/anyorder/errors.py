@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from anyorder._checks import real, short
+from anyorder._internal.checks import real, short
 
 _VIOLATION = "violation "
 
@@ -32,7 +32,7 @@ class Infeasible(Exception):
         self.violation = None if violation is None else real("violation", violation, 0, above=True)
 
     def reason(self, message: str) -> str:
-        """What is kept with the candidate: the message, and the violation in front of it."""
+        """Return what is kept with the candidate: the message after the violation."""
         if self.violation is None:
             return message or "infeasible"
         return f"{_VIOLATION}{self.violation!r}{': ' if message else ''}{message}"
@@ -65,7 +65,7 @@ OK, FAILED, TIMEOUT, DIED, INFEASIBLE, REJECTED = range(len(STATUSES))
 
 
 def violation_in(reason: str | None) -> float:
-    """The violation in what `Infeasible.reason` gave; NaN without one."""
+    """Return the violation in what `Infeasible.reason` gave; NaN without one."""
     if reason is None or not reason.startswith(_VIOLATION):
         return math.nan
     try:
@@ -75,7 +75,7 @@ def violation_in(reason: str | None) -> float:
 
 
 def measure(result: Any) -> float:
-    """How much is violated, from what a constraint returned; errors begin with that value."""
+    """Return by how much a constraint's result says it is violated; errors name the result."""
     if isinstance(result, bool | np.bool_):
         return 0.0 if result else math.inf
     if result is None:

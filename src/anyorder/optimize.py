@@ -1,44 +1,57 @@
-"""maximize, minimize and resume: the user's arguments, checked, and made into a session."""
+"""maximize, minimize, optimize, resume: the user's arguments, checked, made into a session."""
 
 from __future__ import annotations
 
 import contextlib
+import inspect
+import math
 import os
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, ParamSpec, TypeVar
 
-import numpy.typing as npt
-
-from anyorder._checks import did_you_mean, function, integer, optional
+from anyorder._internal.checks import (
+    function,
+    integer,
+    optional,
+    refuse_unknown,
+    short,
+    suggesting_names,
+)
+from anyorder._internal.checks import path as path_of
+from anyorder.archive.history import check_names
+from anyorder.archive.knowledge import Known, is_study, read_data, read_points
+from anyorder.archive.objectives import Objectives, read_objectives
+from anyorder.constraints.feasibility import Feasibility
 from anyorder.errors import StudyError
-from anyorder.feasibility import Feasibility
-from anyorder.knowledge import Known, is_study, read_data, read_points
 from anyorder.optimizer import Optimizer
 from anyorder.problems.base import Problem
 from anyorder.result import Result
-from anyorder.session.loop import Session
-from anyorder.session.options import Evaluation, Stopping, kept, select
-from anyorder.session.progress import progress_bar
-from anyorder.session.reading import load, opened, read_settings, translated
-from anyorder.session.study import Study
+from anyorder.run.confirm import check_confirm
+from anyorder.run.evaluation.processes import leave_unguarded_import
+from anyorder.run.loop import Session
+from anyorder.run.options import Evaluation, Stopping, select, study_options
+from anyorder.run.progress import progress_bar, show_log
+from anyorder.run.stopping import Rule
+from anyorder.run.study.reading import load, open_study, read_settings, translate_errors
+from anyorder.run.study.writing import Study
 from anyorder.space import Space
 from anyorder.strategies.base import Strategy
-from anyorder.strategies.create import Algorithm, create, recreate, settings_of
-from anyorder.strategies.policy.config import Config
-from anyorder.strategies.policy.search import PolicySearch
+from anyorder.strategies.create import Algorithm, create, makes_strategies, recreate, resolve_name
+from anyorder.strategies.registry import find
 
 P = ParamSpec("P")
 R = TypeVar("R")
 # What `resume` accepts: the rest is in the study.
 _RESUMABLE = (
-    "engine", "vectorized", "executor", "workers", "timeout", "retries", "constraint", "target",
-    "max_seconds", "patience", "stop_collapsed", "callback", "progress",
+    "vectorized", "batch", "executor", "workers", "timeout", "retries", "constraint", "verify",
+    "target", "max_seconds", "patience", "stop", "callback", "progress",
 )  # fmt: skip
 
 
+@suggesting_names
 def maximize(
     f: Callable[..., Any] | Problem,
     space: Space | None = None,
@@ -46,10 +59,8 @@ def maximize(
     *,
     algorithm: Algorithm | None = None,
     seed: int | None = None,
-    config: Config | str | None = None,
-    engine: str = "auto",
-    graph: npt.ArrayLike | None = None,
     vectorized: bool = False,
+    batch: int | None = None,
     executor: Any = None,
     workers: int | None = None,
     asynchronous: bool = False,
@@ -59,15 +70,17 @@ def maximize(
     constraint: Callable[[Any], Any] | None = None,
     cache: bool = True,
     deterministic: bool = True,
+    confirm: int | None = None,
     start: Any = None,
     data: Any = None,
     study: str | os.PathLike[str] | None = None,
+    verify: bool = True,
     target: float | None = None,
     max_seconds: float | None = None,
     patience: int | None = None,
-    stop_collapsed: bool = False,
+    stop: Rule | Sequence[Rule] = (),
     callback: Callable[[Optimizer], Any] | None = None,
-    progress: bool | None = None,
+    progress: bool | Literal["detailed"] | None = None,
 ) -> Result:
     """Find a point of `space` with a high value of `f` in `budget` evaluations.
 
@@ -82,27 +95,25 @@ def maximize(
         Where to search.
     budget
         How many evaluations to spend. A point that is known already costs nothing (see `cache`),
-        and neither do further tries of one that failed.
+        and neither do further tries of one that failed. It may be left out where something else
+        ends the run: `max_seconds`, `patience` or `stop`.
     algorithm
         How to search: a name ("auto", "policy", "ils", "tabu", "umda", ...;
         `anyorder.strategies.names()` lists them), with settings if need be ("policy:paper",
-        "boa+population=500"), or an object that keeps the protocol of
-        `anyorder.strategies.Strategy`. The default is "auto"; where `config`, `engine` or `graph`
-        is given it is "policy", and for thousands of variables "ils".
+        "boa+population=500"); an object that keeps the protocol of `anyorder.strategies.Strategy`;
+        or what is called with a space and `seed=` and makes one: its class, or an
+        `anyorder.policy.Policy`. The default is "auto", and for thousands of variables "ils".
     seed
         An integer makes the run repeatable; None draws one (`result.seed` tells which).
-    config
-        For the policy: a preset ("default", "fast", "balanced", "paper", "paper-code") or a
-        `Config`.
-    engine
-        For the policy: "cuda", "cpu" or "reference"; "auto" takes the fastest that can run here
-        for one run of this size, and logs why (logger "anyorder", INFO).
-    graph
-        For the policy: an n x n boolean matrix, True where variables interact, if that is known.
     vectorized
         Whether `f` takes batches.
+    batch
+        How many points are proposed, evaluated and learned at a time. By default as many as the
+        algorithm prefers; of one without batches of its own, 16 with `vectorized`, else as many as
+        there are workers.
     executor
-        Where to evaluate: any `concurrent.futures.Executor`, a Dask `Client`, or "ray".
+        Where to evaluate: any `concurrent.futures.Executor`, a Dask `Client`, "ray", or "threads":
+        `workers` threads of this process, for functions that release the interpreter's lock.
     workers
         Evaluate in so many local processes; beside `executor`, how many workers it has, if it does
         not say.
@@ -129,7 +140,12 @@ def maximize(
         Whether a point that is known is answered from the archive. False evaluates it again.
     deterministic
         False: `f` is noisy. Points that are proposed again are evaluated again, the algorithm
-        learns from the mean of their values, and the best is the one with the best mean.
+        learns from the mean of their values, and the last evaluations measure the most promising
+        points again (see `confirm`).
+    confirm
+        How many evaluations at the end of a noisy run measure promising points again: two thirds of
+        them to choose the answer, by a lower bound of its mean, and a third to measure that one
+        alone, whose mean is `result.best_value`. By default a tenth of the budget; 0 for none.
     start
         Points to evaluate first, one or a list, as `f` gets them.
     data
@@ -140,21 +156,29 @@ def maximize(
         value of NaN or None is a point that failed. `result.best` may be one of them.
     study
         A file to keep the run in. If it exists, the run in it is continued as if it had never
-        stopped.
+        stopped. A line in the log (logger "anyorder") says so.
+    verify
+        When a study is continued, measure its best point again before anything new is evaluated.
+        Another value is a `StudyError`: `f` has been edited. It costs no budget; differences of
+        1e-9, relatively, count as rounding, and a noisy `f` (see `deterministic`) is not measured.
     target
         Stop as soon as a value is at least this good.
     max_seconds
         Stop after this time. What is being evaluated then is abandoned.
     patience
         Stop after so many evaluations without improvement.
-    stop_collapsed
-        For the policy: stop when the population has become nearly one point, instead of
-        restarting.
+    stop
+        Further rules that stop the run, see `anyorder.stopping`: one, or a list of functions that
+        get the progress of the run and return a reason to stop (`result.stop_reason`), or None.
     callback
         Called with the `Optimizer` after each batch (in asynchronous mode, after each generation);
         the run stops if it returns something true.
     progress
-        Show a progress bar: True, False, or None: on a terminal, after two seconds.
+        Show a progress bar: True, False, or None: on a terminal, after two seconds. "detailed"
+        adds what the strategy says about its search. Where there is no bar, a run logs a line at
+        its start, at improvements (at most one in 10 s) and at its end (logger "anyorder", INFO);
+        unless the application has set up logging, or `progress` is False, the log of a run is
+        printed to standard error.
 
     Returns
     -------
@@ -176,6 +200,20 @@ def _as_maximize(wrapped: Callable[P, R]) -> Callable[[Callable[..., R]], Callab
     return decorate
 
 
+def _with_options_of(wrapped: Callable[..., R]) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Give a function that takes the keyword arguments of another a signature that lists them."""
+
+    def decorate(wrapper: Callable[P, R]) -> Callable[P, R]:
+        own = [*inspect.signature(wrapper).parameters.values()][:-1]
+        names = {parameter.name for parameter in own}
+        more = [p for p in inspect.signature(wrapped).parameters.values() if p.name not in names]
+        signature = inspect.signature(wrapped).replace(parameters=[*own, *more])
+        wrapper.__signature__ = signature  # type: ignore[attr-defined]
+        return wrapper
+
+    return decorate
+
+
 @_as_maximize(maximize)
 def minimize(
     f: Callable[..., Any] | Problem,
@@ -184,9 +222,63 @@ def minimize(
     **options: Any,
 ) -> Result:
     """Find a point of `space` with a low value of `f`; all else is as in `maximize`."""
-    _refuse_unknown("minimize", options, maximize.__annotations__)
-    defaults = dict(maximize.__kwdefaults__ or {})
+    refuse_unknown("minimize", options, maximize.__annotations__)
+    defaults = _defaults()
     return _run("minimize", {"f": f, "space": space, "budget": budget, **defaults, **options})
+
+
+@_with_options_of(maximize)
+def optimize(
+    f: Callable[..., Any],
+    space: Space | None = None,
+    budget: int | None = None,
+    *,
+    directions: Sequence[str] | None = None,
+    objectives: Mapping[str, str] | None = None,
+    reference: Any = None,
+    **options: Any,
+) -> Result:
+    """Find the points of `space` that are best in several values of `f`: its Pareto front.
+
+    Parameters
+    ----------
+    f
+        As in `maximize`, but it returns a tuple with a number for each objective, or a dict of
+        them. An evaluation with a value that is no finite number has failed.
+    space, budget
+        As in `maximize`.
+    directions
+        "max" or "min" for each value of the tuple.
+    objectives
+        Instead of `directions`, for a function that returns a dict: "max" or "min" for each of its
+        entries that is an objective, such as `{"accuracy": "max", "size": "min"}`.
+    reference
+        The worst values that are of interest, one for each objective: points that are not better
+        than all of them do not count for the hypervolume, and "pareto" does not look for them. By
+        default all points are of interest.
+    options
+        As in `maximize`. The default algorithm is "pareto"; "nsga2" and "random" take several
+        objectives as well. `target` is a hypervolume and requires `reference`; `patience` counts
+        evaluations that do not change the front.
+
+    Returns
+    -------
+    Result
+        With `front` and `hypervolume`; there is no `best`.
+    """
+    refuse_unknown("optimize", options, maximize.__annotations__)
+    several = read_objectives(directions, objectives, reference)
+    if several is None:
+        raise TypeError(
+            "directions is missing, expected one for each objective, such as ('max', 'min'); or "
+            "objectives={'accuracy': 'max', 'size': 'min'} for a function that returns a dict"
+        )
+    if options.get("target") is not None and several.reference is None:
+        raise ValueError(
+            f"target is {short(options['target'])}, a hypervolume, which requires reference="
+        )
+    given = {"f": f, "space": space, "budget": budget, "objectives": several}
+    return _run("maximize", {**_defaults(), **options, **given})
 
 
 def resume(
@@ -194,7 +286,7 @@ def resume(
     f: Callable[..., Any] | Problem,
     budget: int | None = None,
     *,
-    algorithm: Strategy | None = None,
+    algorithm: Algorithm | None = None,
     **options: Any,
 ) -> Result:
     """Continue the run that a study holds, as if it had never stopped.
@@ -208,99 +300,123 @@ def resume(
     budget
         In all, from the beginning; None: what the run was last given.
     algorithm
-        For a strategy that is not one of this library's: a new object of its class.
+        For a strategy without a registered name: its class, or a new object of it. Otherwise the
+        study says what it is; the policy continues on another engine with
+        `algorithm="policy+engine=cpu"`, or the same `Policy(..., engine=...)`.
     options
         Where to evaluate and when to stop, as in `maximize`: these are not kept in a study. A
         constraint must be given again.
     """
-    _refuse_unknown("resume", options, _RESUMABLE)
-    path = Path(study).absolute()
-    with opened(path) as database, translated(path):
+    refuse_unknown("resume", options, _RESUMABLE)
+    path = path_of("study", study)
+    with open_study(path) as database, translate_errors(path):
         settings = read_settings(database)
         space = Space.from_dict(settings["space"])
         if budget is None:
-            budget = integer("budget", settings["budget"], 1)
+            budget = settings["budget"]
         name, seed = settings["algorithm"], integer("seed", settings["seed"], 0, 2**64 - 1)
-        wanted = options.get("engine", "auto")
-        if wanted == "auto":
-            wanted = settings["engine"] or "auto"
-        evaluation = {key: settings[key] for key in kept(Evaluation()) if key != "constraint"}
+        evaluation = {
+            key: settings[key]
+            for key in study_options(Evaluation())
+            if key in settings and key != "constraint"
+        }
         known = Known.from_json(space, settings)
-    if algorithm is None:
+        several = Objectives.from_json(settings.get("objectives"))
+    if algorithm is None or isinstance(algorithm, str):
+        changes = {} if algorithm is None else _changes(algorithm, name)
         try:
-            algorithm = recreate(
-                name, settings["config"], space, seed, engine=wanted, graph=settings["graph"],
-                restart=not options.get("stop_collapsed", False),
-            )  # fmt: skip
+            algorithm = recreate(name, {**settings["config"], **changes}, space, seed)
         except (TypeError, ValueError) as error:
             raise StudyError(f"study {path}: {error}") from error
-    defaults = dict(maximize.__kwdefaults__ or {})
+    defaults = _defaults()
     options = {
         **defaults, **evaluation, **options, "f": f, "space": space, "budget": budget,
-        "algorithm": algorithm, "seed": seed, "study": study, "engine": "auto",
+        "algorithm": algorithm, "seed": seed, "study": study, "objectives": several,
     }  # fmt: skip
     return _run(settings["direction"], options, known)
 
 
-def _refuse_unknown(what: str, given: dict[str, Any], known: Any) -> None:
-    unexpected = [name + did_you_mean(name, known) for name in sorted(given.keys() - set(known))]
-    if unexpected:
-        raise TypeError(f"{what} got unexpected arguments: {', '.join(unexpected)}")
+def _changes(algorithm: str, name: str) -> dict[str, Any]:
+    """Return the settings that a name changes in those of a study by the algorithm `name`."""
+    given = resolve_name(algorithm)
+    if given.name != name or given.preset:
+        expected = f"'{name}', or '{name}+setting=value': it continues a run of {name}"
+        raise ValueError(f"algorithm is {algorithm!r}, expected {expected}")
+    return given.settings
+
+
+def _defaults() -> dict[str, Any]:
+    """Return the options of `maximize` with their defaults."""
+    parameters = inspect.signature(maximize).parameters.values()
+    return {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
 
 
 def _run(direction: str, arguments: dict[str, Any], known: Known | None = None) -> Result:
-    """A run: `arguments` are those of `maximize`, by name; `known` is that of a study."""
+    """Return the result of a run: `arguments` of `maximize`, by name; `known` of a study."""
+    with show_log(arguments["progress"]):
+        return _run_quietly(direction, arguments, known)
+
+
+def _run_quietly(direction: str, arguments: dict[str, Any], known: Known | None) -> Result:
     start = time.perf_counter()
     f, space = _objective(direction, arguments)
-    if arguments["budget"] is None:
-        raise TypeError("budget is missing, expected how many evaluations to spend")
+    several: Objectives | None = arguments.get("objectives")
+    if several is not None:
+        check_names(several, space)
+    if arguments["study"] is not None:
+        arguments["study"] = path_of("study", arguments["study"])
     stopping = Stopping(**select(Stopping, arguments))
     callback = optional(function)("callback", arguments["callback"])
     seed = arguments["seed"]
     number = secrets.randbits(32) if seed is None else integer("seed", seed, 0, 2**64 - 1)
     if arguments["algorithm"] is None:
-        arguments["algorithm"] = _stored_algorithm(arguments["study"])
+        arguments["algorithm"] = _read_algorithm(arguments["study"])
     strategy = create(
-        arguments["algorithm"], space, number, config=arguments["config"],
-        engine=arguments["engine"], graph=arguments["graph"], budget=stopping.budget,
-        restart=not stopping.stop_collapsed,
-    )  # fmt: skip
-    if stopping.stop_collapsed and not isinstance(strategy, PolicySearch):
-        raise ValueError(f"stop_collapsed is for the policy, and this is {strategy.name!r}")
+        arguments["algorithm"], space, number, budget=stopping.budget, several=several is not None
+    )
     evaluation = Evaluation(**select(Evaluation, arguments))
-    known = known or _known(arguments["start"], arguments["data"], space, evaluation)
+    check_confirm(evaluation, stopping, several is not None)
+    if evaluation.in_processes:
+        leave_unguarded_import()
+    known = known or _gather_known(
+        arguments["start"], arguments["data"], space, evaluation, several
+    )
     with progress_bar(stopping.budget, arguments["progress"]) as bar:
         path = arguments["study"]
         if path is None:
-            optimizer = _optimizer(space, number, strategy, direction, evaluation, known)
+            optimizer = _optimizer(space, number, strategy, direction, evaluation, known, several)
             session = Session(f, optimizer, evaluation, stopping, None, bar, callback)
             return _result(session, session.run(), start)
         settings = _settings(space, number, strategy, direction, evaluation, stopping)
         settings |= known.to_json(space)
+        if several is not None:
+            settings["objectives"] = several.to_json()
         with Study(path, settings, seed_given=seed is not None) as study:
             if study.resumed:
-                number, strategy = _continued(study, strategy, arguments, stopping)
-            optimizer = _optimizer(space, number, strategy, direction, evaluation, known)
+                number, strategy = _continue(study, strategy, arguments["algorithm"])
+            optimizer = _optimizer(space, number, strategy, direction, evaluation, known, several)
             session = Session(f, optimizer, evaluation, stopping, study, bar, callback)
             return _result(session, session.run(), start)
 
 
-def _stored_algorithm(study: Any) -> str | None:
-    """The algorithm of a study that a run without a named one continues; None if there is none."""
-    path = None if study is None else Path(study).absolute()
+def _read_algorithm(study: Any) -> str | None:
+    """Return the algorithm of a study that a run without a named one continues, if any."""
+    path: Path | None = study
     if path is None or not path.is_file() or not path.stat().st_size:
         return None
     name = ""
     # What is wrong with a study is said when it is continued.
-    with contextlib.suppress(StudyError), opened(path) as database, translated(path):
+    with contextlib.suppress(StudyError), open_study(path) as database, translate_errors(path):
         name = read_settings(database)["algorithm"]
-    return name if name in ("auto", "ils", "policy") else None
+    return name if find(name) is not None else None
 
 
 def _objective(direction: str, arguments: dict[str, Any]) -> tuple[Any, Space]:
-    """The function and its space."""
+    """Return the function and its space."""
     f, space = arguments["f"], arguments["space"]
     if isinstance(f, Problem):
+        if arguments.get("objectives") is not None:
+            raise TypeError(f"f is {f.name}, which has one objective: call {f.direction[:-1]}e")
         if f.direction != direction:
             other = "maximize" if direction == "minimize" else "minimize"
             raise ValueError(
@@ -312,15 +428,39 @@ def _objective(direction: str, arguments: dict[str, Any]) -> tuple[Any, Space]:
     if not callable(f):
         raise TypeError(f"f is {f!r}, expected a function or a problem")
     if not isinstance(space, Space):
-        raise TypeError(f"space is {space!r}, expected a Space")
+        hint = ""
+        if isinstance(space, dict):
+            hint = ", such as anyorder.Space({'a': anyorder.Categorical([1, 2])})"
+        raise TypeError(f"space is {short(space)}, expected a Space{hint}")
+    _check_parameters(f, space, arguments["vectorized"] is True)
     return f, space
 
 
-def _known(start: Any, data: Any, space: Space, evaluation: Evaluation) -> Known:
-    """What is known before a run; the path of a study is read here."""
+def _check_parameters(f: Callable[..., Any], space: Space, vectorized: bool) -> None:
+    """Refuse a function that cannot be called with one argument, and say what it gets."""
+    try:
+        signature = inspect.signature(f)
+    except (TypeError, ValueError):  # some built-in functions do not tell
+        return
+    try:
+        signature.bind(None)
+    except TypeError:
+        gets = "a dict of all variables" if space.named else "a vector of all variables"
+        if vectorized:
+            gets = "a list of dicts" if space.named else "a matrix with a row for each point"
+        name = getattr(f, "__name__", type(f).__name__)
+        raise TypeError(
+            f"f is {name}{signature}, expected a function of one argument: it gets {gets}"
+        ) from None
+
+
+def _gather_known(
+    start: Any, data: Any, space: Space, evaluation: Evaluation, several: Objectives | None
+) -> Known:
+    """Return what is known before a run; the path of a study is read here."""
     found = None
     if data is not None:
-        found = read_data(load(data) if is_study(data) else data, space)
+        found = read_data(load(data) if is_study(data) else data, space, several)
         if evaluation.constraint is not None:
             found = Feasibility(space, evaluation.constraint, 0).refuse(found)
     return Known(None if start is None else read_points("start", start, space), found)
@@ -333,9 +473,10 @@ def _optimizer(
     direction: str,
     evaluation: Evaluation,
     known: Known,
+    several: Objectives | None,
 ) -> Optimizer:
     optimizer = Optimizer._of(
-        space, seed, strategy, direction, evaluation.deterministic, evaluation.constraint
+        space, seed, strategy, direction, evaluation.deterministic, evaluation.constraint, several
     )
     if known.data is not None:
         optimizer._know(known.data)
@@ -352,53 +493,44 @@ def _settings(
     evaluation: Evaluation,
     stopping: Stopping,
 ) -> dict[str, Any]:
-    """What a study keeps: all that a run must have in common with the one it continues."""
-    policy = strategy if isinstance(strategy, PolicySearch) else None
-    graph = None if policy is None or policy.graph is None else policy.graph.astype(int).tolist()
+    """Return what a study keeps: all that a run must have in common with the one it continues."""
     return {
         "direction": direction,
         "space": space.to_dict(),
         "algorithm": strategy.name,
-        "config": settings_of(strategy),
-        "graph": graph,
-        "engine": None if policy is None else policy.engine,
+        "config": strategy.settings(),
         "seed": seed,
-        **kept(evaluation),
+        **study_options(evaluation),
         "budget": stopping.budget,
     }
 
 
-def _continued(
-    study: Study, strategy: Strategy, arguments: dict[str, Any], stopping: Stopping
-) -> tuple[int, Strategy]:
-    """Seed and strategy of a study that is continued by `maximize` with the same arguments."""
+def _continue(study: Study, strategy: Strategy, given: Algorithm | None) -> tuple[int, Strategy]:
+    """Return seed and strategy of a study that is continued with the same algorithm."""
     settings, seed = study.settings, int(study.settings["seed"])
-    given = arguments["algorithm"]
-    if isinstance(given, type):  # its object has the seed of this call
-        return seed, create(given, Space.from_dict(settings["space"]), seed)
-    if given is not None and not isinstance(given, str):
-        return seed, strategy
-    engine = arguments["engine"]
-    if engine == "auto":
-        engine = settings["engine"] or "auto"
-    with translated(study.path):
-        again = recreate(
-            settings["algorithm"], settings["config"], Space.from_dict(settings["space"]), seed,
-            engine=engine, graph=settings["graph"], restart=not stopping.stop_collapsed,
-        )  # fmt: skip
-    return seed, again
+    space = Space.from_dict(settings["space"])
+    if given is None or isinstance(given, str):
+        changes = {} if given is None else resolve_name(given).settings
+        with translate_errors(study.path):
+            return seed, recreate(
+                settings["algorithm"], {**settings["config"], **changes}, space, seed
+            )
+    if makes_strategies(given):  # `strategy` has the seed of this call
+        strategy = create(given, space, seed)
+    return seed, strategy
 
 
 def _result(session: Session, reason: str, start: float) -> Result:
-    optimizer = session.optimizer
+    optimizer, study = session.state.optimizer, session.state.study
+    one = optimizer.objectives is None
     return Result(
-        best=optimizer.best,
-        best_value=optimizer.best_value,
-        evaluations=session.evaluations,
-        failures=session.failures,
+        best=optimizer.best if one else None,
+        best_value=optimizer.best_value if one else math.nan,
+        evaluations=session.state.evaluations,
+        failures=session.state.failures,
         stop_reason=reason,
         seed=optimizer.seed,
         seconds=time.perf_counter() - start,
-        study=None if session.study is None else session.study.path,
+        study=None if study is None else study.path,
         optimizer=optimizer,
     )

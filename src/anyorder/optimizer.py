@@ -5,38 +5,45 @@ from __future__ import annotations
 import json
 import math
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from anyorder import optimizer_state
-from anyorder._checks import choice, function, integer, numbers, optional
-from anyorder.archive import DATA, Archive
-from anyorder.candidate import Candidate
-from anyorder.errors import FAILED, OK, ON_FAILURE, REJECTED
-from anyorder.feasibility import Feasibility, violation_of
-from anyorder.knowledge import Data, as_batch, read_data
-from anyorder.optimizer_state import (
+from anyorder._internal.checks import choice, function, integer, numbers, optional, suggesting_names
+from anyorder._optimizer_state import (
+    add_prefix,
     arrays_of,
     header_of,
     matrix,
     points_in,
-    prefixed,
-    rebuilt,
+    read_header,
+    rebuild,
     refusing_damage,
-    unpickled,
-    without_prefix,
+    remove_prefix,
+    unpickle,
 )
+from anyorder.archive import DATA, Archive
+from anyorder.archive.candidate import Candidate
+from anyorder.archive.front import Front
+from anyorder.archive.history import check_names
+from anyorder.archive.knowledge import Data, as_batch, read_data
+from anyorder.archive.notes import notes_of, split_all
+from anyorder.archive.objectives import Objectives, read_objectives
+from anyorder.constraints.feasibility import Feasibility, violation_of
+from anyorder.errors import FAILED, INFEASIBLE, OK, ON_FAILURE, REJECTED, STATUSES, Infeasible
 from anyorder.space import Space
 from anyorder.strategies.base import Answer, Codes, Strategy
 from anyorder.strategies.create import Algorithm, create
-from anyorder.strategies.policy.config import Config
-from anyorder.strategies.policy.search import PolicySearch
-from anyorder.strategies.registry import REGISTRY
+from anyorder.strategies.registry import find
 
-_MOST_DRAWS = 1_000  # in one `ask`, if the constraint refuses what is drawn
+# A search in which so many candidates, or batches, in a row were known or rejected has ended.
+IDLE_CANDIDATES, IDLE_BATCHES = 1_000, 100
+# After so many proposals, or batches, in a row that are being evaluated already, wait for them.
+SAME_CANDIDATES, SAME_BATCHES = 30, 3
+NO_BEST = "several objectives have no best point, but a front of them: use `front`"
+KNOWN = ("answer", "give")  # what `ask` does with points that the archive knows
 
 
 class Optimizer:
@@ -52,56 +59,54 @@ class Optimizer:
         Where to search.
     seed
         An integer from 0 to 2**64 - 1; None draws one (see `.seed`).
-    config
-        For the policy: a preset ("default", "fast", "balanced", "paper", "paper-code") or a
-        `Config`.
-    engine
-        For the policy: "cuda", "cpu" or "reference"; "auto" takes the fastest that can run here
-        for one run of this size, and logs why (logger "anyorder", INFO).
     algorithm
-        A name, with settings if need be ("tabu", "policy:paper", "boa+population=500"), or an
-        object that keeps the protocol of `anyorder.strategies.Strategy`.
+        As in `maximize`.
     direction
         "maximize" or "minimize".
-    graph
-        For the policy: an n x n boolean matrix, True where variable i may depend on j, if known.
     deterministic
-        False: values are noisy. Repeated ones are averaged, and the best is that with the best
+        False: values are noisy. Repeated ones are averaged, and the best is the one with the best
         mean.
     constraint
         Says which points `ask` may give; see `maximize`.
     data
         What is known already, as in `maximize`; a study as `anyorder.load(path)`.
+    directions, objectives, reference
+        Several objectives, as in `optimize`; `direction` is left out then. `tell` takes a tuple, or
+        a dict, for each point.
     """
 
+    @suggesting_names
     def __init__(
         self,
         space: Space,
         seed: int | None = None,
-        config: Config | str | None = None,
-        engine: str = "auto",
         *,
         algorithm: Algorithm | None = None,
         direction: str = "maximize",
-        graph: npt.ArrayLike | None = None,
         deterministic: bool = True,
         constraint: Callable[[Any], Any] | None = None,
         data: Any = None,
+        directions: Sequence[str] | None = None,
+        objectives: Mapping[str, str] | None = None,
+        reference: Any = None,
     ) -> None:
         if not isinstance(space, Space):
             raise TypeError(f"space is {space!r}, expected a Space")
         seed = secrets.randbits(32) if seed is None else integer("seed", seed, 0, 2**64 - 1)
         choice("direction", direction, ("maximize", "minimize"))
-        known = None if data is None else read_data(data, space)
-        strategy = create(algorithm, space, seed, config=config, engine=engine, graph=graph)
+        several = read_objectives(directions, objectives, reference)
+        if several is not None:
+            check_names(several, space)
+        known = None if data is None else read_data(data, space, several)
+        strategy = create(algorithm, space, seed, several=several is not None)
         optional(function)("constraint", constraint)
-        self._set(space, seed, strategy, direction, deterministic, constraint)
+        self._set(space, seed, strategy, direction, deterministic, constraint, several)
         if known is not None:
             self._know(known)
 
     @classmethod
     def _of(cls, *parts: Any) -> Optimizer:
-        """An optimizer of the parts that `_set` takes."""
+        """Return an optimizer of the parts that `_set` takes."""
         self = cls.__new__(cls)
         self._set(*parts)
         return self
@@ -114,40 +119,57 @@ class Optimizer:
         direction: str,
         deterministic: bool,
         constraint: Callable[[Any], Any] | None = None,
+        objectives: Objectives | None = None,
     ) -> None:
         self.space, self.seed, self.strategy, self.direction = space, seed, strategy, direction
-        self.archive = strategy.archive = Archive(space, direction, deterministic=deterministic)
+        self.objectives = objectives
+        self.archive = strategy.archive = Archive(
+            space, direction, deterministic=deterministic, objectives=objectives
+        )
         self.feasibility = None if constraint is None else Feasibility(space, constraint, seed)
         self._restarts_before = strategy.restarts  # in an earlier run of the same object
         self._suggested: list[Codes] = []
-        self._open: dict[bytes, list[Candidate]] = {}  # asked and not told
+        # Asked and not told; those that are `known` were not given, and wait for the same point.
+        self._open: dict[bytes, list[Candidate]] = {}
+        self._elsewhere: set[bytes] = set()
 
     # --- what can be seen -----------------------------------------------------------------------
 
     @property
-    def config(self) -> Config | None:
-        """The settings of the policy; None for other strategies."""
-        return self.strategy.config if isinstance(self.strategy, PolicySearch) else None
-
-    @property
-    def engine(self) -> str | None:
-        """The engine of the policy; None for other strategies."""
-        return self.strategy.engine if isinstance(self.strategy, PolicySearch) else None
-
-    @property
     def best(self) -> Any:
-        """The best candidate told so far, the first of equals; None before any."""
-        best = self.archive.best
+        """The best candidate told so far, the first of equals; None before any.
+
+        With `deterministic=False` the one with the best lower bound of its mean.
+        """
+        self.refuse_best()
+        best = self.archive.best if self.archive.deterministic else self._noisy_best
         return None if best is None else self.space.one(best)
 
     @property
     def best_value(self) -> float:
-        """Its value; the worst infinity before any."""
-        return self.archive.best_value
+        """The value of the best candidate, or its mean; the worst infinity before any."""
+        self.refuse_best()
+        archive = self.archive
+        return archive.best_value if archive.deterministic else archive.answer().value
+
+    @property
+    def _noisy_best(self) -> Codes | None:
+        point = self.archive.answer().point
+        return None if point < 0 else self.archive.codes_of(np.array([point]))[0]
+
+    @property
+    def front(self) -> Front:
+        """The points that no other is better than in every objective, with their values."""
+        return Front(self.archive)
+
+    def refuse_best(self) -> None:
+        """Raise an AttributeError if there are several objectives: they have no best point."""
+        if self.objectives is not None:
+            raise AttributeError(NO_BEST)
 
     @property
     def told(self) -> int:
-        """How many values have been told."""
+        """How many answers there have been, those from the archive included."""
         return len(self.archive)
 
     @property
@@ -160,52 +182,143 @@ class Optimizer:
         """After how many told values the strategy was restarted, each time."""
         return tuple(self.archive.restarts)
 
-    @property
-    def diversity(self) -> float | None:
-        """For the policy: share of the last generation's values that differ from its best's."""
-        return self.strategy.diversity if isinstance(self.strategy, PolicySearch) else None
-
-    @property
-    def entropy(self) -> float | None:
-        """For the policy: how undecided it is, from 1 (all values alike) to 0 (one point)."""
-        return self.strategy.entropy if isinstance(self.strategy, PolicySearch) else None
-
     def facts(self) -> dict[str, Any]:
-        """What the strategy says about its search."""
+        """Return what the strategy says about its search."""
         return self.strategy.facts()
 
     def influence(self, points: int = 10) -> npt.NDArray[np.float64]:
-        """How much variable i moves when variable j changes, as the strategy has learned it.
+        """Return how much variable i moves when variable j changes, as the strategy learned it.
 
-        Of the policy, i's probabilities (`anyorder.strategies.PolicySearch.influence`); of `auto`
+        Of the policy, i's probabilities (`anyorder.policy.PolicySearch.influence`); of `auto`
         and `delta`, the gain of changing i (`anyorder.strategies.DeltaSearch.influence`).
         """
-        learned: Callable[[int], npt.NDArray[np.float64]] | None = getattr(
-            self.strategy, "influence", None
-        )
+        learned = self.strategy.influence(points)
         if learned is None:
             raise ValueError(f"{self.strategy.name!r} does not learn which variables interact")
-        return learned(points)
+        return learned
 
     # --- ask and tell ---------------------------------------------------------------------------
 
-    def ask(self, n: int | None = None) -> Any:
-        """Candidates to evaluate: as many as the strategy prefers, or any number `n`.
+    def ask(self, n: int | None = None, *, known: str | None = None) -> Any:
+        """Return candidates to evaluate: as many as the strategy prefers, or any number `n`.
 
         A list of dicts for a named space, else an integer matrix with a row per candidate. Asking
-        again before telling gives further ones. There are fewer than `n` only where the strategy
-        has to wait for answers, or has finished.
+        again before telling gives further ones. There are fewer than `n`, or none, only where the
+        strategy has to wait for answers or has finished, or where nothing new can be expected: all
+        points are known, or are being evaluated, or a thousand proposals in a row were.
+
+        Parameters
+        ----------
+        n
+            How many. Without it, those of one batch of the strategy that must be evaluated.
+        known
+            What happens to proposals that need no evaluation. "answer": the strategy gets the value
+            of a point that the archive knows, at no cost, and proposes another; a point that is
+            being evaluated is not given twice, and its value answers both. "give": they are given
+            like others. The default is "answer", and "give" for `deterministic=False`.
         """
         count = self.strategy.batch if n is None else integer("n", n, 1)
-        candidates = self._draw(count)
-        if self.feasibility is not None:
-            candidates = self._allowed(candidates, count, self.feasibility)
-        for candidate in candidates:
-            self._open.setdefault(candidate.key, []).append(candidate)
+        least = 1 if n is None else count
+        if known is None:
+            known = "answer" if self.archive.deterministic else "give"
+        candidates = self._new(count, least, choice("known", known, KNOWN) == "answer")
         return self.space.decode(np.array([candidate.codes for candidate in candidates], np.int32))
 
+    def elsewhere(self, points: Any) -> None:
+        """Say which points others are evaluating; an empty list says that there are none.
+
+        They are not asked until they are told, or until `elsewhere` is called without them. They
+        are not part of the state.
+        """
+        taken = set(self.archive.packing.pack(self._encode(points))) if len(points) else set()
+        self._stop_waiting(self._elsewhere - taken)
+        self._elsewhere = taken
+
+    def _new(self, count: int, least: int, cache: bool) -> list[Candidate]:
+        """Return candidates that must be evaluated; others get their answers, or wait for them."""
+        final = range(len(STATUSES)) if cache else ()
+        new: list[Candidate] = []
+        idle = same = 0  # in a row: answered at once, waiting
+        batch = self.strategy.batch
+        while len(new) < least:
+            wanted, before = count - len(new), len(new)
+            if cache:  # a strategy may look long for a new point where there is none
+                wanted = min(wanted, self._unknown())
+            candidates = self._draw(wanted) if wanted else []
+            answered = []
+            for candidate in candidates:
+                if self.settle(candidate, final):
+                    answered.append(candidate)
+                    continue
+                candidate.known = self._is_out(candidate.key, cache)
+                self._open.setdefault(candidate.key, []).append(candidate)
+                if not candidate.known:
+                    new.append(candidate)
+            self._take(answered)
+            if len(new) > before:
+                idle = same = 0
+                continue
+            idle, same = idle + len(answered), same + len(candidates) - len(answered)
+            if (
+                not wanted
+                or (len(candidates) < wanted and not answered)
+                or idle >= max(IDLE_CANDIDATES, IDLE_BATCHES * batch)
+                or same >= max(SAME_CANDIDATES, SAME_BATCHES * batch)
+            ):
+                break
+        if not new and self.feasibility is not None and not self.feasibility.allowed:
+            raise ValueError(self.feasibility.explain())
+        return new
+
+    def settle(self, candidate: Candidate, final: Container[int]) -> bool:
+        """Answer a candidate if nothing need be evaluated for it; return whether that is so.
+
+        A point that the archive knows with one of the `final` statuses is not evaluated again.
+        """
+        found = self.archive.lookup(candidate.key)
+        if found is not None and found[0] in final:
+            candidate.status, candidate.value = found
+            candidate.known = True
+            if self.objectives is not None and candidate.status == OK:
+                candidate.values = self.archive.vector(candidate.key)
+            return True
+        if self.feasibility is None:
+            return False
+        # Where the violation is open, the point is known: it was rejected, or allowed.
+        refused = found is not None and found[0] == REJECTED
+        if candidate.violation is not None:
+            refused = candidate.violation > 0
+        if refused:
+            candidate.status, candidate.known = REJECTED, True
+        return refused
+
+    def _is_out(self, key: bytes, cache: bool) -> bool:
+        """Return whether a point is being evaluated, so that it is not given again."""
+        if key in self._elsewhere:
+            return True
+        return cache and any(not candidate.known for candidate in self._open.get(key, ()))
+
+    def _unknown(self) -> int:
+        """Return how many points of the space are neither known nor being evaluated."""
+        archive = self.archive
+        left = self.space.points - archive.distinct
+        if left > len(self._open) + len(self._elsewhere):
+            return left - len(self._open) - len(self._elsewhere)  # at least so many
+        out = [key for key, queue in self._open.items() if any(not c.known for c in queue)]
+        return left - sum(archive.lookup(key) is None for key in self._elsewhere.union(out))
+
+    def _stop_waiting(self, keys: Iterable[bytes]) -> None:
+        """Tell the strategy that nobody evaluates these points for it, where nobody does."""
+        lost: list[int] = []
+        for key in keys:
+            queue = self._open.get(key, [])
+            if queue and all(candidate.known for candidate in queue):
+                lost += [c.ticket for c in self._open.pop(key) if c.ticket is not None]
+        if lost:
+            self.strategy.give_up(lost)
+
     def _draw(self, count: int) -> list[Candidate]:
-        """Candidates from the strategy, suggested points first."""
+        """Return candidates from the strategy, suggested points first."""
         given = self._suggested[:count]
         generation = self.strategy.generation
         tickets, codes = self.strategy.propose(count, np.stack(given) if given else None)
@@ -225,23 +338,6 @@ class Optimizer:
             self.feasibility.screen(candidates, len(given), self.archive, self._suggested)
         return candidates
 
-    def _allowed(
-        self, candidates: list[Candidate], count: int, feasibility: Feasibility
-    ) -> list[Candidate]:
-        """Those candidates that may be evaluated, and others instead of the rest."""
-        allowed: list[Candidate] = []
-        for _ in range(_MOST_DRAWS):
-            allowed += [c for c in candidates if not c.violation]
-            refused = [c for c in candidates if c.violation]
-            for candidate in refused:
-                candidate.status, candidate.known = REJECTED, True
-            self._take(refused)
-            if len(allowed) == count or not (candidates := self._draw(count - len(allowed))):
-                break
-        if not allowed and not feasibility.allowed:
-            raise ValueError(feasibility.explain())
-        return allowed
-
     def suggest(self, candidate: Any) -> None:
         """Put a point of your own into what `ask` gives next.
 
@@ -252,7 +348,15 @@ class Optimizer:
             raise ValueError(f"suggest takes one candidate, got {len(codes)}")
         self._suggested.append(codes[0])
 
-    def tell(self, candidates: Any, values: Any, *, on_failure: str = "raise") -> None:
+    def tell(
+        self,
+        points: Any,
+        values: Any,
+        *,
+        violations: Any = None,
+        notes: Any = None,
+        on_failure: str = "raise",
+    ) -> None:
         """Report values: of any candidates asked, in any order, or of points never asked.
 
         One candidate and one number will do as well as a batch. Infinities are values like others.
@@ -262,42 +366,93 @@ class Optimizer:
 
         Parameters
         ----------
-        candidates
+        points
             Any of what `ask` gave, or other points of the space.
         values
-            A number for each.
+            A number for each, of several objectives a tuple, or a dict; or what a function gives
+            with notes: `(value, {...})`, a `Measured`.
+        violations
+            How much each point violates a constraint that only its evaluation shows: 0 or less for
+            a point that is allowed. A point above 0 has no value, whatever `values` says, and ranks
+            as one for which a function raised `Infeasible(violation=...)`.
+        notes
+            What else the evaluations told: a dict for each point, or None; for one point a dict
+            will do (see `Measured`). They are kept in the history and never used by the search.
         on_failure
             What NaN (or None) means: "raise" a ValueError; "worst": rank the candidate below every
             success; "skip": do not learn from it.
         """
         choice("on_failure", on_failure, ON_FAILURE)
-        codes = self._encode(candidates)
-        told = numbers(values, len(codes), nan=on_failure != "raise").tolist()
-        keys = self.archive.packing.pack(codes)
+        codes = self._encode(points)
+        values, noted = split_all(values, len(codes))
+        given, several = values, self.objectives
+        rows = None
+        if several is not None:
+            rows = several.rows_of(values, len(codes))
+            given = [row[0] for row in rows]
+        told, reasons = self._values_and_reasons(
+            given, violations, len(codes), on_failure != "raise"
+        )
+        if notes is not None:
+            noted = notes_of(notes, len(codes))
         answered = []
-        for row, key, value in zip(codes, keys, told, strict=True):
-            candidate = self._asked(row, key)
-            candidate.value, candidate.status = value, FAILED if math.isnan(value) else OK
+        for k, key in enumerate(self.archive.packing.pack(codes)):
+            candidate, *waiting = self._match(codes[k], key)
+            candidate.value, candidate.error, candidate.notes = told[k], reasons[k], noted[k]
+            candidate.status = FAILED if math.isnan(told[k]) else OK
+            if reasons[k] is not None:
+                candidate.status = INFEASIBLE
+            if rows is not None:
+                candidate.values = rows[k] if candidate.status == OK else None
             if candidate.ticket is None and self.feasibility is not None:
                 self.feasibility.judge(candidate)
-            answered.append(candidate)
+            for other in waiting:
+                other.value, other.status = candidate.value, candidate.status
+                other.values = candidate.values
+            answered += [candidate, *waiting]
+            self._elsewhere.discard(key)
         self._take(answered, skip=on_failure == "skip")
 
-    def _asked(self, codes: Codes, key: bytes) -> Candidate:
-        """The open candidate at a point, or a new one.
+    @staticmethod
+    def _values_and_reasons(
+        values: Any, violations: Any, count: int, nan: bool
+    ) -> tuple[list[float], list[str | None]]:
+        """Return the values of points, NaN for infeasible ones, and why those are infeasible."""
+        if violations is None:
+            return numbers(values, count, nan=nan).tolist(), [None] * count
+        violated = numbers(violations, count, what="violation")
+        told = numbers(values, count, nan=True)
+        missing = np.isnan(told) & (violated <= 0)
+        if missing.any() and not nan:
+            raise ValueError(f"value {int(missing.argmax())} is NaN or None, expected a number")
+        told[violated > 0] = np.nan
+        # an infinite one says only that the point is not allowed
+        reasons = [
+            Infeasible(violation=v if math.isfinite(v) else None).reason("") if v > 0 else None
+            for v in violated.tolist()
+        ]
+        return told.tolist(), reasons
+
+    def _match(self, codes: Codes, key: bytes) -> list[Candidate]:
+        """Return the open candidate at a point, or a new one, and those that wait for its answer.
 
         Of equal ones that of the latest generation comes first, and of those the oldest: an earlier
         one is likely to be lost, and if it is not, its turn comes with the next answer.
         """
-        queue = self._open.get(key)
-        if queue is None:
-            return Candidate(None, codes, key, self.strategy.generation)
-        latest = queue[-1].generation
-        place = next(k for k, candidate in enumerate(queue) if candidate.generation == latest)
-        candidate = queue.pop(place)
-        if not queue:
-            del self._open[key]
-        return candidate
+        queue = self._open.pop(key, [])
+        given = [candidate for candidate in queue if not candidate.known]
+        waiting = [candidate for candidate in queue if candidate.known]
+        if not given:  # it was evaluated elsewhere
+            first = waiting.pop(0) if waiting else None
+            first = first or Candidate(None, codes, key, self.strategy.generation)
+            first.known = False
+            return [first, *waiting]
+        latest = given[-1].generation
+        place = next(k for k, candidate in enumerate(given) if candidate.generation == latest)
+        candidate = given.pop(place)
+        if given:
+            self._open[key] = given
+        return [candidate, *waiting]
 
     def _take(self, candidates: Sequence[Candidate], skip: bool = False) -> None:
         """Record answered candidates in the archive, and let the strategy learn from them."""
@@ -309,13 +464,7 @@ class Optimizer:
                 if candidate.ticket is not None:
                     given_up.append(candidate.ticket)
                 continue
-            noisy = not archive.deterministic and candidate.status == OK
-            value = archive.mean(candidate.key) if noisy else candidate.value
-            answers.append(
-                Answer(candidate.ticket, candidate.codes, archive.sign * value,
-                       candidate.status or OK, candidate.known,
-                       violation_of(candidate, archive, self.feasibility))
-            )  # fmt: skip
+            answers.append(self._answer(candidate))
         if given_up:
             strategy.give_up(given_up)
         if answers:
@@ -323,10 +472,30 @@ class Optimizer:
         counted = self._restarts_before + len(archive.restarts)  # without those made in `propose`
         archive.restarts += [len(archive)] * (strategy.restarts - counted)
 
+    def _answer(self, candidate: Candidate) -> Answer:
+        """Return what the strategy learns of a candidate that is in the archive."""
+        archive, several = self.archive, self.objectives
+        violation = violation_of(candidate, archive, self.feasibility)
+        value, values = candidate.value, candidate.values
+        if not archive.deterministic and candidate.status == OK:
+            if several is None:
+                value = archive.mean(candidate.key)
+            else:
+                values = archive.vector(candidate.key)
+        if several is not None and values is not None:
+            values = tuple((np.array(values) * several.signs).tolist())
+            value = values[0]
+        return Answer(
+            candidate.ticket, candidate.codes, archive.sign * value, candidate.status or OK,
+            candidate.known, violation, values,
+        )  # fmt: skip
+
     def _record(self, candidate: Candidate) -> None:
         self.archive.add(
             candidate.key, candidate.value, candidate.status or OK, known=candidate.known,
             generation=candidate.generation, seconds=candidate.seconds, error=candidate.error,
+            values=candidate.values,
+            notes=candidate.notes,
         )  # fmt: skip
 
     def _know(self, data: Data) -> None:
@@ -334,18 +503,17 @@ class Optimizer:
         archive, answers = self.archive, []
         data = data if self.feasibility is None else self.feasibility.refuse(data)
         data.add_to(archive)
-        values, statuses = data.values.tolist(), data.statuses.tolist()
         for k, key in enumerate(archive.packing.pack(data.codes)):
-            value = values[k] if archive.deterministic else archive.mean(key)
-            candidate = Candidate(None, data.codes[k], key, DATA, status=statuses[k])
-            violation = violation_of(candidate, archive, self.feasibility)
-            answer = Answer(None, data.codes[k], archive.sign * value, statuses[k], True, violation)
-            answers.append(answer)
+            candidate = Candidate(
+                None, data.codes[k], key, DATA, status=int(data.statuses[k]), known=True
+            )
+            candidate.value, candidate.values = data.value(k)
+            answers.append(self._answer(candidate))
         if answers:
             self.strategy.learn(answers)
 
     def _encode(self, candidates: Any) -> Codes:
-        """Codes of a batch, or of a lone candidate."""
+        """Return the codes of a batch, or of a lone candidate."""
         return self.space.encode(as_batch(candidates, self.space))
 
     # --- state ----------------------------------------------------------------------------------
@@ -353,13 +521,13 @@ class Optimizer:
     def __reduce__(self) -> tuple[Any, ...]:
         # A state can be read where the engine cannot run. The space may have values that JSON
         # cannot hold; a strategy of the user's is pickled itself.
-        strategy = None if self.strategy.name in REGISTRY else self.strategy
+        strategy = None if find(self.strategy.name) is type(self.strategy) else self.strategy
         constraint = None if self.feasibility is None else self.feasibility.constraint
         parts = type(self), self.space, header_of(self), arrays_of(self)
-        return unpickled, (*parts, strategy, constraint)
+        return unpickle, (*parts, strategy, constraint)
 
     def state_dict(self) -> dict[str, npt.NDArray[Any]]:
-        """Everything, as a dict of NumPy arrays: `np.savez(path, **state)` keeps it.
+        """Return everything as a dict of NumPy arrays: `np.savez(path, **state)` keeps it.
 
         `from_state` continues bit for bit. There is nothing pickled in it.
         """
@@ -367,18 +535,18 @@ class Optimizer:
         return {"header": np.array(json.dumps(header)), **arrays_of(self)}
 
     def _search_state(self) -> dict[str, npt.NDArray[Any]]:
-        """What determines the next proposals, without the archive."""
+        """Return what determines the next proposals, without the archive."""
         feasibility = {} if self.feasibility is None else self.feasibility.state()
         return {
             "suggested": matrix(self._suggested, self.space),
-            **prefixed("strategy", self.strategy.state()),
-            **prefixed("feasibility", feasibility),
+            **add_prefix("strategy", self.strategy.state()),
+            **add_prefix("feasibility", feasibility),
         }
 
     def _restore_search(self, state: Mapping[str, Any]) -> None:
         self._suggested = list(points_in(state, "suggested", self.space))
-        self.strategy.restore(without_prefix("strategy", state))
-        kept = without_prefix("feasibility", state)
+        self.strategy.restore(remove_prefix("strategy", state))
+        kept = remove_prefix("feasibility", state)
         if kept and self.feasibility is not None:  # studies of earlier versions keep none
             self.feasibility.restore(kept)
 
@@ -386,25 +554,24 @@ class Optimizer:
     def from_state(
         cls,
         state: Mapping[str, Any],
-        engine: str | None = None,
         *,
-        algorithm: Strategy | None = None,
+        algorithm: Algorithm | None = None,
         constraint: Callable[[Any], Any] | None = None,
     ) -> Optimizer:
-        """The optimiser that `state_dict` described.
+        """Return the optimiser that `state_dict` described.
 
         Parameters
         ----------
         state
             What `state_dict` returned, or `np.load` read.
-        engine
-            For the policy: moves it to another engine.
         algorithm
-            For a strategy that is not one of this library's: a new object of its class.
+            For a strategy without a registered name: its class, or a new object of it. Otherwise
+            the state says what it is; the policy continues on another engine with the same
+            `Policy(..., engine=...)`.
         constraint
             The constraint, if it has one: functions are not part of a state.
         """
-        header = optimizer_state.read_header(state)
+        header = read_header(state)
         with refusing_damage("the state's header"):
             space = Space.from_dict(header["space"])
-        return rebuilt(cls, space, header, state, engine, algorithm, constraint)
+        return rebuild(cls, space, header, state, algorithm, constraint)

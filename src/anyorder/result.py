@@ -1,29 +1,45 @@
-"""What runs leave: the incumbent, every evaluation, and why they stopped."""
+"""What a run leaves: the incumbent, every evaluation, and why it stopped."""
 
 from __future__ import annotations
 
-import csv
-import math
 import os
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from anyorder._checks import require
+from anyorder import charts
+from anyorder._internal import markup
+from anyorder._internal.checks import require, short
+from anyorder.archive.front import Front
+from anyorder.archive.history import History, columns, record
+from anyorder.archive.notes import cell, table_of
 from anyorder.errors import STATUSES
-from anyorder.history import History, columns
-from anyorder.optimizer import Optimizer
-from anyorder.plotting.runs import averages, overview
-from anyorder.space import Space
-from anyorder.strategies.create import settings_of
-from anyorder.strategies.delta.search import DeltaSearch
-from anyorder.strategies.policy.config import Config
-from anyorder.strategies.policy.search import PolicySearch
+from anyorder.optimizer import NO_BEST, Optimizer
+from anyorder.plotting.runs import overview
+
+_SHOWN = 30  # variables in the summary of a notebook
+
+
+class _OfOneObjective:
+    """An attribute that a run of several objectives does not have."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, result: Any, owner: type) -> Any:
+        if result is None:
+            return self
+        if result.optimizer.objectives is not None:
+            raise AttributeError(NO_BEST)
+        return result.__dict__[self._name]
+
+    def __set__(self, result: Any, value: Any) -> None:
+        result.__dict__[self._name] = value
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,15 +49,22 @@ class Result:
     Attributes
     ----------
     best, best_value
-        The best point found, as the function saw it, and its value.
+        The best point found, as the function saw it, and its value. Of several objectives there
+        is none, but a `front`.
+    best_count, best_error
+        How many measurements `best_value` is the mean of, and its standard error; None where it is
+        not known, because `f` is deterministic or no point was measured twice.
+    best_notes
+        What the evaluation of the best point told besides its value; None if it had no notes.
     evaluations, failures
         How many evaluations there were, and how many of those gave no value.
     stop_reason
-        "budget", "target", "callback", "time", "patience", "collapsed", "interrupted",
+        "budget", "target", "callback", "time", "patience", "converged", "collapsed", "interrupted",
+        what a rule of `stop=` returned,
         "exhausted": the strategy had nothing new to propose (see `maximize`), or "failed": not one
         evaluation gave a value.
     seed
-        That of the strategy.
+        The seed of the strategy.
     seconds
         Wall time of this call, the function's included.
     study
@@ -61,9 +84,49 @@ class Result:
     optimizer: Optimizer = field(repr=False, kw_only=True)
 
     @cached_property
+    def front(self) -> Front:
+        """Of several objectives: the points that no other is better than in all of them."""
+        return self.optimizer.front
+
+    @property
+    def hypervolume(self) -> npt.NDArray[np.float64]:
+        """Of several objectives: the hypervolume after each evaluation.
+
+        Against the reference point, or without one against the worst values of the run; see
+        `History.hypervolume`.
+        """
+        return self.history.hypervolume()[~self.history.cached]
+
+    @cached_property
     def history(self) -> History:
         """Every candidate that was answered."""
         return History(self.optimizer.archive)
+
+    @property
+    def best_notes(self) -> dict[str, Any] | None:
+        """The notes of the best point."""
+        self.optimizer.refuse_best()
+        archive = self.optimizer.archive
+        best = archive.answer().point
+        return None if best < 0 else archive.notes_of(best)
+
+    @property
+    def best_count(self) -> int:
+        """How many measurements the best value is the mean of."""
+        self.optimizer.refuse_best()
+        return self.optimizer.archive.answer().count
+
+    @property
+    def best_error(self) -> float | None:
+        """The standard error of the best value."""
+        self.optimizer.refuse_best()
+        return self.optimizer.archive.answer().error
+
+    @property
+    def _value(self) -> str:
+        """The best value, of a noisy function with its standard error."""
+        error = self.best_error
+        return f"{self.best_value:.6g}" + (f" +- {error:.2g}" if error is not None else "")
 
     @property
     def algorithm(self) -> str:
@@ -73,17 +136,7 @@ class Result:
     @property
     def settings(self) -> dict[str, Any]:
         """The settings of the strategy, as JSON values."""
-        return settings_of(self.optimizer.strategy)
-
-    @property
-    def config(self) -> Config | None:
-        """The settings of the policy; None for other strategies."""
-        return self.optimizer.config
-
-    @property
-    def engine(self) -> str | None:
-        """The engine of the policy; None for other strategies."""
-        return self.optimizer.engine
+        return self.optimizer.strategy.settings()
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -92,9 +145,37 @@ class Result:
 
     def __repr__(self) -> str:
         failed = f", {self.failures} failed" if self.failures else ""
+        best = "no value"
+        if self.optimizer.objectives is not None:
+            best = f"a front of {len(self.front)} points"
+        elif self.best is not None:
+            best = f"best value {self._value} at {short(self.best)}"
         return (
-            f"<Result: best value {self.best_value:.6g} after {self.evaluations} evaluations"
-            f"{failed}, stopped by {self.stop_reason}>"
+            f"<Result: {best} after {self.evaluations} evaluations{failed}, "
+            f"stopped by {self.stop_reason}>"
+        )
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: a summary, the best point and the convergence."""
+        known: dict[str, Any] = {"evaluations": self.evaluations, "failures": self.failures or None}
+        known |= {"seconds": round(self.seconds, 2), "stopped by": self.stop_reason}
+        known |= {"algorithm": self.algorithm, "seed": self.seed, "study": self.study}
+        rows = [(name, value) for name, value in known.items() if value is not None]
+        if self.optimizer.objectives is not None:
+            return markup.panel(repr(self), markup.table(rows), self.front._repr_html_())
+        if self.best is None:
+            return markup.panel("no evaluation gave a value", markup.table(rows))
+        found = self.best if isinstance(self.best, dict) else {"best": self.best.tolist()}
+        point = [(name, short(value)) for name, value in [*found.items()][:_SHOWN]]
+        if len(found) > _SHOWN:
+            point.append(("...", f"{len(found)} variables"))
+        point += [(f"notes.{name}", short(note)) for name, note in (self.best_notes or {}).items()]
+        try:
+            curve = markup.picture(self.plot()._repr_png_(), "best value over evaluations")
+        except ImportError as error:
+            curve = markup.note(str(error))
+        return markup.panel(
+            f"best value {self._value}", markup.table(point), markup.table(rows), curve
         )
 
     def plot(self, path: str | os.PathLike[str] | None = None, kind: str = "convergence") -> Any:
@@ -109,18 +190,48 @@ class Result:
             differ from their generation's best. "probabilities": how often candidates have the
             best point's value, for each variable over time. "influence": how much each variable
             moves when another changes, as the strategy has learned it (`Optimizer.influence`).
-            "all": these four.
+            "all": these four. "front", of two or three objectives: the values of all evaluations,
+            and the front; "convergence" is then the hypervolume.
         """
         label = f"{self.algorithm}, seed {self.seed}"
-        strategy = self.optimizer.strategy
-        learned = strategy if isinstance(strategy, PolicySearch | DeltaSearch) else None
-        return overview(self.history, lambda: learned, kind, path, label)
+        return overview(self.history, lambda: self.optimizer.strategy, kind, path, label)
+
+    def figure(self, kind: str = "convergence") -> Any:
+        """Return an interactive figure for a notebook: Plotly's, or Matplotlib's without Plotly.
+
+        Parameters
+        ----------
+        kind
+            Of those that `plot` has, and with Plotly also "importance": the share of the variance
+            that each variable explains, and "parallel": the best 50 points as lines across the
+            variables. `pip install 'anyorder[plotly]'` installs Plotly.
+        """
+        label = f"{self.algorithm}, seed {self.seed}"
+        if find_spec("plotly") is None and kind not in charts.ONLY_PLOTLY:
+            return self.plot(kind=kind)
+        made = charts.figure_of(
+            self.history, kind, strategy=lambda: self.optimizer.strategy, label=label
+        )
+        plotly = require("plotly.graph_objects", "plotly", f"the figure {kind!r} requires Plotly")
+        return plotly.Figure(made)
+
+    def to_csv(self, path: str | os.PathLike[str]) -> None:
+        """Write the table of `to_pandas` to a CSV file, which `data=` reads."""
+        folder = Path(path).absolute().parent
+        if not folder.is_dir():
+            raise ValueError(f"path is {os.fspath(path)!r}, and there is no such folder")
+        table = self.to_pandas()
+        for name in table.columns[table.columns.get_loc("error") + 1 :]:
+            table[name] = [cell(note) for note in table[name]]
+        # names and messages may have lone surrogates, such as of bytes that were no text
+        table.to_csv(path, index=False, encoding="utf-8", errors="backslashreplace")
 
     def to_pandas(self) -> Any:
-        """A DataFrame with a row for each entry of the history.
+        """Return a DataFrame with a row for each entry of the history.
 
-        Columns are the variables (x0, x1, ... where they have no names), then value, generation,
-        status, cached, seconds and error. A variable that has one of those names gets an
+        Columns are the variables (x0, x1, ... where they have no names), then value (or several
+        objectives by their names), generation, status, cached, seconds, error, and one for each
+        note, such as "notes.size" (`Measured`). A variable that has one of those names gets an
         underscore after its own. Absent variables are missing values.
         """
         pandas = require("pandas", "pandas", "tables require pandas")
@@ -138,149 +249,17 @@ class Result:
                     ]
         else:
             table = dict(zip(columns(space), np.asarray(history.points).T, strict=True))
-        table["value"] = history.values
-        table["generation"] = history.generations
-        table["status"] = [STATUSES[status] for status in history.statuses]
-        table["cached"] = history.cached
-        table["seconds"] = history.seconds
         errors = history.errors
-        table["error"] = [errors.get(k) for k in range(len(history))]
+        rows = range(len(history))
+        known = (
+            *np.atleast_2d(history.values.T), history.generations,
+            [STATUSES[status] for status in history.statuses], history.cached, history.seconds,
+            [errors.get(k) for k in rows],
+        )  # fmt: skip
+        table |= dict(zip(record(history.objectives), known, strict=True))
+        table |= table_of(history.notes, rows, table)
         return pandas.DataFrame(table)
 
 
-@dataclass(frozen=True, eq=False)
-class Run:
-    """One run of `solve_many`.
-
-    Attributes
-    ----------
-    best, best_value
-        The best point found, as the function saw it, and its value; None and the worst infinity if
-        not one evaluation was finished.
-    values
-        What the function gave, `(evaluations,)`.
-    curve
-        The best value so far at the grid of the `Runs`.
-    restarts
-        The numbers of evaluations after which the policy was restarted.
-    seed, problem
-        What it takes to run it again; `problem` is a name, or None for a function.
-    stop_reason, error
-        "budget", "target", "interrupted", or "failed", and then what went wrong.
-    evaluations
-        How many were finished.
-    """
-
-    best: Any
-    best_value: float
-    values: npt.NDArray[np.float64] = field(repr=False)
-    curve: npt.NDArray[np.float64] = field(repr=False)
-    restarts: tuple[int, ...]
-    seed: int
-    problem: str | None
-    stop_reason: str
-    error: str | None
-    evaluations: int
-
-
-@dataclass(frozen=True, eq=False)
-class Runs(Sequence[Run]):
-    """The outcome of `solve_many`: a sequence of its R runs, and arrays over all of them.
-
-    The runs of a problem are neighbours: with 10 runs of each, run 25 is of the third problem.
-
-    Attributes
-    ----------
-    seeds, problems
-        Of each run; `problems` are names, or None for a function.
-    grid
-        `(G,)` numbers of evaluations.
-    curves
-        `(R, G)`: the best value so far. A run that has reached the target keeps its last best, so
-        that means over runs stay what they mean; one that failed or was interrupted is NaN from
-        there on.
-    best_values, best_codes
-        `(R,)` and `(R, n)`: the best value of each run, and its point as indices of its values.
-    values
-        `(R, budget)`: every evaluation, in order; NaN where a run had stopped.
-    evaluations
-        `(R,)`: how many were finished.
-    restarts
-        For each run, after how many evaluations its policy was restarted.
-    stop_reasons, errors
-        Of each run, see `Run`.
-    direction, space, config, engine
-        What all runs had in common.
-    seconds
-        Wall time of all together, the function's included.
-    """
-
-    seeds: tuple[int, ...]
-    problems: tuple[str, ...] | None
-    grid: npt.NDArray[np.int64]
-    curves: npt.NDArray[np.float64]
-    best_values: npt.NDArray[np.float64]
-    best_codes: npt.NDArray[np.int32]
-    values: npt.NDArray[np.float64]
-    evaluations: npt.NDArray[np.int64]
-    restarts: tuple[tuple[int, ...], ...]
-    stop_reasons: tuple[str, ...]
-    errors: tuple[str | None, ...]
-    direction: str
-    space: Space
-    config: Config
-    engine: str
-    seconds: float
-
-    def __len__(self) -> int:
-        return len(self.seeds)
-
-    @overload
-    def __getitem__(self, index: int) -> Run: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[Run]: ...
-    def __getitem__(self, index: int | slice) -> Run | list[Run]:
-        chosen = range(len(self))[index]  # IndexError where there is no such run
-        return self._run(chosen) if isinstance(chosen, int) else [self._run(r) for r in chosen]
-
-    def _run(self, r: int) -> Run:
-        done = int(self.evaluations[r])
-        return Run(
-            best=self.space.one(self.best_codes[r]) if done else None,
-            best_value=float(self.best_values[r]),
-            values=self.values[r, :done],
-            curve=self.curves[r],
-            restarts=self.restarts[r],
-            seed=self.seeds[r],
-            problem=None if self.problems is None else self.problems[r],
-            stop_reason=self.stop_reasons[r],
-            error=self.errors[r],
-            evaluations=done,
-        )
-
-    def __repr__(self) -> str:
-        failed = self.stop_reasons.count("failed")
-        best = self.best_values[[reason != "failed" for reason in self.stop_reasons]]
-        text = f"{len(self)} runs"
-        if len(best):
-            text += f", mean best {best.mean():.6g}"
-        if len(best) > 1 and np.isfinite(best).all():
-            text += f" +- {best.std(ddof=1) / math.sqrt(len(best)):.2g}"
-        text += f", {failed} failed" if failed else ""
-        return f"<Runs: {text}, {self.evaluations.sum()} evaluations in {self.seconds:.3g} s>"
-
-    def plot(self, path: str | os.PathLike[str] | None = None) -> Any:
-        """Draw the mean curve and its standard error; write it or return the figure."""
-        return averages({f"anyorder, {len(self)} runs": self}, path)
-
-    def to_csv(self, path: str | os.PathLike[str]) -> None:
-        """Write a row for each run and grid point: problem, seed, evaluations, best.
-
-        `problem` is empty for a function. The numbers are written so that they read back exactly.
-        """
-        with open(path, "w", newline="", encoding="utf-8") as file:
-            table = csv.writer(file, lineterminator="\n")
-            table.writerow(["problem", "seed", "evaluations", "best"])
-            for run in self:
-                for place, best in zip(self.grid.tolist(), run.curve.tolist(), strict=True):
-                    table.writerow([run.problem or "", run.seed, place, repr(best)])
+for _name in ("best", "best_value"):
+    setattr(Result, _name, _OfOneObjective(_name))

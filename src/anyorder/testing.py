@@ -18,27 +18,34 @@ from typing import Any
 import numpy as np
 
 from anyorder.archive import Archive
+from anyorder.archive.objectives import Objectives
 from anyorder.errors import FAILED, INFEASIBLE, OK, REJECTED, TIMEOUT
-from anyorder.space import Space
-from anyorder.space.groups import Permutation, Subset
-from anyorder.space.variables import Binary, Categorical, Integer
+from anyorder.space import Space, lists
+from anyorder.space.variables import Binary, Categorical, Integer, Ordinal
 from anyorder.strategies.base import Answer, Codes, Strategy
 from anyorder.strategies.state import State
+
+__all__ = ["check_strategy"]
 
 Make = Callable[[Space, int], Strategy]
 Outcome = Callable[[Codes], tuple[float, int]]  # the value and the status of a point
 
 _SIZES = np.array([1, 1, 1, 2, 3, 5, 8, 13, 40, 100])
-_MIXED = Space([Categorical([7]), Binary(), Categorical(range(3)), *[Integer(0, 4)] * 3, Binary()])
+_DOUBLING = Ordinal([1, 2, 4, 8, 16])
+_MIXED = Space(
+    [Categorical([7]), Binary(), Categorical(range(3)), *[Integer(0, 4)] * 2, _DOUBLING, Binary()]
+)
 _LISTS = Space(
     {
-        "order": Permutation(range(4)),
+        "order": lists.Permutation(range(4)),
         "level": Integer(0, 2),
-        "some": Subset(range(5), size=(1, 3)),
-        "two": Subset(range(4), size=2),
+        "some": lists.Subset(range(5), size=(1, 3)),
+        "two": lists.Subset(range(4), size=2),
+        "turns": lists.Sequence(["a", "b", "c"], [2, 1, 3]),
     }
 )
 _WEIGHTS = np.cos(np.arange(1000))
+_TWO = Objectives(("one", "other"), ("max", "max"))
 _SPACES = {
     "one binary variable": Space.binary(1),
     "one variable with one value": Space([Categorical([3])]),
@@ -78,8 +85,8 @@ def check_strategy(make: Make, *, lists: bool = True) -> None:
     make
         Returns a new strategy for a space and a seed.
     lists
-        Whether it takes spaces with a `Permutation` or a `Subset`. If not, it must refuse them with
-        a ValueError.
+        Whether it takes spaces with lists, such as a `Permutation`. If not, it must refuse them
+        with a ValueError.
     """
     checks: dict[str, Callable[[], None]] = {
         "lists": lambda: None if lists else _refuses_lists(make),
@@ -88,7 +95,9 @@ def check_strategy(make: Make, *, lists: bool = True) -> None:
         "states": lambda: _states(make, lists),
         "damaged states": lambda: _damaged_states(make),
         "fewer": lambda: _fewer(make),
+        "settings and influence": lambda: _descriptions(make),
         "maximizes": lambda: _maximizes(make),
+        "several objectives": lambda: _several(make, lists),
     }
     for name, check in checks.items():
         with _context(name):
@@ -104,7 +113,10 @@ def _refuses_lists(make: Make) -> None:
 
 
 def _any_use(make: Make, lists: bool) -> None:
-    """Any sizes, orders, outcomes and spaces; answers that are late, unexpected or never come."""
+    """Use a strategy with any sizes, orders, outcomes and spaces.
+
+    Answers are late, unexpected or never come.
+    """
     for where, space in _SPACES.items():
         if space is _LISTS and not lists:
             continue
@@ -121,17 +133,31 @@ def _seeds(make: Make) -> None:
 
 
 def _states(make: Make, lists: bool) -> None:
-    """A restored strategy continues as one that was never interrupted, with proposals open."""
+    """Check that a restored strategy continues as one never interrupted, with proposals open."""
     cases = ((_MIXED, _linear), (_MIXED, _partly_failing), (_LISTS, _linear))
     for space, outcome in cases if lists else cases[:2]:
         turns, stops = (24, (0, 1, 5, 12)) if space is _MIXED else (8, (1, 5))
         expected, original = _Run(make, space, 0).use(outcome, turns).log, _Run(make, space, 0)
         for turn in range(turns):
             if turn in stops:
-                log = original.restored().use(outcome, turns - turn).log
+                log = original.restore().use(outcome, turns - turn).log
                 _require(log == expected, f"restored after {turn} turns it differs")
             original.use(outcome, 1)
         _require(original.log == expected, "state() or facts() changed the strategy")
+
+
+def _descriptions(make: Make) -> None:
+    """Check that settings are JSON, influence a matrix, and that neither changes the search."""
+    runs = [_Run(make, _MIXED, 0).use(_linear, 5) for _ in range(2)]
+    strategy, n = runs[0].strategy, len(_MIXED)
+    kept = json.loads(json.dumps(strategy.settings(), allow_nan=False))
+    _require(isinstance(kept, dict), "settings() is {}, expected a dict", kept)
+    moves = strategy.influence(2)
+    if moves is not None:
+        _require(moves.shape == (n, n), "influence() has shape {}", moves.shape)
+        _require(isinstance(strategy.influence_unit, str), "influence_unit is no text")
+    logs = [run.use(_linear, 5).log for run in runs]
+    _require(logs[0] == logs[1], "settings() or influence() changed the strategy")
 
 
 def _damaged_states(make: Make) -> None:
@@ -147,10 +173,10 @@ def _damaged_states(make: Make) -> None:
 
 
 def _fewer(make: Make) -> None:
-    """`propose(k)` that returns m < k points leaves the strategy as `propose(m)` would."""
+    """Check that `propose(k)` with m < k points leaves the strategy as `propose(m)` would."""
     for run in (_Run(make, _MIXED, 0), _Run(make, Space.binary(3), 0)):
         for turn, count in enumerate((2, 30, 200) * 3):
-            more, exact = run.restored(), run.restored()
+            more, exact = run.restore(), run.restore()
             found = len(more.propose(count))
             if 0 < found < count:
                 exact.propose(found)
@@ -169,11 +195,27 @@ def _maximizes(make: Make) -> None:
         _require(values[200:].mean() > 8, f"OneMax averages {values[200:].mean():.1f} in the end")
 
 
+def _several(make: Make, lists: bool) -> None:
+    """Check a strategy that takes several objectives: any use, states, and that it maximizes."""
+    if not getattr(make(_MIXED, 0), "several", False):
+        return
+    for space in (_MIXED, _LISTS) if lists else (_MIXED,):
+        for outcome in (_linear, _partly_failing):
+            expected = _Run(make, space, 0, _TWO).use(outcome, 12).log
+            original = _Run(make, space, 0, _TWO).use(outcome, 6)
+            log = original.restore().use(outcome, 6).log
+            _require(log == expected, "restored with several objectives it differs")
+    run = _Run(make, Space.binary(12), 0, _TWO).use_plainly(_linear, 300)
+    _require(len(run.archive.front) > 3, "a front has {} points", len(run.archive.front))
+
+
 class _Run:
     """A strategy in use; every proposal is checked."""
 
-    def __init__(self, make: Make, space: Space, seed: int) -> None:
-        self.make, self.space, self.archive = make, space, Archive(space)
+    def __init__(
+        self, make: Make, space: Space, seed: int, objectives: Objectives | None = None
+    ) -> None:
+        self.make, self.space, self.archive = make, space, Archive(space, objectives=objectives)
         self.strategy = make(space, seed)
         _require(isinstance(self.strategy, Strategy), "a part of the protocol is missing")
         self.strategy.archive = self.archive
@@ -219,8 +261,11 @@ class _Run:
             found = self.archive.lookup(key)
             status, value = outcome(codes)[::-1] if found is None else found
             known = found is not None or status == REJECTED
-            self.archive.add(key, value, status, known=known)
-            answers.append(Answer(ticket, codes, value, status, known))
+            values = None
+            if self.archive.objectives is not None and status == OK:
+                values = value, _linear(codes[::-1])[0] - value / 2
+            self.archive.add(key, value, status, known=known, values=values)
+            answers.append(Answer(ticket, codes, value, status, known, values=values))
         self.strategy.learn(answers)
 
     def use_plainly(self, outcome: Outcome, budget: int) -> _Run:
@@ -233,7 +278,7 @@ class _Run:
         return self
 
     def use(self, outcome: Outcome, turns: int) -> _Run:
-        """Use it in every way that the protocol allows."""
+        """Use the strategy in every way that the protocol allows."""
         rng = self.rng
         for _ in range(turns):
             count = int(rng.choice(_SIZES))
@@ -251,8 +296,8 @@ class _Run:
         _require(same, "an array that others hold was modified")
         return self
 
-    def restored(self) -> _Run:
-        """A new strategy with the state of this one, in the same situation."""
+    def restore(self) -> _Run:
+        """Return a new strategy with the state of this one, in the same situation."""
         twin = copy.copy(self)
         twin.archive, twin.rng = copy.deepcopy(self.archive), copy.deepcopy(self.rng)
         twin.log, twin.tickets = [*self.log], {*self.tickets}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import inspect
 import os
 import re
 import sys
@@ -14,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from anyorder import problems
-from anyorder._checks import integer, seconds
+from anyorder._internal.checks import integer, seconds
+from anyorder._internal.toml_file import Check, TomlFile, of_type, tables, text
 from anyorder.bench import algorithms
 from anyorder.bench.store import Spec
-from anyorder.toml_file import Check, TomlFile, of_type, tables, text
 
 
 @dataclass(frozen=True)
@@ -56,7 +55,7 @@ class Distribution:
     seed: int = 0  # of the first run
 
     def specs(self, label: str, method: str) -> Iterator[Spec]:
-        """The runs of an algorithm; seeds are the same for all algorithms."""
+        """Yield the runs of an algorithm; seeds are the same for all algorithms."""
         for instance, problem in self.instances.items():
             # the same on every instance, so that a campaign that grows keeps the runs it had
             for seed in range(self.seed, self.seed + self.runs):
@@ -66,7 +65,7 @@ class Distribution:
 
 
 def read(path: str | os.PathLike[str]) -> Campaign:
-    """The campaign in a TOML file.
+    """Read the campaign in a TOML file.
 
     Required at the top: `budget`. Optional: `name`; `grid`, the interval at which the best value is
     recorded (100), or a list of numbers of evaluations; `instances`, their number (10) or a list;
@@ -86,7 +85,7 @@ def read(path: str | os.PathLike[str]) -> Campaign:
         sys.path.insert(0, str(file.path.absolute().parent))
         with file.at("modules"):
             for module in top["modules"]:
-                _imported(module)
+                _import(module)
     methods: dict[str, str] = {}
     meanings: list[Any] = []
     for k in range(len(top["algorithm"])):
@@ -132,7 +131,7 @@ def read(path: str | os.PathLike[str]) -> Campaign:
     return Campaign(name, tuple(specs.values()), top.get("seconds"), top.get("memory"), modules)
 
 
-def _imported(module: str) -> None:
+def _import(module: str) -> None:
     try:
         importlib.import_module(module)
     except Exception as error:  # whatever it does when it is imported
@@ -149,10 +148,10 @@ def distribution(
     grid: int | list[int] = 100,
     seed: int = 0,
 ) -> Distribution:
-    """A distribution, checked by making two of its instances, which may take some time."""
+    """Return a distribution, checked by making two of its instances, which may take some time."""
     kind = problem.partition(":")[0]
     varies = _instance_parameter(kind)
-    first = 0 if varies is None else problems.registry[kind].parameters[varies]
+    first = 0 if varies is None else problems.entry(kind).parameters[varies]
     if isinstance(instances, int):
         chosen = list(range(first, first + integer("instances", instances, 1, _MOST_RUNS)))
     else:
@@ -175,7 +174,7 @@ def distribution(
 
 
 def marks(grid: int | list[int], budget: int) -> tuple[int, ...]:
-    """The numbers of evaluations at which the best value is recorded; the last is the budget."""
+    """Return the numbers of evaluations at which the best value is recorded, up to the budget."""
     if isinstance(grid, int):
         if budget // grid > _MOST_MARKS:
             raise ValueError(
@@ -189,10 +188,7 @@ def marks(grid: int | list[int], budget: int) -> tuple[int, ...]:
 
 
 def _instance_parameter(kind: str) -> str | None:
-    entry = problems.registry.get(kind)
-    if entry is None:
-        problems.get(kind)  # raises an error that lists the known ones
-    names = inspect.signature(problems.registry[kind].factory).parameters
+    names = problems.entry(kind).parameters
     return next((name for name in ("seed", "instance") if name in names), None)
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from anyorder._checks import integer
+from anyorder._internal.checks import integer
 from anyorder.bench import algorithms as known
 from anyorder.bench.stats import mann_whitney
 from anyorder.problems import Problem
@@ -41,7 +41,7 @@ class Comparison:
     seconds: tuple[float, ...]
 
     def rows(self) -> list[dict[str, Any]]:
-        """Mean, standard deviation and rank of the final values, and a test against the leader.
+        """Return mean, deviation and rank of the final values, and a test against the best.
 
         The rank is by the mean, 1 is the best. `p` is the p-value of a two-sided Mann-Whitney test
         against the algorithm of rank 1, None for itself; it is not corrected for multiple tests.

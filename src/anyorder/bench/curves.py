@@ -26,7 +26,7 @@ _HEAD = ("distribution", "algorithm", "instance", "seed", "seconds")
 
 
 def is_curves(path: str | os.PathLike[str]) -> bool:
-    """Whether the name is that of a file of curves."""
+    """Return whether the name is that of a file of curves."""
     return os.fspath(path).endswith(SUFFIXES)
 
 
@@ -107,7 +107,7 @@ def read(*paths: str | os.PathLike[str]) -> Results:
 
 
 def _integer(text: str) -> int:
-    """An integer of 64 bits."""
+    """Return an integer of 64 bits."""
     value = int(text)
     if not -(2**63) <= value < 2**63:
         raise ValueError(f"{text[:30]} is too large")
@@ -115,5 +115,5 @@ def _integer(text: str) -> int:
 
 
 def _short(value: float) -> str:
-    """The fewest digits that read back as the same number."""
+    """Return the fewest digits that read back as the same number."""
     return str(int(value)) if math.isfinite(value) and value == int(value) else repr(value)

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from anyorder.bench.algorithms.naming import split
-from anyorder.bench.algorithms.ours import configured
-from anyorder.many import solve_many
+from anyorder.bench.algorithms.ours import configure
+from anyorder.policy.many import solve_many
 from anyorder.problems import Problem, together
 from anyorder.strategies.policy.engines import choose, model_of
 
@@ -22,15 +22,15 @@ def measure(
     seeds: Sequence[int],
     engine: str = "auto",
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
-    """Evaluations `(G,)` and mean distances `(runs, G)`, one point per generation.
+    """Measure evaluations `(G,)` and mean distances `(runs, G)`, one point per generation.
 
     There is one run of the method on each of the problems, which share a space; `method` is its
     name as in a campaign.
     """
     kind, detail, settings = split(method)
-    if kind != "anyorder":
+    if kind != "policy":
         raise ValueError(f"method is {method!r}, expected policy or policy:PRESET")
-    config, chosen = configured(detail, {"engine": engine, **settings})
+    config, chosen = configure(detail, {"engine": engine, **settings})
     space = problems[0].space
     if chosen == "auto":
         layout = model_of(space, config)[0]
@@ -59,7 +59,7 @@ class Watched:
         self._spreads: list[Any] = []
 
     def __call__(self, points: Any) -> Any:
-        """The values of the points."""
+        """Evaluate the points."""
         values = self._evaluate(points)
         where, rows = _tools(values)
         top = values.argmax(1)
@@ -76,8 +76,8 @@ class Watched:
         return values
 
     def distances(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-        """`(runs, generations)`: the mean over the population, and its standard deviation."""
-        return _stacked(self._means), _stacked(self._spreads)
+        """Return `(runs, generations)`: the mean over the population, and its deviation."""
+        return _stack(self._means), _stack(self._spreads)
 
 
 def _tools(values: Any) -> tuple[Callable[..., Any], Any]:
@@ -88,5 +88,5 @@ def _tools(values: Any) -> tuple[Callable[..., Any], Any]:
     return torch.where, torch.arange(len(values), device=values.device)
 
 
-def _stacked(parts: list[Any]) -> npt.NDArray[np.float64]:
+def _stack(parts: list[Any]) -> npt.NDArray[np.float64]:
     return np.stack([np.asarray(p.cpu() if hasattr(p, "cpu") else p, float) for p in parts], axis=1)

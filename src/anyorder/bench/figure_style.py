@@ -7,10 +7,10 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from anyorder._checks import require
+from anyorder._internal.checks import require
 from anyorder.bench import results as measured
 from anyorder.plotting.runs import COLOURS
-from anyorder.strategies.policy.config import PRESET_NAMES, PRESETS, resolve
+from anyorder.strategies.policy.config import PRESETS
 
 Path = str | os.PathLike[str] | None
 
@@ -45,7 +45,7 @@ class Style:
 
 
 def style(labels: Iterable[str], ours: Collection[str] | None = None) -> dict[str, Style]:
-    """The style of each algorithm, by label; `ours` as in `Results`.
+    """Choose the style of each algorithm, by label; `ours` as in `Results`.
 
     Those of this library are thick, on top, and blue; the presets of the policy look the same in
     every figure. The others take colour, line and marker by their order; up to 20 of them are all
@@ -55,15 +55,13 @@ def style(labels: Iterable[str], ours: Collection[str] | None = None) -> dict[st
     all_labels = list(dict.fromkeys(labels))
     mine = measured.ours(all_labels) if ours is None else set(ours)
     rest = _OURS if set(all_labels) - mine else _OTHERS
-    fixed = {config: k for k, config in enumerate(PRESETS.values())}
+    fixed = {name: k for k, name in enumerate(PRESETS)}
     styles: dict[str, Style] = {}
     others, more = 0, len(fixed)
     for label in all_labels:
         if label in mine:
-            preset = label.removeprefix("anyorder").removeprefix("policy").lstrip(":") or "default"
-            k = more  # as of a second name of a preset
-            if preset in PRESET_NAMES:
-                k = fixed.pop(resolve(preset), more)
+            preset = measured.preset_of(label)
+            k = more if preset is None else fixed.pop(preset, more)  # a second label of a preset
             styles[label] = _look(_OURS if k < more else rest, k, 2.6, 4.0 - 0.01 * k, True)
             more += k == more
         else:
@@ -99,6 +97,15 @@ class Page:
         if title is not None:
             axes.set_title(title, loc="left", fontsize=11, color=self.ink)
 
+    def count(self, axes: Any) -> None:
+        """Write the numbers of evaluations, on a linear or logarithmic axis, as 1, 10, 1,000."""
+
+        def written(x: float, _: object) -> str:
+            low, high = axes.get_xlim()
+            return f"{x:,.10g}" if low <= x <= high else ""
+
+        axes.xaxis.set_major_formatter(written)
+
     def legend(self, looks: Mapping[str, Style]) -> None:
         """Add a legend beside the axes."""
         from matplotlib.lines import Line2D
@@ -118,11 +125,11 @@ class Page:
 
 
 def plain_label(label: str) -> str:
-    """One line of text, with dollars escaped: Matplotlib reads them as mathematics."""
+    """Return one line of text, with dollars escaped: Matplotlib reads them as mathematics."""
     return " ".join(label.split()).replace("$", r"\$")
 
 
 def short_label(label: str) -> str:
-    """As `plain_label`, without the middle of a long text: labels differ at their ends."""
+    """Shorten `plain_label` in the middle of a long text: labels differ at their ends."""
     text = " ".join(label.split())
     return plain_label(text if len(text) <= _LONGEST else f"{text[:20]}…{text[-19:]}")

@@ -25,6 +25,7 @@ __all__ = [
     "ecdf", "rank_map", "ranks", "style",
 ]  # fmt: skip
 
+_MOST = 1e300  # the largest value that is drawn as it is
 _BANDS = {"bootstrap": "band: its 95 % interval", "error": "band: its standard error"}
 
 
@@ -39,25 +40,34 @@ class Band:
 
 
 def band(grid: npt.ArrayLike, curves: npt.ArrayLike, interval: str = "bootstrap") -> Band:
-    """The mean of curves `(runs, points)`, with its 95 % "bootstrap" or standard "error" band."""
+    """Return the mean of curves `(runs, points)`, with a 95 % "bootstrap" or "error" band."""
     if interval not in _BANDS:
         raise ValueError(f"interval is {interval!r}, expected one of {', '.join(_BANDS)}")
     at, table = np.asarray(grid, np.int64), np.asarray(curves, np.float64)
     if table.ndim != 2 or table.shape[1:] != at.shape or not len(table):
         raise ValueError(f"curves have shape {table.shape}, expected (runs, {len(at)})")
-    centre = table.mean(axis=0)
+    centre = stats.means(table)
     if interval == "bootstrap":
         return Band(at, centre, *stats.interval(table, resamples=1000))
-    with np.errstate(invalid="ignore"):  # infinities are values, and have no error
-        spread = table.std(axis=0, ddof=1) if len(table) > 1 else np.full(len(at), np.nan)
+    spread = stats.deviation(table) if len(table) > 1 else np.full(len(at), np.nan)
     error = spread / math.sqrt(len(table))
-    return Band(at, centre, centre - error, centre + error)
+    with np.errstate(invalid="ignore", over="ignore"):  # infinities are values, and have no error
+        return Band(at, centre, centre - error, centre + error)
 
 
 def bands(results: Results, distribution: str, interval: str = "bootstrap") -> dict[str, Band]:
-    """The convergence of every algorithm on a distribution."""
+    """Return the convergence of every algorithm on a distribution."""
     row = results.row(distribution)
     return {label: band(cell.grid, cell.curves, interval) for label, cell in row.items()}
+
+
+def _drawable(line: Band) -> Band:
+    """Return a band without values so large that axes have no room around them."""
+    mean, low, high = (
+        np.where(np.isfinite(x), np.clip(x, -_MOST, _MOST), x)
+        for x in (line.mean, line.low, line.high)
+    )
+    return Band(line.grid, mean, low, high)
 
 
 def convergence(
@@ -69,7 +79,7 @@ def convergence(
     styles: Mapping[str, Style] | None = None,
     dark: bool = False,
 ) -> Any:
-    """Mean best value against evaluations, a panel for each distribution.
+    """Draw mean best value against evaluations, a panel for each distribution.
 
     The band is the 95 % bootstrap interval of the mean, or its standard "error". On a linear axis
     the view starts at the lowest mean after a twentieth of the budget, so that the ends of the
@@ -78,18 +88,20 @@ def convergence(
     drawn = [d for d in results.distributions if results.row(d)]
     if not drawn:
         raise ValueError(f"{results.name} has no finished runs, expected some")
-    columns = min(3, len(drawn))
+    columns = 2 if len(drawn) == 4 else min(3, len(drawn))
     rows = math.ceil(len(drawn) / columns)
     page = Page(dark, (4.4 * columns + 2.6, 3.2 * rows + 0.3))
     panels = page.figure.subplots(rows, columns, squeeze=False).ravel()
     looks = style(results.algorithms, results.ours) if styles is None else styles
     for k, (panel, distribution) in enumerate(zip(panels, drawn, strict=False)):
-        lines = bands(results, distribution, interval)
+        found = bands(results, distribution, interval)
+        lines = {label: _drawable(line) for label, line in found.items()}
         _draw_bands(panel, lines, looks)
         page.dress(
             panel, short_label(distribution), "evaluations" if k >= len(drawn) - columns else ""
         )
         _frame(panel, lines, log)
+        page.count(panel)
     for panel in panels[len(drawn) :]:
         panel.remove()
     label = f"mean best value\n({_BANDS[interval]})"
@@ -110,7 +122,7 @@ def distance(
     styles: Mapping[str, Style] | None = None,
     dark: bool = False,
 ) -> Any:
-    """Distance of populations to the best point so far, against evaluations.
+    """Draw the distance of populations to the best point so far, against evaluations.
 
     `curves` has for each label the evaluations `(points,)` and the distances `(runs, points)`;
     their mean over runs is drawn with its band, see `band`.
@@ -124,6 +136,7 @@ def distance(
     page.dress(axes, above, "evaluations", f"{ylabel}\n(mean; {_BANDS[interval]})")
     axes.set_ylim(bottom=0)
     axes.set_xlim(0, max((line.grid[-1] for line in lines.values()), default=1))
+    page.count(axes)
     page.legend({label: looks[label] for label in curves})
     return page.written(path)
 
@@ -135,7 +148,7 @@ def ecdf(
     styles: Mapping[str, Style] | None = None,
     dark: bool = False,
 ) -> Any:
-    """The share of (run, target) pairs reached against evaluations; the data is `stats.ecdf`.
+    """Draw the share of (run, target) pairs reached; the data is that of `stats.ecdf`.
 
     Points of the grid are joined by lines: twenty step functions would be hard to distinguish.
     """
@@ -147,6 +160,7 @@ def ecdf(
         axes.plot(grid, share, markevery=_every(k, len(shares)), **looks[label].plot)
     axes.set_xscale("log")
     axes.set_xlim(grid[0], grid[-1])
+    page.count(axes)
     axes.set_ylim(0, 1)
     page.dress(
         axes, short_label(results.name), "evaluations", "share of (run, target) pairs reached"
@@ -166,7 +180,7 @@ class RankMap:
 
 
 def ranks(results: Results, evaluations: int | None = None) -> RankMap:
-    """The data of `rank_map`."""
+    """Return the data of `rank_map`."""
     table = stats.rank_table(results, evaluations)
     means = stats.mean_ranks(table)
     order = np.argsort(means, kind="stable")
@@ -177,7 +191,7 @@ def ranks(results: Results, evaluations: int | None = None) -> RankMap:
 def rank_map(
     results: Results, path: Path = None, *, evaluations: int | None = None, dark: bool = False
 ) -> Any:
-    """Ranks as a heat map, distributions by algorithms, with the mean ranks below."""
+    """Draw ranks as a heat map, distributions by algorithms, with the mean ranks below."""
     data = ranks(results, evaluations)
     count, rows = len(data.algorithms), len(data.distributions)
     title = f"{short_label(results.name)}: rank by mean, 1 is the best"
@@ -220,7 +234,9 @@ def critical_difference(
     styles: Mapping[str, Style] | None = None,
     dark: bool = False,
 ) -> Any:
-    """Mean ranks on a line; a bar joins those that do not differ significantly (Demšar, JMLR 2006).
+    """Draw mean ranks on a line; a bar joins those that do not differ significantly.
+
+    Demšar, JMLR 2006.
 
     The data is `stats.critical`. Bars are drawn whatever the result of the Friedman test, whose
     p-value is in the title.
@@ -284,7 +300,7 @@ def _draw_bands(axes: Any, lines: Mapping[str, Band], looks: Mapping[str, Style]
 
 
 def _every(k: int, count: int) -> tuple[float, float]:
-    """Markers a quarter of the diagonal apart, those of different lines at different places."""
+    """Return where a line has markers: a quarter of the diagonal apart, lines in turn."""
     return 0.02 + 0.22 * k / count, 0.22
 
 
@@ -298,7 +314,7 @@ def _frame(axes: Any, lines: Mapping[str, Band], log: bool) -> None:
     tops = [float(value) for value in ends if np.isfinite(value)]
     if starts and tops:
         low, high = min(starts), max(tops)
-        margin = 0.05 * (high - low) or 0.5
+        margin = 0.05 * (high - low) or max(0.5, 1e-9 * abs(high))
         axes.set_ylim(low - margin, high + margin)
     if log:
         axes.set_xscale("log")

@@ -94,7 +94,7 @@ def _write(folder: Path, about: dict[str, Any], dimension: int, cell: Cell, floo
 
 
 def steps(grid: Any, curve: Floats, floor: float) -> tuple[Any, Floats]:
-    """Evaluations and values of the lines of a run, see `export`."""
+    """Return the evaluations and values of the lines of a run, see `export`."""
     values = np.maximum(np.where(np.isfinite(curve), curve, floor), floor)
     if grid[0] > 1:
         grid, values = np.append(1, grid), np.append(floor, values)
@@ -117,7 +117,7 @@ def _floor(results: Results, distribution: str) -> float:
 
 
 def _names(labels: tuple[str, ...]) -> dict[str, str]:
-    """A folder for each label; numbered if they would be equal, ignoring case."""
+    """Return a folder for each label; numbered if they would be equal, ignoring case."""
     names: dict[str, str] = {}
     for label in labels:
         name, k = _safe(label), 1
@@ -129,10 +129,10 @@ def _names(labels: tuple[str, ...]) -> dict[str, str]:
 
 
 def _safe(label: str) -> str:
-    """The label as part of a file name on any system."""
+    """Return the label as part of a file name on any system."""
     return re.sub(r"[^A-Za-z0-9.+-]+", "_", label).strip("._")[:60] or "unnamed"
 
 
 def _number(value: float) -> str:
-    """All digits, without an exponent, which some readers do not support."""
+    """Return all digits, without an exponent, which some readers do not support."""
     return np.format_float_positional(value, unique=True, trim="0")

@@ -16,7 +16,7 @@ _OWN: set[str] = set()  # the owners in this process
 
 
 def create() -> str:
-    """A new owner, in this process."""
+    """Return a new owner, in this process."""
     owner = f"{socket.gethostname()}:{os.getpid()}:{time.time_ns()}"
     _OWN.add(owner)
     return owner
@@ -28,7 +28,7 @@ def discard(owner: str) -> None:
 
 
 def is_dead(owner: str, heartbeat: float) -> bool:
-    """Whether the process of an owner has died; `heartbeat` is the time of its last one."""
+    """Return whether an owner's process has died; `heartbeat` is the time of its last one."""
     host, process, _ = owner.rsplit(":", 2)
     here = host == socket.gethostname() and os.name == "posix"
     if here and int(process) == os.getpid():

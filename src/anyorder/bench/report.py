@@ -1,17 +1,20 @@
 """A campaign as one HTML page with interactive tables and figures.
 
-The page is a single file that requires no network and no server. Its parts are beside this module:
-report.html, report.css, and scripts: report_stats.js (numbers), report_charts.js, report_tables.js
-and report.js (the selection). They receive `data`; without JavaScript, the tables of the final
-values are still shown.
+The page is a single file that requires no network and no server (`anyorder.charts.page`). Its parts
+are beside this module: report.html, report.css, and scripts: report_numbers.js (what is computed
+for a choice of algorithms), report_tables.js and report.js (the choice, and figures). They get
+`data`; without JavaScript, the tables of the final values are still shown. Tests are computed here.
 """
 
 from __future__ import annotations
 
+import base64
+import gzip
 import html
 import json
 import math
 import os
+import sys
 from collections.abc import Iterable, Mapping
 from importlib import resources
 from pathlib import Path
@@ -20,12 +23,20 @@ from typing import Any
 
 import numpy as np
 
-from anyorder.bench import distributions as special
 from anyorder.bench import figures, stats, tables, typeset
 from anyorder.bench.results import Cell, Floats, Results
+from anyorder.charts import campaign
+from anyorder.charts.page import write_page
 
 LEVEL, ALPHA = 0.001, 0.05  # of the stars, and of the critical difference
-_SCRIPTS = ("report_stats.js", "report_charts.js", "report_tables.js", "report.js")
+LEVELS = (0.05, 0.02, 0.01, 0.005, 0.002, 0.001)  # below which p-values of Friedman's test are said
+_SCRIPTS = ("report_numbers.js", "report_tables.js", "report.js")
+_FEW = "This needs two algorithms at least, and two distributions on which all of them have runs."
+# Cividis from its light to its dark end.
+_SHADES = (
+    (254, 232, 56), (222, 201, 88), (188, 174, 108), (155, 148, 118), (125, 124, 120),
+    (97, 101, 111), (67, 78, 108), (26, 56, 111), (0, 34, 78),
+)  # fmt: skip
 
 
 def write(
@@ -50,91 +61,157 @@ def write(
     if isinstance(notes, str):
         raise ValueError(f"notes is {notes!r}, expected a list of sentences")
     found = data(results)
+    said = [*notes] if stats.can_test() else [*notes, f"{_sentence(stats.MISSING)}."]
     files = resources.files(__package__)
-    page = Template(files.joinpath("report.html").read_text("utf-8")).substitute(
-        title=html.escape(results.name if title is None else title),
-        style=files.joinpath("report.css").read_text("utf-8"),
-        script="\n".join(files.joinpath(name).read_text("utf-8") for name in _SCRIPTS),
+    title = results.name if title is None else title
+    body = Template(files.joinpath("report.html").read_text("utf-8")).substitute(
+        title=html.escape(title),
         summary=_summary(results),
-        notes="\n".join(f"<p>{html.escape(note)}</p>" for note in notes),
+        notes="\n".join(f"<p>{html.escape(note)}</p>" for note in said),
         campaign=_campaign(results, versions or {}),
         table=_table(results, found),
         measures=_measures(results, found),
-        # "<" could end the script element; inside JSON it is as well written so
-        data=json.dumps(found, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c"),
     )
+    text = json.dumps(found, separators=(",", ":"), allow_nan=False).encode("ascii")
+    page = write_page(
+        title, body, base64.b64encode(gzip.compress(text, mtime=0)).decode("ascii"),
+        style=files.joinpath("report.css").read_text("utf-8"),
+        scripts=[files.joinpath(name).read_text("utf-8") for name in _SCRIPTS],
+    )  # fmt: skip
     Path(path).write_text(page, "utf-8")
 
 
 def data(results: Results) -> dict[str, Any]:
-    """The data of the page, for JSON: means and bands at the grid, not the runs.
+    """Return the data of the page, for JSON: means, intervals and tests at the grid, not the runs.
 
-    All are integers, which are short: `mean` in units of the last of a distribution's
-    `decimals`, `share` in 1/10000, `rank` in halves because of ties; `below` and `above`, the
-    distances of the ends of the 95 % interval from the mean, in 100 units, since only the mean is
-    rounded again. `mean`, `share` and `grid` are differences from point to point. None: no value.
+    Means have as many decimals as `_decimals` says, the rest fewer; None: no value. `better` has
+    for each pair of algorithms, by their numbers, a digit for each point of the grid: 1 where their
+    means differ significantly. `tests` has quantiles by the number of algorithms, from two on; it
+    is None without SciPy, and so are intervals.
     """
     if not results.cells:
         raise ValueError(f"{results.name} has no finished runs, expected some")
     looks = figures.style(results.algorithms, results.ours)
-    count = len(results.algorithms)
+    rows = [_row(results, d) for d in results.distributions if results.row(d)]
+    ends = [n for row in rows for n in (row["grid"][0], row["grid"][-1])]
+    (dot,), layout = campaign.critical().values()
+    missing = None if stats.can_test() else f"{_sentence(stats.MISSING)}."
     return {
-        "name": results.name,
-        "level": LEVEL,
-        "alpha": ALPHA,
-        "algorithms": [{"label": label, **_look(looks[label])} for label in results.algorithms],
-        "distributions": [_row(results, d) for d in results.distributions if results.row(d)],
-        "quantiles": [
-            round(special.studentised_range(1 - ALPHA, k), 6) for k in range(2, count + 1)
+        "algorithms": [
+            {"label": label, "ours": looks[label].ours, **_traces(label, looks[label])}
+            for label in results.algorithms
         ],
+        "distributions": rows,
+        "charts": {
+            "convergence": campaign.convergence(),
+            "ecdf": campaign.ecdf(min(ends), max(ends)),
+            "critical": {"dot": dot, "layout": layout, "few": _FEW, "missing": missing},
+        },
+        "shades": _SHADES,
+        "tests": None if missing else _quantiles(len(results.algorithms)),
     }
 
 
-def _look(style: figures.Style) -> dict[str, Any]:
-    dashes = [] if style.line == "-" else [x * style.width for x in style.line[1]]
+def _sentence(text: str) -> str:
+    return text[0].upper() + text[1:]
+
+
+def _traces(label: str, style: figures.Style) -> dict[str, Any]:
+    dashes = [] if style.line == "-" else [round(x * style.width, 2) for x in style.line[1]]
+    return campaign.traces(label, style.colour, dashes, style.marker, style.width)
+
+
+def _quantiles(count: int) -> dict[str, Any]:
+    """Return what Nemenyi's and Friedman's tests of up to so many algorithms are decided by."""
+    sizes = range(2, count + 1)
+    chi2 = stats.scipy_stats().chi2
     return {
-        "colour": style.colour, "dashes": [round(x, 2) for x in dashes], "marker": style.marker,
-        "width": style.width, "ours": style.ours,
-    }  # fmt: skip
+        "alpha": ALPHA,
+        "ranges": [round(stats.studentised_range(k, ALPHA), 6) for k in sizes],
+        "friedman": {
+            "levels": LEVELS,
+            "quantiles": [[round(float(chi2.isf(p, k - 1)), 6) for p in LEVELS] for k in sizes],
+        },
+    }
 
 
 def _row(results: Results, distribution: str) -> dict[str, Any]:
-    """A distribution: its grid is that of its cells together, and they hold what they had."""
+    """Return a distribution: its grid is that of its cells together."""
     row = results.row(distribution)
     grid = np.unique(np.concatenate([cell.grid for cell in row.values()]))
     curves = {label: _on(grid, cell) for label, cell in row.items()}
-    means = {
-        label: np.array([stats.mean(x) for x in columns.T]) for label, columns in curves.items()
-    }
-    known = np.array(list(means.values()))
+    known = np.array([[stats.mean(x) for x in columns.T] for columns in curves.values()])
     ranks = np.array([stats.ranks(column) for column in known.T]).T
     _, shares = stats.ecdf(results.only(distributions=[distribution]))
-    decimals = _decimals(known)
     lows, highs = _intervals(curves)
+    spread = np.array([
+        stats.deviation(x) if len(x) > 1 else np.full(len(grid), np.nan) for x in curves.values()
+    ])  # fmt: skip
     cells: dict[str, dict[str, Any]] = {}
-    for k, (label, columns) in enumerate(curves.items()):
-        with np.errstate(invalid="ignore"):
-            sd = columns.std(axis=0, ddof=1) if len(columns) > 1 else np.full(len(grid), np.nan)
-            below, above = means[label] - lows[label], highs[label] - means[label]
+    for k, label in enumerate(curves):
+        decimals = max(_decimals(known), _decimals(known[k]))  # the others may be far away
         cells[label] = {
-            "runs": len(columns),
-            "mean": _steps(_whole(means[label], decimals)),
-            "below": _whole(below, decimals - 2),
-            "above": _whole(above, decimals - 2),
-            "sd": [float(f"{x:.4g}") if math.isfinite(x) else None for x in sd],
-            "rank": _whole(2 * ranks[k], 0),
-            "share": _steps(_whole(shares[label], 4)),
+            "runs": len(curves[label]),
+            "mean": _rounded(known[k], decimals),
+            "low": _rounded(lows[label], decimals - 2),
+            "high": _rounded(highs[label], decimals - 2),
+            "sd": [float(f"{x:.3g}") if math.isfinite(x) else None for x in spread[k]],
+            "rank": _rounded(ranks[k], 1),
+            "share": _rounded(shares[label], 4),
+            "view": _view(grid, known[k], lows[label], highs[label]),
         }
+    places = [results.algorithms.index(label) for label in curves]
+    last = [float(mean[np.isfinite(mean)][-1]) for mean in known if np.isfinite(mean).any()]
+    finite = known[np.isfinite(known)]
+    whole = bool((finite == np.round(finite)).all())
+    size, digits = typeset.digits(last, whole)
     return {
         "label": distribution,
-        "grid": np.diff(grid, prepend=0).tolist(),
-        "decimals": decimals,
+        "grid": grid.tolist(),
+        "digits": {"size": size, "decimals": digits},
+        "whole": whole,
         "cells": [cells.get(label) for label in results.algorithms],
+        "better": _better(known, spread, [len(x) for x in curves.values()], places),
+        **campaign.axes(int(grid[0]), int(grid[-1]), (min(last, default=0), max(last, default=1))),
     }
+
+
+def _better(means: Floats, spread: Floats, runs: list[int], places: list[int]) -> dict[str, str]:
+    """Return for each pair of algorithms where Welch's test tells their means apart."""
+    if not stats.can_test():
+        return {}
+    found = stats.welch_pairs(means, spread, runs) < LEVEL
+    return {
+        f"{places[i]}-{places[j]}": "".join("01"[x] for x in found[i, j].astype(int))
+        for i in range(len(places))
+        for j in range(i + 1, len(places))
+    }
+
+
+def _view(grid: Any, mean: Floats, low: Floats, high: Floats) -> dict[str, list[float]] | None:
+    """Return the ends of the vertical axis for a curve: `late` in the run, and for the `whole`.
+
+    From the 2nd percentile on of what is after the first tenth to the top of the band.
+    """
+    band = np.where(np.isfinite([low, high]), [low, high], mean).clip(-1e299, 1e299)
+    there = np.isfinite(mean)
+    if not there.any():
+        return None
+    late = there & (grid > 0.1 * grid[-1])
+    after = band[:, late if late.any() else there]
+    top = float(band[1, there].max())
+    return {
+        "late": [float(np.quantile(after, 0.02)), top],
+        "whole": [float(band[0, there].min()), top],
+    }
+
+
+def _rounded(values: Floats, decimals: int) -> list[float | None]:
+    return [round(x, decimals) if math.isfinite(x) else None for x in values.tolist()]
 
 
 def _on(grid: Any, cell: Cell) -> Floats:
-    """The curves at the points of another grid; NaN before the cell's first and after its last."""
+    """Return curves at the points of another grid; NaN before the first and after the last."""
     place = np.searchsorted(cell.grid, grid, side="right") - 1
     values = np.where(np.isnan(cell.curves), -np.inf, cell.curves)[:, np.maximum(place, 0)]
     return np.where((place >= 0) & (grid <= cell.grid[-1]), values, np.nan)
@@ -146,9 +223,12 @@ def _at(cell: Cell, evaluations: int) -> Floats:
 
 
 def _intervals(curves: Mapping[str, Floats]) -> tuple[dict[str, Floats], dict[str, Floats]]:
-    """Ends of `stats.interval`; of as many runs at once, because drawing the resamples is slow."""
+    """Return the ends of `stats.interval`; of as many runs at once, since resampling is slow."""
     lows: dict[str, Floats] = {}
     highs: dict[str, Floats] = {}
+    if not stats.can_test():
+        none = {label: np.full(columns.shape[1], np.nan) for label, columns in curves.items()}
+        return none, none
     for runs in {len(columns) for columns in curves.values()}:
         alike = [label for label, columns in curves.items() if len(columns) == runs]
         low, high = stats.interval(np.hstack([curves[label] for label in alike]))
@@ -158,28 +238,14 @@ def _intervals(curves: Mapping[str, Floats]) -> tuple[dict[str, Floats], dict[st
 
 
 def _decimals(means: Floats) -> int:
-    """Decimals that keep 8 digits of the values, and 6 of the differences between them."""
+    """Return decimals that keep 8 digits of the values, and 6 of the differences between them."""
     finite = means[np.isfinite(means)]
     size = float(np.abs(finite).max(initial=0.0))
-    span = float(np.ptp(finite)) if len(finite) else 0.0
     if size == 0:
         return 0
+    span = min(2 * float(np.ptp(finite / 2)), sys.float_info.max)
     fine = min(size * 1e-7, span * 1e-6) if span > size * 1e-9 else size * 1e-7
     return min(300, -math.floor(math.log10(fine)))
-
-
-def _whole(values: Floats, decimals: int) -> list[int | None]:
-    scaled = values * 10.0**decimals
-    return [round(x) if math.isfinite(x) else None for x in scaled.tolist()]
-
-
-def _steps(values: list[int | None]) -> list[int | None]:
-    """Differences from the last value that is there."""
-    last, steps = 0, []
-    for value in values:
-        steps.append(None if value is None else value - last)
-        last = last if value is None else value
-    return steps
 
 
 def _range(values: Iterable[int]) -> str:
@@ -202,7 +268,7 @@ def _summary(results: Results) -> str:
 
 
 def _campaign(results: Results, versions: Mapping[str, str]) -> str:
-    """Tables of the campaign: distributions, algorithms, versions, failures."""
+    """Return tables of the campaign: distributions, algorithms, versions, failures."""
     rows = []
     for distribution in results.distributions:
         cells = list(results.row(distribution).values())
@@ -248,32 +314,31 @@ def _grid(head: list[str], rows: list[list[str]]) -> str:
 
 
 def _table(results: Results, found: dict[str, Any]) -> str:
-    """The table of the end of the runs, as the scripts make it."""
+    """Return the table of the end of the runs, as the scripts make it."""
     labels = [item["label"] for item in found["algorithms"]]
     head = "".join(f'<th scope="col">{html.escape(label)}</th>' for label in labels)
     lines = [f'<thead><tr><th scope="col">distribution</th>{head}</tr></thead>', "<tbody>"]
     ranks = np.full((len(found["distributions"]), len(labels)), np.nan)
     for d, row in enumerate(found["distributions"]):
-        end = sum(row["grid"])
+        end = row["grid"][-1]
         cells = {  # those whose runs went to the end
             a: cell for a, cell in enumerate(row["cells"]) if cell and cell["rank"][-1] is not None
         }
         values = {labels[a]: _at(results.cells[row["label"], labels[a]], end) for a in cells}
         stars = tables._stars(values, None, LEVEL)
-        ranks[d, list(cells)] = [cell["rank"][-1] / 2 for cell in cells.values()]
+        ranks[d, list(cells)] = [cell["rank"][-1] for cell in cells.values()]
         means = {a: stats.mean(values[labels[a]]) for a in cells}
-        form, unit = typeset.form([*means.values()]), 10.0 ** (2 - row["decimals"])
+        form = typeset.form([*means.values()], whole=row["whole"])
         texts = ["<td>-</td>"] * len(labels)
         for a, cell in cells.items():
             text = form(means[a])
             text = f"<b>{text}</b>" if ranks[d, a] == np.nanmin(ranks[d]) else text
             star = "*" if labels[a] in stars else ""
             spread = ""
-            if cell["below"][-1] is not None:
-                below, above = unit * cell["below"][-1], unit * cell["above"][-1]
-                ends = typeset.form([*means.values()], (below + above) / 2)
-                low, high = ends(means[a] - below), ends(means[a] + above)
-                spread = f"<small>[{low}, {high}]</small>"
+            if cell["low"][-1] is not None:
+                low, high = cell["low"][-1], cell["high"][-1]
+                ends = typeset.form([*means.values()], (high - low) / 2, row["whole"])
+                spread = f"<small>[{ends(low)}, {ends(high)}]</small>"
             rank = f"<small>{ranks[d, a]:g}/{len(cells)}</small>"
             texts[a] = f"<td>{text}{star} {rank} {spread}</td>"
         lines.append(f'<tr><th scope="row">{html.escape(row["label"])}</th>{"".join(texts)}</tr>')
@@ -289,7 +354,7 @@ def _table(results: Results, found: dict[str, Any]) -> str:
 
 
 def _measures(results: Results, found: dict[str, Any]) -> str:
-    """The tables of `tables.measures`: of all algorithms, at the end of the runs."""
+    """Return the tables of `tables.measures`: of all algorithms, at the end of the runs."""
     shown = [row["label"] for row in found["distributions"]]
     # of different budgets on one distribution, ends are no match for each other
     fair = [d for d in shown if len({cell.grid[-1] for cell in results.row(d).values()}) == 1]
@@ -299,6 +364,8 @@ def _measures(results: Results, found: dict[str, Any]) -> str:
     labels = [item["label"] for item in found["algorithms"]]
     parts = []
     for name in tables.MEASURES:
+        if name == "mann-whitney" and not stats.can_test():
+            continue  # a note of the page says so
         made = tables.measures(results.only(distributions=fair), name)
         head = "".join(
             f'<th scope="col" data-algorithm="{a}"><button type="button">{html.escape(label)}'

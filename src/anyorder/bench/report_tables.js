@@ -1,255 +1,126 @@
 "use strict";
 // The tables of the page: scores, ranks as a heat map, and measures, which come with the page.
 
-function makeTable(view) {
-  const { distributions, algorithms, rows, ranks, wins } = view;
-  const spread = byId("spread").value;
-  const columns = algorithms.map((_, k) => k);
-  if (STATE.columns === "rank")
-    columns.sort((a, b) => (ranks[a] ?? Infinity) - (ranks[b] ?? Infinity));
-  if (STATE.columns === "wins") columns.sort((a, b) => wins[b] - wins[a]);
-  const lines = distributions.map((_, k) => k);
-  const { by, down } = STATE.sort;
-  if (by === "label")
-    lines.sort((a, b) =>
-      DATA.distributions[distributions[a]].label.localeCompare(
-        DATA.distributions[distributions[b]].label,
-        "en",
-        { numeric: true },
-      ),
-    );
-  const column = algorithms.indexOf(by);
-  if (column >= 0) {
-    const key = (r) => (rows[r][column] ? rows[r][column].rank : Infinity);
-    lines.sort((a, b) => (key(a) === key(b) ? a - b : key(a) - key(b)));
+function element(tag, attributes = {}, ...children) {
+  const node = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
+    else if (value !== null) node.setAttribute(name, value);
   }
+  node.append(...children);
+  return node;
+}
+
+const button = (text, onclick, attributes = {}) =>
+  element("button", { type: "button", onclick, ...attributes }, text);
+const line = (head, cells) => element("tr", {}, element("th", { scope: "row" }, head), ...cells);
+const compare = (a, b) => a.localeCompare(b, "en", { numeric: true });
+const upwards = (values) => (a, b) => (values[a] ?? Infinity) - (values[b] ?? Infinity) || a - b;
+
+function makeTable({ distributions, algorithms, rows, ranks, wins }) {
+  const columns = [...algorithms.keys()], lines = [...distributions.keys()];
+  if (STATE.columns === "rank") columns.sort(upwards(ranks));
+  if (STATE.columns === "wins") columns.sort((a, b) => wins[b] - wins[a]);
+  const { by, down } = STATE.sort, column = algorithms.indexOf(by);
+  const labelOf = (r) => DATA.distributions[distributions[r]].label;
+  if (by === "label") lines.sort((a, b) => compare(labelOf(a), labelOf(b)));
+  if (column >= 0) lines.sort(upwards(rows.map((row) => row[column]?.rank)));
   if (down && (by === "label" || column >= 0)) lines.reverse();
 
   const head = (text, key) => {
-    const button = element("button", { type: "button", "data-sort": key }, text);
-    button.addEventListener("click", () => {
-      const same = STATE.sort.by === key;
-      STATE.sort = same && STATE.sort.down ? { by: null, down: false } : { by: key, down: same };
-      draw();
-    });
-    const cell = element("th", { scope: "col" }, button);
-    if (by === key) cell.setAttribute("aria-sort", down ? "descending" : "ascending");
-    return cell;
+    const next = by !== key ? { by: key, down: false } : { by: down ? null : key, down: !down };
+    const sort = button(text, () => draw({ sort: next }), { "data-sort": key });
+    const order = by === key ? (down ? "descending" : "ascending") : null;
+    return element("th", { scope: "col", "aria-sort": order }, sort);
   };
-  const thead = element(
-    "thead",
-    {},
-    element(
-      "tr",
-      {},
-      head("distribution", "label"),
-      ...columns.map((c) => head(DATA.algorithms[algorithms[c]].label, algorithms[c])),
-    ),
-  );
-  const body = element("tbody");
-  for (const r of lines) {
+  const heads = columns.map((c) => head(DATA.algorithms[algorithms[c]].label, algorithms[c]));
+  const body = lines.map((r) => {
     const d = DATA.distributions[distributions[r]];
-    const means = rows[r].filter((entry) => entry).map((entry) => entry.mean);
-    const name = element("th", { scope: "row" }, d.label);
-    const place = placeOf(d.grid, GRID[STATE.place]);
-    if (place >= 0 && d.grid[place] !== GRID[STATE.place])
-      name.append(element("small", {}, ` at ${d.grid[place].toLocaleString("en-GB")}`));
-    body.append(
-      element("tr", {}, name, ...columns.map((c) => scoreCell(rows[r][c], means, spread))),
-    );
-  }
+    const at = d.grid[placeOf(d.grid, GRID[STATE.place])];
+    const made = line(d.label, columns.map((c) => scoreCell(rows[r][c], d.digits)));
+    if (at !== undefined && at !== GRID[STATE.place])
+      made.firstChild.append(element("small", {}, ` at ${written(at)}`));
+    return made;
+  });
   const foot = (text, key, values, write, best) => {
-    const button = element(
-      "button",
-      { type: "button", "data-columns": key, "aria-pressed": STATE.columns === key },
-      text,
-    );
-    button.addEventListener("click", () => {
-      STATE.columns = STATE.columns === key ? null : key;
-      draw();
-    });
-    const top = best(values.filter((v) => v !== null));
-    return element(
-      "tr",
-      {},
-      element("th", { scope: "row" }, button),
-      ...columns.map((c) => {
-        const said = values[c] === null ? "-" : write(values[c]);
-        return element(
-          "td",
-          {},
-          values[c] !== null && values[c] === top ? element("b", {}, said) : said,
-        );
-      }),
-    );
+    const on = STATE.columns === key, looks = { "data-columns": key, "aria-pressed": on };
+    const top = best(...values.filter((v) => v !== null));
+    const said = (v) => (v === null ? "-" : v === top ? element("b", {}, write(v)) : write(v));
+    const sort = button(text, () => draw({ columns: on ? null : key }), looks);
+    return line(sort, columns.map((c) => element("td", {}, said(values[c]))));
   };
   byId("scores").replaceChildren(
-    thead,
-    body,
-    element(
-      "tfoot",
-      {},
-      foot(
-        "mean rank",
-        "rank",
-        ranks,
-        (r) => r.toFixed(2),
-        (all) => Math.min(...all),
-      ),
-      foot("wins", "wins", wins, String, (all) => Math.max(1, ...all)),
-    ),
+    element("thead", {}, element("tr", {}, head("distribution", "label"), ...heads)),
+    element("tbody", {}, ...body),
+    element("tfoot", {},
+      foot("mean rank", "rank", ranks, (r) => r.toFixed(2), Math.min),
+      foot("wins", "wins", wins, String, (...all) => Math.max(1, ...all))),
   );
 }
 
-function scoreCell(entry, means, spread) {
+function scoreCell(entry, digits) {
   if (!entry) return element("td", {}, "-");
-  const form = formOf(means);
-  const cell = element(
-    "td",
-    {},
-    entry.best ? element("b", {}, form(entry.mean)) : form(entry.mean),
-    entry.star ? "*" : "",
-  );
-  const beside = (size) => `± ${formOf(means, size)(size)}`;
-  const said = {
-    none: () => "",
-    interval: () => intervalOf(means, entry),
-    sd: () => beside(entry.sd),
-    error: () => beside(entry.sd / Math.sqrt(entry.runs)),
-  };
-  cell.append(" ", element("small", {}, `${entry.rank}/${entry.of}`));
-  if (spread !== "none" && entry.sd !== null)
-    cell.append(" ", element("small", {}, said[spread]()));
+  const { mean, low, high, sd, runs, best, star, rank, of } = entry;
+  const text = formOf(digits)(mean), wanted = byId("spread").value;
+  const beside = (size) => (sd === null ? "" : `± ${formOf(digits, size)(size)}`);
+  const spread = { none: "", interval: intervalOf(digits, low, high), sd: beside(sd),
+    error: beside(sd / Math.sqrt(runs)) }[wanted];
+  return element("td", {}, best ? element("b", {}, text) : text, star ? "* " : " ",
+    element("small", {}, `${rank}/${of}`), " ", element("small", {}, spread));
+}
+
+// Colours of ranks: cividis, whose lightness falls, so that it reads in grey as well.
+function paint(rank, text, count) {
+  if (rank === null) return element("td", {}, "-");
+  const shades = DATA.shades, last = shades.length - 1, cell = element("td", {}, text);
+  const at = (last * (rank - 1)) / Math.max(1, count - 1), k = Math.min(last - 1, Math.floor(at));
+  const rgb = shades[k].map((c, i) => Math.round(c + (at - k) * (shades[k + 1][i] - c)));
+  cell.style.background = `rgb(${rgb})`;
+  cell.style.color = 0.3 * rgb[0] + 0.59 * rgb[1] + 0.11 * rgb[2] > 127 ? "#111111" : "#ffffff";
   return cell;
 }
 
-const CIVIDIS = [
-  [254, 232, 56],
-  [222, 201, 88],
-  [188, 174, 108],
-  [155, 148, 118],
-  [125, 124, 120],
-  [97, 101, 111],
-  [67, 78, 108],
-  [26, 56, 111],
-  [0, 34, 78],
-];
-
-function paint(cell, rank, count) {
-  const at = (8 * (rank - 1)) / Math.max(1, count - 1),
-    k = Math.min(7, Math.floor(at));
-  const rgb = CIVIDIS[k].map((c, i) => Math.round(c + (at - k) * (CIVIDIS[k + 1][i] - c)));
-  cell.style.background = `rgb(${rgb})`;
-  cell.style.color = 0.3 * rgb[0] + 0.59 * rgb[1] + 0.11 * rgb[2] > 127 ? "#111111" : "#ffffff";
-}
-
-function makeRanks(view) {
-  const { algorithms, distributions, rows, ranks } = view;
-  const columns = algorithms
-    .map((_, k) => k)
-    .sort((a, b) => (ranks[a] ?? Infinity) - (ranks[b] ?? Infinity));
-  const head = element(
-    "tr",
-    {},
-    element("td"),
-    ...columns.map((c) => {
-      const look = DATA.algorithms[algorithms[c]];
-      return element("th", { scope: "col", class: look.ours ? "ours" : "" }, shortOf(look.label));
-    }),
-  );
-  const open = (r) => {
-    STATE.shown = distributions[r];
-    draw();
-    byId("convergence-title").scrollIntoView({ block: "center" });
-    byId("distribution").focus({ preventScroll: true });
-  };
-  const cells = []; // one of them is reached by Tab, the others by arrows
-  const body = rows.map((row, r) => {
-    cells.push(
-      columns.map((c, k) => {
-        const cell = element(
-          "td",
-          { tabindex: r || k ? -1 : 0 },
-          row[c] ? String(row[c].rank) : "-",
-        );
-        if (row[c]) paint(cell, row[c].rank, algorithms.length);
-        cell.title = `${DATA.algorithms[algorithms[c]].label} on ${DATA.distributions[distributions[r]].label}`;
-        cell.addEventListener("click", () => open(r));
-        cell.addEventListener("keydown", (event) => {
-          if (event.key === "Enter" || event.key === " ") {
-            event.preventDefault();
-            open(r);
-          }
-          const [down, right] = {
-            ArrowUp: [-1, 0],
-            ArrowDown: [1, 0],
-            ArrowLeft: [0, -1],
-            ArrowRight: [0, 1],
-          }[event.key] ?? [0, 0];
-          const next = cells[r + down]?.[k + right];
-          if (!next || next === cell) return;
-          event.preventDefault();
-          cell.tabIndex = -1;
-          next.tabIndex = 0;
-          next.focus();
-        });
-        return cell;
-      }),
-    );
-    return element(
-      "tr",
-      {},
-      element("th", { scope: "row" }, DATA.distributions[distributions[r]].label),
-      ...cells[r],
-    );
+function makeRanks({ algorithms, distributions, rows, ranks }) {
+  const columns = [...algorithms.keys()].sort(upwards(ranks)), count = algorithms.length;
+  const heads = columns.map((c) => {
+    const { label, ours } = DATA.algorithms[algorithms[c]];
+    return element("th", { scope: "col", class: ours ? "ours" : "", title: label }, label);
   });
-  const means = element(
-    "tr",
-    {},
-    element("th", { scope: "row" }, "mean rank"),
-    ...columns.map((c) => {
-      const cell = element("td", {}, ranks[c] === null ? "-" : ranks[c].toFixed(1));
-      if (ranks[c] !== null) paint(cell, ranks[c], algorithms.length);
-      return cell;
-    }),
-  );
+  const body = rows.map((row, r) => {
+    const cells = columns.map((c) => paint(row[c]?.rank ?? null, `${row[c]?.rank}`, count));
+    const made = line(button(DATA.distributions[distributions[r]].label), cells);
+    made.addEventListener("click", () => show(distributions[r])); // of its button, too
+    return made;
+  });
+  const means = columns.map((c) => paint(ranks[c], ranks[c]?.toFixed(1), count));
   byId("ranks").replaceChildren(
-    element("thead", {}, head),
-    element("tbody", {}, ...body),
-    element("tfoot", {}, means),
+    element("thead", {}, element("tr", {}, element("td"), ...heads)),
+    element("tbody", {}, ...body), element("tfoot", {}, line("mean rank", means)),
   );
 }
 
 // Measures are sorted where they stand; a third time is the order of the campaign again.
 function sortMeasures() {
   for (const table of document.querySelectorAll(".measure")) {
-    const body = table.tBodies[0],
-      given = [...body.rows];
-    const heads = [...table.tHead.rows[0].cells];
-    heads.forEach((head, c) =>
-      head.firstChild.addEventListener("click", () => {
-        const next = { ascending: "descending", descending: null }[head.ariaSort];
-        const order = next === undefined ? "ascending" : next;
-        const key = (row) => Number(row.cells[c].dataset.value);
-        const rows = [...given];
-        const sign = order === "descending" ? -1 : 1;
-        const last = (x) => (Number.isNaN(x) ? 1 : 0); // without a value: at the end, either way
-        const byValue = (x, y) => last(x) - last(y) || (x === y || last(x) ? 0 : sign * (x - y));
-        const byLabel = (a, b) =>
-          sign * a.textContent.localeCompare(b.textContent, "en", { numeric: true });
-        if (order)
-          rows.sort((a, b) => (c ? byValue(key(a), key(b)) : byLabel(a.cells[0], b.cells[0])));
-        heads.forEach((other) => other.removeAttribute("aria-sort"));
-        if (order) head.setAttribute("aria-sort", order);
-        body.append(...rows);
-      }),
-    );
+    const given = [...table.tBodies[0].rows], heads = [...table.tHead.rows[0].cells];
+    const sort = (head, c) => {
+      const order = { ascending: "descending", descending: "" }[head.ariaSort] ?? "ascending";
+      const sign = order === "descending" ? -1 : 1;
+      const key = (row) => Number(row.cells[c].dataset.value); // NaN: at the end, either way
+      const byValue = (x, y) => isNaN(x) - isNaN(y) || (x === y || isNaN(x) ? 0 : sign * (x - y));
+      const byLabel = (a, b) => sign * compare(a.cells[0].textContent, b.cells[0].textContent);
+      const rows = [...given];
+      if (order) rows.sort((a, b) => (c ? byValue(key(a), key(b)) : byLabel(a, b)));
+      heads.forEach((other) => other.removeAttribute("aria-sort"));
+      if (order) head.setAttribute("aria-sort", order);
+      table.tBodies[0].append(...rows);
+    };
+    heads.forEach((head, c) => head.firstChild.addEventListener("click", () => sort(head, c)));
   }
 }
 
-function makeMeasures({ algorithms, distributions }) {
-  for (const node of document.querySelectorAll(".measure [data-algorithm]"))
-    node.hidden = !algorithms.includes(Number(node.dataset.algorithm));
-  for (const node of document.querySelectorAll(".measure [data-distribution]"))
-    node.hidden = !distributions.includes(Number(node.dataset.distribution));
+function makeMeasures(view) {
+  for (const kind of ["algorithm", "distribution"])
+    for (const node of document.querySelectorAll(`.measure [data-${kind}]`))
+      node.hidden = !view[`${kind}s`].includes(Number(node.dataset[kind]));
 }

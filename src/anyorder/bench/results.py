@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from anyorder.strategies.policy.config import PRESET_NAMES
+from anyorder.strategies.policy.config import PRESETS
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -38,7 +38,7 @@ class Cell:
     seconds: Floats
 
     def at(self, evaluations: int) -> Floats:
-        """`(R,)`: the best value of each run after so many evaluations, a point of the grid."""
+        """Return `(R,)`: the best value of each run after so many evaluations, on the grid."""
         place = np.flatnonzero(self.grid == evaluations)
         if not len(place):
             raise ValueError(
@@ -63,7 +63,7 @@ class Results:
     failed
         By distribution and algorithm: the number of failed runs, by reason.
     ours
-        Labels of the policy; by default those that begin with "policy" or name a preset.
+        Labels of the policy; by default those that begin with "policy" or stand for a preset.
     """
 
     name: str
@@ -78,7 +78,7 @@ class Results:
             object.__setattr__(self, "ours", ours(self.algorithms))
 
     def row(self, distribution: str) -> dict[str, Cell]:
-        """The cells of a distribution, by algorithm, in the order of the campaign."""
+        """Return the cells of a distribution, by algorithm, in the order of the campaign."""
         return {
             algorithm: self.cells[distribution, algorithm]
             for algorithm in self.algorithms
@@ -90,7 +90,7 @@ class Results:
         algorithms: Iterable[str] | None = None,
         distributions: Iterable[str] | None = None,
     ) -> Results:
-        """A part of the results, in the order given.
+        """Return a part of the results, in the order given.
 
         Unknown labels, repeated labels, and an empty selection are errors.
         """
@@ -113,10 +113,20 @@ class Results:
         return Results(self.name, chosen, rows, cells, failed, self.ours & set(chosen))
 
 
+# The labels of two presets in the measured data of the reproduction.
+_READINGS = {"text": "paper", "authors": "paper-code"}
+
+
+def preset_of(label: str) -> str | None:
+    """Return the preset that a label stands for; None if it stands for none."""
+    name = label.removeprefix("policy").lstrip(":") or "default"
+    name = _READINGS.get(name, name)
+    return name if name in PRESETS else None
+
+
 def ours(labels: Iterable[str]) -> frozenset[str]:
-    """The labels that name the policy: "policy", with or without settings, or a preset."""
+    """Return the labels of the policy: "policy", with or without settings, or a preset."""
     return frozenset(
-        label
-        for label in labels
-        if label in PRESET_NAMES or re.fullmatch("(policy|anyorder)([:+].*)?", label)
-    )
+        label for label in labels
+        if preset_of(label) is not None or re.fullmatch("policy([:+].*)?", label)
+    )  # fmt: skip

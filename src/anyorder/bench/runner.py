@@ -9,6 +9,7 @@ import logging
 import os
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import metadata
 from platform import python_version
@@ -17,22 +18,24 @@ from typing import Any
 import numpy as np
 
 from anyorder import problems
-from anyorder._checks import require
+from anyorder._internal.checks import require
 from anyorder._version import __version__
 from anyorder.bench import algorithms
 from anyorder.bench.algorithms.naming import split
 from anyorder.bench.store import Finished, Spec, Store
 from anyorder.errors import DIED, OK
-from anyorder.session.evaluators import OnExecutor, Outcome
-from anyorder.session.interrupts import Interrupts
-from anyorder.session.jobs import Jobs
-from anyorder.session.processes import Processes
+from anyorder.run.evaluation.evaluators import Outcome
+from anyorder.run.evaluation.executors import OnExecutor
+from anyorder.run.evaluation.interrupts import Interrupts
+from anyorder.run.evaluation.jobs import Jobs
+from anyorder.run.evaluation.processes import Processes
 from anyorder.strategies.policy.engines import why_not
 
 logger = logging.getLogger("anyorder")
 
 # A run whose worker dies is repeated by another; after so many deaths the run is the cause.
 _MOST_TRIES = 3
+_LONGEST_EMPTY = 60.0  # seconds without a worker: Dask starts one again that has died
 # Runs that go to the GPU at a time.
 _BATCH = 100
 # Global generators are seeded and memory is limited for a whole process; Dask's workers may have
@@ -63,10 +66,10 @@ class OneRun:
             except algorithms.AlgorithmError as error:
                 # the row names the run, and equal reasons are counted together
                 raise error.__cause__ or error from None
-        return _finished(trace, versions(spec.method))
+        return _finish(trace, versions(spec.method))
 
 
-def _finished(trace: algorithms.Trace, made_with: Mapping[str, str]) -> Finished:
+def _finish(trace: algorithms.Trace, made_with: Mapping[str, str]) -> Finished:
     return Finished(
         curve=trace.curve,
         best=trace.best_value,
@@ -159,7 +162,7 @@ def _run_batches(store: Store, interrupts: Interrupts, progress: Callable[[int],
         ended = list(zip(specs, traces, strict=True))
         store.fail(*((spec, trace) for spec, trace in ended if isinstance(trace, str)))
         store.finish(
-            *((spec, _finished(trace, made_with)) for spec, trace in ended
+            *((spec, _finish(trace, made_with)) for spec, trace in ended
               if not isinstance(trace, str))
         )  # fmt: skip
         progress(len(specs))
@@ -175,14 +178,20 @@ def _run_each(
 ) -> None:
     with _jobs(one, workers, scheduler) as jobs:
         running: dict[int, Spec] = {}
+        empty_since: float | None = None
         while True:
             room = max(0, jobs.slots - len(running))
             for spec in store.claim(room) if room and not interrupts.count else ():
                 running[jobs.start(spec)] = spec
-            if not running:
-                if jobs.slots < 1 and not interrupts.count:
-                    raise RuntimeError("no further run is possible: every worker hangs")
+            if running:
+                empty_since = None
+            elif room or interrupts.count:
                 return
+            else:
+                empty_since = empty_since or time.monotonic()
+                if not jobs.waits or time.monotonic() - empty_since > _LONGEST_EMPTY:
+                    what = "the cluster has no workers" if jobs.waits else "every worker hangs"
+                    raise RuntimeError(f"no further run is possible: {what}")
             for job, outcome in jobs.wait():
                 # Dask has retried by itself, on several workers
                 tries = _MOST_TRIES if scheduler is None else 1
@@ -291,10 +300,9 @@ def _resource() -> Any:
 
 
 def versions(method: str) -> dict[str, str]:
-    """Versions of Python, of this library, and of the packages that a run has used."""
-    kind = split(method).kind
-    packages = {"numpy", "numba"} if kind == "anyorder" else {"numpy"}
-    packages |= {kind} - {"anyorder", "baseline"}
+    """Return the versions of Python, of this library, and of the packages that a run has used."""
+    library = algorithms.LIBRARIES[split(method).kind]
+    packages = {*library.used, *([library.package] if library.package else [])}
     loaded = {"torch": "torch", "triton": "triton", "ioh": "ioh", "sklearn": "scikit-learn"}
     packages |= {package for module, package in loaded.items() if module in sys.modules}
     found = {"python": python_version(), "anyorder": __version__}

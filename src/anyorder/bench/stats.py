@@ -1,6 +1,6 @@
 """Statistics of runs: intervals, tests, ranks, running times. Higher values are better.
 
-NumPy only; tests/test_bench_stats.py verifies all of them against SciPy or counts by hand. If
+Intervals and tests require SciPy (`pip install 'anyorder[bench]'`), the rest NumPy only. If
 `evaluations` is None, the final values of the runs are used.
 """
 
@@ -9,16 +9,31 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from statistics import NormalDist
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from anyorder.bench.distributions import chi_squared, each, incomplete_beta, studentised_range
+from anyorder._internal.checks import require
 from anyorder.bench.results import Cell, Floats, Ints, Results
 
-_NORMAL = NormalDist()
+_LARGE = 1e100  # cubes and sums of what is smaller do not overflow
+_BATCH = 4_000_000  # numbers that a bootstrap holds at a time
+MISSING = "intervals and tests require SciPy: pip install 'anyorder[bench]'"
+
+
+def scipy_stats() -> Any:
+    """Return `scipy.stats`, or raise the error that says what to install."""
+    return require("scipy.stats", "bench", "intervals and tests require SciPy")
+
+
+def can_test() -> bool:
+    """Return whether SciPy is there, so that intervals and tests can be computed."""
+    try:
+        scipy_stats()
+    except ImportError:
+        return False
+    return True
 
 
 class Summary(NamedTuple):
@@ -33,56 +48,84 @@ class Summary(NamedTuple):
 
 
 def summary(values: npt.ArrayLike, confidence: float = 0.95, seed: int = 0) -> Summary:
-    """Mean, standard deviation, standard error, and the bootstrap `interval` of the mean."""
+    """Return mean, standard deviation, standard error, and the bootstrap `interval` of the mean.
+
+    The interval is NaN without SciPy.
+    """
     x = np.asarray(values, np.float64)
-    sd = float(x.std(ddof=1)) if len(x) > 1 and np.isfinite(x).all() else math.nan
-    low, high = interval(x, confidence, seed=seed)
+    sd = float(deviation(x)) if len(x) > 1 and np.isfinite(x).all() else math.nan
+    low, high = interval(x, confidence, seed=seed) if can_test() else (math.nan, math.nan)
     return Summary(len(x), mean(x), sd, sd / math.sqrt(len(x)), float(low), float(high))
 
 
 def mean(values: npt.ArrayLike) -> float:
-    """The mean, rounded once: equal values in another order have equal means."""
+    """Return the mean, rounded once: equal values in another order have equal means."""
     x = np.asarray(values, np.float64)
-    return math.fsum(x.tolist()) / len(x) if np.isfinite(x).all() else float(np.mean(x))
+    if not np.isfinite(x).all():
+        return float(np.mean(x))
+    size = exponent(x)
+    return float(np.ldexp(math.fsum(np.ldexp(x, -size).tolist()) / len(x), size))
+
+
+def means(table: npt.ArrayLike) -> Floats:
+    """Return the means of the columns, also of values near the largest float."""
+    x = np.asarray(table, np.float64)
+    size = exponent(x)
+    found: Floats = np.ldexp(np.ldexp(x, -size).mean(axis=0), size)
+    return found
+
+
+def deviation(values: npt.ArrayLike) -> Floats:
+    """Return the standard deviations along the first axis; squares do not overflow."""
+    x = np.asarray(values, np.float64)
+    size = exponent(x)
+    with np.errstate(invalid="ignore", over="ignore"):  # infinities have no deviation
+        found: Floats = np.ldexp(np.ldexp(x, -size).std(axis=0, ddof=1), size)
+    return found
+
+
+def exponent(x: Floats) -> int:
+    """Return k so that all finite values are below 2**k; scaling by it is exact.
+
+    0 for values that are far from the largest float.
+    """
+    largest = float(np.abs(x[np.isfinite(x)]).max(initial=0.0))
+    return math.frexp(largest)[1] if largest > _LARGE else 0
 
 
 def interval(
     values: npt.ArrayLike, confidence: float = 0.95, resamples: int = 2000, seed: int = 0
 ) -> tuple[Floats, Floats]:
-    """Ends of the bootstrap confidence interval of the mean over runs, the first axis.
+    """Return the ends of the bootstrap confidence interval of the mean over runs, the first axis.
 
     Bias-corrected and accelerated (BCa; Efron, "Better bootstrap confidence intervals", JASA 1987).
     All columns share the resampled runs, and the same seed gives the same interval. NaN for a
-    single run, and where a value is not finite.
+    single run, and where a value is not finite; of no width where values do not vary.
     """
     if not 0 < confidence < 1:
         raise ValueError(f"confidence is {confidence}, expected more than 0 and less than 1")
     table = np.asarray(values, np.float64)
-    flat = table.reshape(len(table), -1)
-    runs, fine = len(flat), np.isfinite(flat).all(axis=0)
+    size = exponent(table)
+    flat = np.ldexp(table.reshape(len(table), -1), -size)
     low, high = np.full((2, flat.shape[1]), np.nan)
-    if runs > 1 and fine.any():
-        centre = flat[:, fine].mean(axis=0)
-        off = flat[:, fine] - centre
-        drawn = np.random.default_rng(seed).multinomial(runs, np.full(runs, 1 / runs), resamples)
-        means = np.sort(drawn / runs @ off, axis=0)
-        same = 1e-12 * np.abs(off).max(axis=0)  # a tie with the mean, but for rounding
-        below = ((means < -same).mean(axis=0) + (means <= same).mean(axis=0)) / 2
-        bias = each(_NORMAL.inv_cdf, np.clip(below, 0.5 / resamples, 1 - 0.5 / resamples))
-        squares = (off**2).sum(axis=0)
-        # the jackknife's estimate, which for a mean is the skewness of the values
-        bend = (off**3).sum(axis=0) / (6 * np.where(squares > 0, squares, 1.0) ** 1.5)
-        for end, level in ((low, (1 - confidence) / 2), (high, (1 + confidence) / 2)):
-            z = bias + _NORMAL.inv_cdf(level)
-            place = each(_NORMAL.cdf, bias + z / (1 - bend * z)) * (resamples - 1)
-            first = np.minimum(place.astype(np.int64), resamples - 2)[None]
-            a, b = (np.take_along_axis(means, k, axis=0)[0] for k in (first, first + 1))
-            end[fine] = centre + a + (place - first[0]) * (b - a)
+    fine = np.isfinite(flat).all(axis=0) & (len(flat) > 1)
+    varied = fine & (np.ptp(np.where(fine, flat, 0.0), axis=0) > 0)
+    low[fine] = high[fine] = np.ldexp(flat[:, fine].mean(axis=0), size)
+    if varied.any():
+        centre = flat[:, varied].mean(axis=0)
+        off = flat[:, varied] - centre
+        spread = np.abs(off).max(axis=0)  # of each column, whose squares might vanish otherwise
+        off /= spread
+        found = scipy_stats().bootstrap(
+            (off,), np.mean, n_resamples=resamples, confidence_level=confidence, method="BCa",
+            axis=0, batch=max(1, _BATCH // off.size), random_state=np.random.default_rng(seed),
+        ).confidence_interval  # fmt: skip
+        low[varied], high[varied] = (np.ldexp(centre + spread * end, size) for end in found)
     return low.reshape(table.shape[1:]), high.reshape(table.shape[1:])
 
 
 def welch(x: npt.ArrayLike, y: npt.ArrayLike) -> float:
-    """Two-sided p-value that x and y have equal means, whatever their variances.
+    """Return the two-sided p-value that x and y have equal means, whatever their variances.
 
     Welch, "The generalization of Student's problem ...", Biometrika 1947. NaN with less than two
     values of either; where neither varies, 1 for equal means and 0 for others.
@@ -91,53 +134,64 @@ def welch(x: npt.ArrayLike, y: npt.ArrayLike) -> float:
 
 
 def welch_blocked(x: Sequence[npt.ArrayLike], y: Sequence[npt.ArrayLike]) -> float:
-    """Welch's test of two algorithms that ran on the same instances, with equal weights.
+    """Return the p-value of Welch's test of two algorithms on the same instances, of equal weight.
 
     `x[k]` and `y[k]` are the values on instance k. Only the variance within instances counts, with
     Satterthwaite's degrees of freedom. NaN if an instance has fewer than two values of either.
     """
-    means: tuple[list[float], list[float]] = ([], [])
+    averages: tuple[list[float], list[float]] = ([], [])
     variances, freedoms = [], []
+    size = max((exponent(np.asarray(s, np.float64)) for s in (*x, *y)), default=0)
     for side, samples in enumerate((x, y)):
         for sample in samples:
-            values = np.asarray(sample, np.float64)
+            values = np.ldexp(np.asarray(sample, np.float64), -size)
             if len(values) < 2 or not np.isfinite(values).all():
                 return math.nan
-            means[side].append(mean(values))
+            averages[side].append(mean(values))
             variances.append(float(values.var(ddof=1)) / len(values) / len(samples) ** 2)
             freedoms.append(len(values) - 1)
-    gap, variance = mean(np.array(means[0])) - mean(np.array(means[1])), math.fsum(variances)
+    gap = mean(np.array(averages[0])) - mean(np.array(averages[1]))
+    variance = math.fsum(variances)
     if variance == 0 or gap == 0:
         return float(gap == 0)
     freedom = variance**2 / math.fsum(v * v / k for v, k in zip(variances, freedoms, strict=True))
-    t2 = gap**2 / variance
-    # both tails of Student's t: Abramowitz and Stegun 26.7.1 with 26.5.27
-    return incomplete_beta(freedom / 2, 0.5, freedom / (freedom + t2), t2 / (freedom + t2))
+    return float(2 * scipy_stats().t.sf(abs(gap) / math.sqrt(variance), freedom))
+
+
+def welch_pairs(mean: Floats, sd: Floats, runs: npt.ArrayLike) -> Floats:
+    """Return `(K, K, ...)`: `welch` of all pairs of K samples, from their statistics `(K, ...)`.
+
+    NaN with less than two values; where neither varies, 1 for equal means and 0 for others.
+    """
+    size = exponent(np.stack([mean, sd]))
+    centre, spread = np.ldexp(mean, -size), np.ldexp(sd, -size)
+    count = np.broadcast_to(np.reshape(runs, (-1, *[1] * (mean.ndim - 1))), mean.shape)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        gap = centre[:, None] - centre
+        found = scipy_stats().ttest_ind_from_stats(
+            centre[:, None], spread[:, None], count[:, None], centre, spread, count,
+            equal_var=False,
+        )  # fmt: skip
+        still = (spread[:, None] == 0) & (spread == 0)
+        p: Floats = np.where(still, 1.0 * (centre[:, None] == centre), found.pvalue)
+        return np.where((count[:, None] > 1) & (count > 1) & np.isfinite(gap), p, np.nan)
 
 
 def mann_whitney(x: Floats, y: Floats) -> float:
-    """Two-sided p-value for equal distributions: normal approximation, corrected for ties."""
-    both = np.concatenate([x, y])
-    _, inverse, counts = np.unique(both, return_inverse=True, return_counts=True)
-    ranks = (np.cumsum(counts) - (counts - 1) / 2)[inverse]
-    m, n = len(x), len(y)
-    total = m + n
-    u = ranks[:m].sum() - m * (m + 1) / 2
-    ties = float((counts**3 - counts).sum())
-    variance = m * n / 12 * (total + 1 - ties / max(1, total * (total - 1)))
-    if variance <= 0:
-        return 1.0
-    z = max(0.0, abs(u - m * n / 2) - 0.5) / math.sqrt(variance)
-    return math.erfc(z / math.sqrt(2))
+    """Return the two-sided p-value for equal distributions.
+
+    The normal approximation, corrected for ties and for continuity.
+    """
+    return float(scipy_stats().mannwhitneyu(x, y, method="asymptotic").pvalue)
 
 
 def superiority(x: Floats, y: Floats) -> float:
-    """Probability that a value of x exceeds one of y, ties by half (Vargha and Delaney, 2000)."""
+    """Return how probably x exceeds y, ties by half (Vargha and Delaney, 2000)."""
     return float(((x[:, None] > y).mean() + (x[:, None] >= y).mean()) / 2)
 
 
 def holm(p: npt.ArrayLike) -> Floats:
-    """The p-values of a family of tests, corrected (Holm, Scand. J. Statistics 1979); NaN stays."""
+    """Return the p-values of a family of tests, corrected (Holm 1979); NaN stays."""
     raw = np.asarray(p, np.float64)
     corrected = np.full(raw.size, np.nan)
     tested = np.flatnonzero(~np.isnan(raw))
@@ -150,7 +204,7 @@ def holm(p: npt.ArrayLike) -> Floats:
 def versus(
     results: Results, reference: str, evaluations: int | None = None, test: str = "mann-whitney"
 ) -> Floats:
-    """`(distributions, algorithms)`: p-values against one algorithm, by Holm over all of them.
+    """Return `(distributions, algorithms)`: p-values against one algorithm, corrected by Holm.
 
     `test` is "mann-whitney" or "welch"; NaN for the reference itself and for missing cells.
     """
@@ -170,7 +224,7 @@ def versus(
 
 
 def final(results: Results, distribution: str, evaluations: int | None = None) -> dict[str, Floats]:
-    """The values of all runs on a distribution, by algorithm; a run without a value has -inf."""
+    """Return the values of all runs on a distribution, by algorithm; -inf for a run without one."""
     row = results.row(distribution)
     ends = sorted({int(cell.grid[-1]) for cell in row.values()})
     if evaluations is None and len(ends) > 1:
@@ -187,7 +241,7 @@ def final(results: Results, distribution: str, evaluations: int | None = None) -
 
 
 def ranks(values: npt.ArrayLike) -> Floats:
-    """1 for the highest, ties averaged; NaN is not ranked."""
+    """Return ranks, 1 for the highest, ties averaged; NaN is not ranked."""
     x = np.asarray(values, np.float64)
     above = (x[None] > x[:, None]).sum(axis=1)
     equal = (x[None] == x[:, None]).sum(axis=1)
@@ -195,7 +249,7 @@ def ranks(values: npt.ArrayLike) -> Floats:
 
 
 def rank_table(results: Results, evaluations: int | None = None) -> Floats:
-    """`(distributions, algorithms)`: ranks by the mean over runs; NaN for missing cells."""
+    """Return `(distributions, algorithms)`: ranks by the mean over runs; NaN for missing cells."""
     table = np.full((len(results.distributions), len(results.algorithms)), np.nan)
     for d, distribution in enumerate(results.distributions):
         values = final(results, distribution, evaluations)
@@ -204,7 +258,7 @@ def rank_table(results: Results, evaluations: int | None = None) -> Floats:
 
 
 def mean_ranks(table: Floats) -> Floats:
-    """Means of the columns of `rank_table`, each over the distributions the algorithm is on."""
+    """Return the means of the columns of `rank_table`, over the distributions with a rank."""
     count = (~np.isnan(table)).sum(axis=0)
     return np.where(count > 0, np.nansum(table, axis=0) / np.maximum(count, 1), np.nan)
 
@@ -217,21 +271,22 @@ class Friedman(NamedTuple):
 
 
 def friedman(table: npt.ArrayLike) -> Friedman:
-    """Whether algorithms (columns) differ at all in their ranks on distributions (rows).
+    """Return whether algorithms (columns) differ at all in their ranks on distributions (rows).
 
-    Friedman (JASA 1937). The p-value is that of chi squared, as SciPy's; Iman and Davenport's F is
-    0 wherever all rows agree, be they only two.
+    Friedman (JASA 1937). The p-value is that of chi squared; Iman and Davenport's F is 0 wherever
+    all rows agree, be they only two. Of two algorithms it is the sign test, with ties left out.
     """
     r = np.asarray(table, np.float64)
     rows, k = r.shape
     if rows < 2 or k < 2 or np.isnan(r).any():
         raise ValueError(f"ranks are {rows} x {k}, expected at least 2 x 2 and none missing")
-    expected = (k + 1) / 2
-    varied = float(((r - expected) ** 2).sum())
-    if varied == 0:
+    if (r == r[:, :1]).all():
         return Friedman(0.0, 1.0)
-    statistic = (k - 1) * float(((r.sum(axis=0) - rows * expected) ** 2).sum()) / varied
-    return Friedman(statistic, chi_squared(statistic, k - 1))
+    if k > 2:
+        return Friedman(*map(float, scipy_stats().friedmanchisquare(*r.T)))
+    signs = np.sign(r[:, 1] - r[:, 0])
+    statistic = float(signs.sum() ** 2 / (signs != 0).sum())
+    return Friedman(statistic, float(scipy_stats().chi2.sf(statistic, 1)))
 
 
 @dataclass(frozen=True)
@@ -262,12 +317,22 @@ class Critical:
 
 
 def critical_difference(k: int, rows: int, alpha: float = 0.05) -> float:
-    """The difference of mean ranks that is significant for k algorithms (Nemenyi)."""
-    return studentised_range(1 - alpha, k) / math.sqrt(2) * math.sqrt(k * (k + 1) / (6 * rows))
+    """Return the difference of mean ranks that is significant for k algorithms (Nemenyi)."""
+    return studentised_range(k, alpha) / math.sqrt(2) * math.sqrt(k * (k + 1) / (6 * rows))
+
+
+def studentised_range(k: int, alpha: float = 0.05) -> float:
+    """Return Tukey's q for k algorithms, with infinite degrees of freedom."""
+    if not 0 < alpha < 1 or k < 2:
+        raise ValueError(f"alpha, k are {alpha}, {k}, expected 0 < alpha < 1 and k >= 2")
+    return float(scipy_stats().studentized_range.ppf(1 - alpha, k, np.inf))
 
 
 def critical(results: Results, evaluations: int | None = None, alpha: float = 0.05) -> Critical:
-    """What the critical-difference diagram shows; two algorithms and two distributions at least."""
+    """Return what the critical-difference diagram shows.
+
+    It requires two algorithms, and two distributions on which all of them have runs.
+    """
     whole = [d for d in results.distributions if len(results.row(d)) == len(results.algorithms)]
     table = rank_table(replace(results, distributions=tuple(whole)), evaluations)
     test = friedman(table)
@@ -285,7 +350,7 @@ def critical(results: Results, evaluations: int | None = None, alpha: float = 0.
 
 
 def hits(cell: Cell, targets: npt.ArrayLike) -> Floats:
-    """`(R, T)`: the first point of the grid at which a run has reached a target; inf for never."""
+    """Return `(R, T)`: the point of the grid at which a run has reached a target; inf for never."""
     wanted = np.asarray(targets, np.float64).ravel()
     best = np.maximum.accumulate(np.where(np.isnan(cell.curves), -np.inf, cell.curves), axis=1)
     when = np.append(cell.grid.astype(np.float64), np.inf)
@@ -293,7 +358,7 @@ def hits(cell: Cell, targets: npt.ArrayLike) -> Floats:
 
 
 def running_time(cell: Cell, targets: npt.ArrayLike) -> Floats:
-    """`(T,)`: the expected running time (ERT) to each target; inf where no run reaches it.
+    """Return `(T,)`: the expected running time (ERT) to each target; inf where no run reaches it.
 
     Evaluations of all runs until the target or the end, over the number of runs that reach it
     (Auger and Hansen, "Performance evaluation of an advanced local search ...", CEC 2005).
@@ -305,7 +370,7 @@ def running_time(cell: Cell, targets: npt.ArrayLike) -> Floats:
 
 
 def running_times(results: Results) -> tuple[Floats, Floats]:
-    """A target for each distribution, and the `(distributions, algorithms)` `running_time` to it.
+    """Return a target per distribution, and `(distributions, algorithms)` `running_time` to it.
 
     The target is the highest mean of an algorithm where the runs ended; NaN where there is none,
     and for missing cells.
@@ -323,7 +388,7 @@ def running_times(results: Results) -> tuple[Floats, Floats]:
 
 
 def span(results: Results, distribution: str) -> tuple[float, float]:
-    """The values that count on a distribution, from a poor start to the best that was seen.
+    """Return the values that count on a distribution, from a poor start to the best that was seen.
 
     From the worst algorithm's median at its first grid point to the best value of any run; NaN
     where no run has a value.
@@ -333,21 +398,21 @@ def span(results: Results, distribution: str) -> tuple[float, float]:
         raise ValueError(f"{results.name} has no runs on {distribution!r}, expected some")
     best = max(float(c[np.isfinite(c)].max(initial=-np.inf)) for c in curves)
     starts = [c[:, 0][np.isfinite(c[:, 0])] for c in curves]
-    low = min((float(np.median(s)) for s in starts if len(s)), default=best)
+    low = min((2 * float(np.median(s / 2)) for s in starts if len(s)), default=best)
     return (low, best) if best > -np.inf else (np.nan, np.nan)
 
 
 def targets(results: Results, distribution: str, count: int = 51) -> Floats:
-    """Targets equally spaced over the `span` of a distribution: above its low end up to its best.
+    """Return targets, equally spaced over the `span` of a distribution, up to its best.
 
     They are shared by the instances of the distribution, so not every run can reach every target.
     """
     low, high = span(results, distribution)
-    return np.linspace(low, high, count + 1)[1:]
+    return 2 * np.linspace(low / 2, high / 2, count + 1)[1:]  # halves: this cannot overflow
 
 
 def ecdf(results: Results, count: int = 51) -> tuple[Ints, dict[str, Floats]]:
-    """The share of (run, target) pairs reached by so many evaluations: the grid, and each curve.
+    """Return the grid, and the share of (run, target) pairs that each algorithm has reached there.
 
     Over all distributions an algorithm has runs on, of equal weight each (Hansen et al., "COCO: a
     platform for comparing continuous optimizers", 2021). The grid is that of all cells together.
@@ -367,7 +432,7 @@ def ecdf(results: Results, count: int = 51) -> tuple[Ints, dict[str, Floats]]:
 
 
 def area_over_curve(cell: Cell, low: float, high: float, log: bool = False) -> Floats:
-    """`(R,)`: anytime performance, 0 to 1, less is better: the area over each convergence curve.
+    """Return `(R,)`: the area over each convergence curve, 0 to 1, less is better.
 
     Of the box from `low` to `high` (see `span`) and from the start to the budget, the part above
     the curve; in the logarithm of the evaluations if `log`. A value counts from its grid point on,
@@ -378,7 +443,8 @@ def area_over_curve(cell: Cell, low: float, high: float, log: bool = False) -> F
     if not low <= high:
         raise ValueError(f"low, high are {low}, {high}, expected low <= high")
     curves = np.where(np.isnan(cell.curves), -np.inf, cell.curves)
-    above = (high - curves) / (high - low) if high > low else 1.0 * (curves < high)
+    height = high / 2 - low / 2  # halves: this cannot overflow
+    above = (high / 2 - curves / 2) / height if height > 0 else 1.0 * (curves < high)
     above = np.clip(above, 0.0, 1.0)
     edges = np.log(cell.grid) if log else cell.grid.astype(np.float64)
     if edges[-1] == 0:  # one evaluation, on a logarithmic axis
@@ -388,7 +454,7 @@ def area_over_curve(cell: Cell, low: float, high: float, log: bool = False) -> F
 
 
 def areas(results: Results) -> Floats:
-    """`(distributions, algorithms)`: mean `area_over_curve` in the `span`; NaN where none is."""
+    """Return `(distributions, algorithms)`: mean `area_over_curve` in the `span`; NaN for none."""
     table = np.full((len(results.distributions), len(results.algorithms)), np.nan)
     for d, distribution in enumerate(results.distributions):
         final(results, distribution)  # areas up to different budgets do not compare

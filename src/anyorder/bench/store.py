@@ -19,7 +19,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from anyorder._sqlite import storable
+from anyorder._internal.sqlite import storable
 from anyorder.bench import owners
 from anyorder.bench.records import KEY, Finished, Spec
 from anyorder.bench.stored_runs import StoredRuns
@@ -94,7 +94,7 @@ class Store(StoredRuns):
                   s.budget, json.dumps(s.grid)) for s in listed],
             )  # fmt: skip
             database.executemany(
-                "INSERT OR REPLACE INTO campaign VALUES (?, ?)",
+                "INSERT OR REPLACE INTO campaign (name, value) VALUES (?, ?)",
                 [(key, json.dumps(value)) for key, value in order.items()],
             )
             database.execute("DELETE FROM wanted")
@@ -109,12 +109,12 @@ class Store(StoredRuns):
             self._release_dead_owners()
 
     def _claimable(self) -> str:
-        """The condition for runs this process may claim: those it has requested, or else any."""
+        """Return the SQL condition of runs this process may claim: its own requests, or any."""
         ((some,),) = self._file.read("SELECT EXISTS (SELECT 1 FROM wanted)")
         return "status='waiting'" + (" AND key IN wanted" if some else "")
 
     def waiting(self) -> int:
-        """How many runs are left for this process to claim."""
+        """Return how many runs are left for this process to claim."""
         ((count,),) = self._file.read(f"SELECT count(*) FROM runs WHERE {self._claimable()}")
         return int(count)
 
@@ -160,7 +160,7 @@ class Store(StoredRuns):
 
     @contextlib.contextmanager
     def heartbeat(self) -> Iterator[None]:
-        """Within it, a thread records regularly that this process is alive."""
+        """Run a thread that records regularly that this process is alive."""
         over = threading.Event()
 
         def beat() -> None:
@@ -210,19 +210,24 @@ class Store(StoredRuns):
             )
 
     def release(self, spec: Spec, most_tries: int | None = None) -> bool:
-        """Return a run to be done again; False if it has been tried often enough."""
+        """Return a run to be done again; False if it has been tried often enough.
+
+        Without `most_tries` it was not the run that failed: this was no try of it.
+        """
         with self._file.transaction() as database:
             changed = database.execute(
-                "UPDATE runs SET status='waiting', owner=NULL WHERE key=? AND owner=? "
-                "AND (? IS NULL OR tries < ?)", (spec.key, self.owner, most_tries, most_tries),
-            ).rowcount  # fmt: skip
+                "UPDATE runs SET status='waiting', owner=NULL, tries=tries - (? IS NULL) "
+                "WHERE key=? AND owner=? AND (? IS NULL OR tries < ?)",
+                (most_tries, spec.key, self.owner, most_tries, most_tries),
+            ).rowcount
         return bool(changed)
 
     def close(self) -> None:
-        """Release what was not finished, and close the file."""
+        """Release what was not finished, which was no try of it, and close the file."""
         with contextlib.suppress(sqlite3.Error):
             self._file.connection.execute(
-                "UPDATE runs SET status='waiting', owner=NULL WHERE status='running' AND owner=?",
+                "UPDATE runs SET status='waiting', owner=NULL, tries=tries - 1 "
+                "WHERE status='running' AND owner=?",
                 (self.owner,),
             )
         owners.discard(self.owner)
@@ -236,7 +241,7 @@ class Store(StoredRuns):
 
 
 def _spec(*columns: Any) -> Spec:
-    """A run as it is stored, checked."""
+    """Return a run as it is stored, checked."""
     spec = Spec(*[*columns[:-1], tuple(json.loads(columns[-1]))])
     texts = (spec.algorithm, spec.method, spec.distribution, spec.problem)
     numbers = (spec.instance, spec.seed, spec.budget, *spec.grid)

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from anyorder._sqlite import Database
+from anyorder._internal.sqlite import Database
 from anyorder.bench import owners
-from anyorder.bench.records import FORMAT, KEY
+from anyorder.bench.records import FORMAT, KEY, find_damage, sign_changes
 from anyorder.bench.results import Cell, Results
 from anyorder.errors import DAMAGE, StudyError
 
@@ -32,12 +32,20 @@ class StoredRuns:
         self.path = Path(path).absolute()
         self._file = Database(self.path, FORMAT, existing=existing)
         try:
-            damage = None if self._file.fresh else self._file.damage()
-            if damage is not None:
-                raise StudyError(f"{self.path} is damaged, and left as it is: {damage}")
+            self._check()
         except BaseException:
             self._file.close()
             raise
+
+    def _check(self) -> None:
+        """Check the pages and the rows of the file; sign what is changed from now on."""
+        with self._file.errors():
+            connection = self._file.connection
+            damage = None if self._file.fresh else self._file.damage()
+            damage = damage or find_damage(connection)
+            if damage is not None:
+                raise StudyError(f"{self.path} is damaged, and left as it is: {damage}")
+            sign_changes(connection)
 
     @contextlib.contextmanager
     def _reading(self) -> Iterator[None]:
@@ -50,14 +58,14 @@ class StoredRuns:
             raise StudyError(f"{self.path} is damaged, and left as it is: {reason}") from error
 
     def _dead_owners(self) -> list[str]:
-        """Owners of running runs whose process has died."""
+        """Return the owners of running runs whose process has died."""
         running = self._file.connection.execute(
             "SELECT owner, max(beat) FROM runs WHERE status='running' GROUP BY owner"
         ).fetchall()
         return [owner for owner, beat in running if owners.is_dead(owner, beat)]
 
     def counts(self) -> dict[tuple[str, str], dict[str, int]]:
-        """How many runs are in each state, by distribution and algorithm.
+        """Count the runs in each state, by distribution and algorithm.
 
         Counts the runs of the last request, and those that are running. Runs whose owner has died
         count as waiting.
@@ -78,7 +86,7 @@ class StoredRuns:
         return found
 
     def seconds_left(self) -> float | None:
-        """Seconds of one worker that the missing runs will take; None before any has finished.
+        """Estimate the seconds of one worker that the missing runs take; None before any finished.
 
         A run is estimated by the mean of those with its method and distribution, or else of all.
         """
@@ -96,7 +104,7 @@ class StoredRuns:
         return float(sum(n * (mean if seconds is None else seconds) for n, seconds in rows))
 
     def failures(self, limit: int | None = None) -> list[tuple[str, str, str, int]]:
-        """Algorithm, distribution, reason and number of failed runs, the most frequent first."""
+        """Return algorithm, distribution, reason and number of failed runs, most frequent first."""
         with self._reading():
             return self._failures(_LAST, limit)
 
@@ -110,8 +118,18 @@ class StoredRuns:
             _check_texts(texts)
         return rows
 
+    def done(self) -> set[tuple[str, str]]:
+        """Return the pairs of method and distribution that have a finished run, of any campaign."""
+        with self._reading():
+            rows = self._file.connection.execute(
+                f"SELECT DISTINCT method, distribution FROM runs WHERE status='done' AND {_ALL}"
+            ).fetchall()
+            for texts in rows:
+                _check_texts(texts)
+        return set(rows)
+
     def earlier(self) -> int:
-        """How many finished runs are not of the last campaign, but of earlier ones."""
+        """Count the finished runs that are of earlier campaigns than the last one."""
         with self._reading():
             ((count,),) = self._file.connection.execute(
                 f"SELECT count(*) FROM runs WHERE status='done' AND {_ALL} AND NOT {_LAST}"
@@ -119,7 +137,7 @@ class StoredRuns:
         return int(count)
 
     def dimensions(self, *, everything: bool = False) -> dict[str, int]:
-        """The number of variables of each distribution that has a finished run."""
+        """Return the number of variables of each distribution that has a finished run."""
         with self._reading():
             rows = self._file.connection.execute(
                 "SELECT distribution, min(point) FROM runs WHERE status='done' "
@@ -128,7 +146,7 @@ class StoredRuns:
             return {distribution: len(json.loads(point)) for distribution, point in rows}
 
     def versions(self) -> dict[str, str]:
-        """The package versions of the finished runs, separated by commas where they differ."""
+        """Return the packages' versions in the finished runs, with commas where they differ."""
         found: dict[str, set[str]] = {}
         with self._reading():
             rows = self._file.connection.execute(
@@ -140,13 +158,13 @@ class StoredRuns:
         return {package: ", ".join(sorted(versions)) for package, versions in found.items()}
 
     def results(self, *, everything: bool = False) -> Results:
-        """The curves of the finished runs.
+        """Return the curves of the finished runs.
 
         With `everything`, of all campaigns: the labels of the last one come first. A label that
         stands for different algorithms or problems in them is an error.
         """
         with self._reading():
-            mixed = self._mixed() if everything else []
+            mixed = self._find_mixed() if everything else []
             if not mixed:
                 return self._results(_ALL if everything else _LAST)
         raise ValueError(
@@ -156,8 +174,8 @@ class StoredRuns:
             "campaign that is started again becomes the last one, and repeats no run"
         )
 
-    def _mixed(self) -> list[str]:
-        """What the campaigns label alike though it differs; not what differs in the last one."""
+    def _find_mixed(self) -> list[str]:
+        """Return what campaigns label alike though it differs; not what differs in the last one."""
         found: dict[str, None] = {}
         for what, by in (
             ("method || ' ' || budget || ' ' || grid", "algorithm"),
@@ -175,7 +193,7 @@ class StoredRuns:
         return list(found)
 
     def _with_earlier(self, labels: tuple[str, ...], column: str) -> tuple[str, ...]:
-        """Labels of the last campaign, and then those that only earlier ones have."""
+        """Return the labels of the last campaign, and then those that only earlier ones have."""
         rows = self._file.connection.execute(
             f"SELECT {column} FROM runs WHERE status='done' AND {_ALL} "
             "GROUP BY 1 ORDER BY min(rowid)"

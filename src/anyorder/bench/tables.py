@@ -70,7 +70,7 @@ class Table(Printed):
     _feet: ClassVar[int] = 2
 
     def to_csv(self) -> str:
-        """One line per entry with full precision, for other programs."""
+        """Return one line per entry with full precision, for other programs."""
         out = io.StringIO()
         writer = csv.writer(out, lineterminator="\n")
         fields = stats.Summary._fields
@@ -91,7 +91,7 @@ class Table(Printed):
     def _body(
         self, marks: Text, plain: Callable[[str], str], aligned: bool = False
     ) -> list[list[str]]:
-        """All cells as text: the head, the rows, two rows of summary."""
+        """Return all cells as text: the head, the rows, two rows of summary."""
         body = [["distribution", *map(plain, self.columns)]]
         pieces = [[_pieces(row, self.spread, e, marks) for e in row] for row in self.entries]
         if aligned:  # means under means, ranks under ranks
@@ -119,7 +119,7 @@ def table(
     reference: str | None = None,
     level: float = 0.001,
 ) -> Table:
-    """The means of all algorithms after so many evaluations, by default at the end of the runs.
+    """Return the means of all algorithms after so many evaluations, by default at the end.
 
     Parameters
     ----------
@@ -138,6 +138,8 @@ def table(
         raise ValueError(f"spread is {spread!r}, expected one of {', '.join(SPREADS)}")
     if reference is not None and reference not in results.algorithms:
         raise ValueError(f"reference is {reference!r}, expected one of {results.algorithms}")
+    if spread == "interval":
+        stats.scipy_stats()  # or the error that says what to install
     ranks = stats.rank_table(results, evaluations)
     entries = []
     for d, distribution in enumerate(results.distributions):
@@ -191,7 +193,7 @@ class Measures(Printed):
     signs: tuple[tuple[str, ...], ...] = ()
 
     def to_csv(self) -> str:
-        """One line for each number, in full."""
+        """Return one line for each number, in full."""
         out = io.StringIO()
         writer = csv.writer(out, lineterminator="\n")
         extra = (["target"] if self.targets else []) + (["sign"] if self.signs else [])
@@ -205,20 +207,20 @@ class Measures(Printed):
         return out.getvalue()
 
     def label(self, row: int) -> str:
-        """Of a row: its distribution, with the target where there is one."""
+        """Return the label of a row: its distribution, with the target where there is one."""
         if not self.targets or math.isnan(self.targets[row]):
             return self.rows[row]
         return f"{self.rows[row]} ≥ {form(self.targets[row : row + 1])(self.targets[row])}"
 
     def text(self, value: float) -> str:
-        """A number as it is printed."""
+        """Return a number as it is printed."""
         if math.isnan(value):
             return "-"
         forms = {"running-time": "{:.0f}", "area": "{:.3f}", "mann-whitney": "{:.2g}"}
         return "never" if math.isinf(value) else forms[self.name].format(value)
 
     def is_best(self, row: int, value: float) -> bool:
-        """Whether it is the lowest of its row; p-values are not compared."""
+        """Return whether a value is the lowest of its row; p-values are not compared."""
         finite = [v for v in self.values[row] if math.isfinite(v)]
         return not self.signs and value == min(finite, default=None)
 
@@ -238,7 +240,7 @@ class Measures(Printed):
 def measures(
     results: Results, name: str, evaluations: int | None = None, *, reference: str | None = None
 ) -> Measures:
-    """A table of one of `MEASURES`, which its notes explain.
+    """Return a table of one of `MEASURES`, which its notes explain.
 
     Parameters
     ----------
@@ -306,6 +308,8 @@ def _signs(
 
 
 def _stars(values: dict[str, Floats], reference: str | None, level: float) -> set[str]:
+    if not stats.can_test():
+        return set()
     means = {label: stats.mean(x) for label, x in values.items()}
     order = sorted(means, key=lambda label: -means[label])
     if len(order) < 2 or (reference is not None and reference not in means):
@@ -331,7 +335,9 @@ def _notes(results: Results, spread: str, reference: str | None, level: float) -
         notes.append("Brackets contain the 95 % confidence interval of the mean (bootstrap, BCa).")
     rule = "is significantly better than"
     test = f"(Welch's t-test, p < {level:g})"
-    if reference is None:
+    if not stats.can_test():
+        notes.append(f"No stars: {stats.MISSING}.")
+    elif reference is None:
         notes.append(f"A star: the algorithm {rule} the best other {test}.")
     else:
         other = f"an algorithm {rule} {reference}"
@@ -340,7 +346,7 @@ def _notes(results: Results, spread: str, reference: str | None, level: float) -
 
 
 def _missing(results: Results, more: str = "") -> list[str]:
-    """Notes on cells without runs, and on runs that failed."""
+    """Return notes on cells without runs, and on runs that failed."""
     notes = []
     if len(results.cells) < len(results.algorithms) * len(results.distributions):
         notes.append(f"A dash: no finished runs{more}.")
@@ -363,7 +369,7 @@ def _missing(results: Results, more: str = "") -> list[str]:
 def _pieces(
     row: Sequence[Entry | None], spread: str, entry: Entry | None, marks: Text
 ) -> list[str]:
-    """Mean, spread, rank; nothing where there are no runs."""
+    """Return mean, spread and rank as text; nothing where there are no runs."""
     if entry is None:
         return []
     s, means = entry.summary, [e.summary.mean for e in row if e is not None]

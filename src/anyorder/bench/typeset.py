@@ -1,4 +1,4 @@
-"""Typesetting of tables and their numbers, for a terminal, Markdown and LaTeX.
+"""Typesetting of tables and their numbers, for a terminal, Markdown, LaTeX and notebooks.
 
 `tables.py` has their contents.
 """
@@ -11,6 +11,8 @@ import unicodedata
 from collections.abc import Callable, Sequence
 from typing import ClassVar
 
+from anyorder._internal.markup import cell, note, panel
+
 
 class Printed:
     """Base class of tables of means and of measures."""
@@ -21,11 +23,11 @@ class Printed:
     _feet: ClassVar[int] = 0  # rows of summary
 
     def to_text(self, width: int | None = 100) -> str:
-        """Aligned columns for a terminal; those beyond `width` continue below. Best: >."""
+        """Return aligned columns for a terminal; those beyond `width` continue below. Best: *."""
         body = self._body(Text(), plain, aligned=True)
         widths = [max(map(len, column)) for column in zip(*body, strict=True)]
         lines = [plain(self.title), ""]
-        marked = any(">" in cell for row in body[1:] for cell in row[1:])
+        marked = any("*" in cell for row in body[1:] for cell in row[1:])
         start = 1
         while start < len(widths) or start == 1:
             stop, room = start, (width or sum(widths) * 3) - widths[0]
@@ -40,12 +42,13 @@ class Printed:
                 lines += [*rule, line.rstrip()]
             lines.append("")
             start = max(stop, start + 1)
-        key = ["> is the best of its row."] if marked else []
-        notes = [line for note in self.notes for line in textwrap.wrap(plain(note), 100)]
+        key = ["*: the best of its row."] if marked else []
+        said = (note.replace("A star:", "†:") for note in self.notes)
+        notes = [line for note in said for line in textwrap.wrap(plain(note), 100)]
         return "\n".join([*lines, *key, *notes]) + "\n"
 
     def to_markdown(self) -> str:
-        """A table as GitHub renders it, aligned in its source as well; the best is bold."""
+        """Return the table as GitHub renders it, aligned in its source; the best is bold."""
         body = self._body(_Markdown(), _markdown)
         widths = [max(3, *map(len, column)) for column in zip(*body, strict=True)]
         rule = ["-" * widths[0], *("-" * (w - 1) + ":" for w in widths[1:])]
@@ -57,8 +60,18 @@ class Printed:
             lines += ["| " + " | ".join(rule) + " |"] if k == 0 else []
         return "\n".join([*lines, "", *map(_markdown, self.notes)]) + "\n"
 
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: the table with the best in bold, and its notes."""
+        head, *rows = self._body(_Html(), cell)
+        lines = [["th", *head], *(["td", *row] for row in rows)]
+        body = "".join(
+            f"<tr>{''.join(f'<{tag}>{text}</{tag}>' for text in cells)}</tr>"
+            for tag, *cells in lines
+        )
+        return panel(self.title, f"<table>{body}</table>", *map(note, self.notes))
+
     def to_latex(self) -> str:
-        r"""A `table` with a caption; it requires \usepackage{booktabs}. The best is bold."""
+        r"""Return a `table` with a caption; it requires \usepackage{booktabs}. The best is bold."""
         body = self._body(_Latex(), _latex)
         lines = [" & ".join(row) + r" \\" for row in body]
         caption = " ".join(_latex(text) for text in (f"{self.title}.", *self.notes))
@@ -73,24 +86,37 @@ class Printed:
     def _body(
         self, marks: Text, plain: Callable[[str], str], aligned: bool = False
     ) -> list[list[str]]:
-        """All cells as text: the head, the rows, those of summary."""
+        """Return all cells as text: the head, the rows, those of summary."""
         raise NotImplementedError
 
 
-def form(means: Sequence[float], spread: float = 0.0) -> Callable[[float], str]:
-    """How to write the numbers of a row: 5 digits of the largest, 4 if it is less than 1.
+def digits(means: Sequence[float], whole: bool | None = None) -> tuple[float, int | None]:
+    """Return the largest size of a row's numbers, and how many decimals they have.
 
-    1227.2, 63.980, .7603; whole numbers where all means are whole. With a spread, as many as show
-    two digits of it, unless it is but rounding.
+    5 digits of the largest, 4 if it is less than 1: 1227.2, 63.980, .7603. None where the numbers
+    need an exponent, 0 if they are `whole`, by default where all of these are.
     """
     finite = [abs(m) for m in means if math.isfinite(m)]
     size = max(finite, default=0.0)
-    if all(m == round(m) for m in finite) and size < 1e9:
-        decimals = 0
-    elif size >= 1e9 or 0 < size < 1e-6:
+    if whole is None:
+        whole = all(m == round(m) for m in finite)
+    if whole and size < 1e9:
+        return size, 0
+    if size >= 1e9 or 0 < size < 1e-6:
+        return size, None
+    return size, max(0, (4 if size >= 1 else 3) - math.floor(math.log10(size or 1.0)))
+
+
+def form(
+    means: Sequence[float], spread: float = 0.0, whole: bool | None = None
+) -> Callable[[float], str]:
+    """Return a function that writes the numbers of a row, with their `digits`.
+
+    With a spread, as many as show two digits of it, unless it is but rounding.
+    """
+    size, decimals = digits(means, whole)
+    if decimals is None:
         return lambda x: f"{x:.4e}"
-    else:
-        decimals = max(0, (4 if size >= 1 else 3) - math.floor(math.log10(size)))
     if spread > 1e-9 * size:
         decimals = max(decimals, 1 - math.floor(math.log10(spread)))
 
@@ -107,16 +133,16 @@ class Text:
     plus_minus = "±"
 
     def number(self, text: str) -> str:
-        """A number."""
+        """Return a number as it is marked up."""
         return text
 
     def best(self, text: str, best: bool) -> str:
-        """A number that may be the best of its row."""
-        return f">{text}" if best else text
+        """Return a number marked up if it is the best of its row."""
+        return f"*{text}" if best else text
 
     def star(self, star: bool) -> str:
-        """The marker of a significant entry, or a space of its width."""
-        return "*" if star else " "
+        """Return the marker of a significant entry, or a space of its width."""
+        return "†" if star else " "
 
 
 class _Markdown(Text):
@@ -125,6 +151,14 @@ class _Markdown(Text):
 
     def star(self, star: bool) -> str:
         return r"\*" if star else ""
+
+
+class _Html(Text):
+    def best(self, text: str, best: bool) -> str:
+        return f"<strong>{text}</strong>" if best else text
+
+    def star(self, star: bool) -> str:
+        return "*" if star else ""
 
 
 class _Latex(Text):
@@ -141,7 +175,7 @@ class _Latex(Text):
 
 
 def plain(text: str) -> str:
-    """The text in one line."""
+    """Return the text in one line."""
     return " ".join(text.split())
 
 
@@ -158,7 +192,7 @@ _LATEX = {
 
 
 def _latex(text: str) -> str:
-    """The text as LaTeX; Greek letters, which names of algorithms have, by their names."""
+    """Return the text as LaTeX; Greek letters, which names of algorithms have, by their names."""
     written = []
     for c in plain(text):
         words = unicodedata.name(c, "").split()

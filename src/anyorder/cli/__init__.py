@@ -6,6 +6,11 @@
     problems.py   list the problems
     info.py       the version and the engines
     show.py       what a study holds (study.py), and figures of it
+    front.py      the front of several objectives, for these
+    dashboard.py  a page of studies, live or as a file
+    best.py       the best point of a study, and continuing it
+    algorithms.py list the algorithms
+    compile.py    compile what they need ahead
     bench.py      campaigns (campaigns.py)
     reproduce.py  the paper's tables and figures
     common.py     errors, output and signals, for all of them
@@ -19,9 +24,13 @@ from __future__ import annotations
 import click
 
 from anyorder._version import __version__
+from anyorder.cli.algorithms import algorithms
 from anyorder.cli.bench import bench
+from anyorder.cli.best import best, resume
 from anyorder.cli.common import MainGroup, escape_what_cannot_be_printed, log_to_terminal
 from anyorder.cli.compare import compare
+from anyorder.cli.compile import compile_all
+from anyorder.cli.dashboard import dashboard, report
 from anyorder.cli.info import info
 from anyorder.cli.problems import problems
 from anyorder.cli.reproduce import reproduce
@@ -39,5 +48,8 @@ def main(context: click.Context) -> None:
     log_to_terminal(context)
 
 
-for _command in (solve, run, compare, problems, info, show, plot, bench, reproduce):
+for _command in (
+    solve, run, resume, best, show, plot, dashboard, report, compare, problems, algorithms, info,
+    compile_all, bench, reproduce,
+):  # fmt: skip
     main.add_command(_command)

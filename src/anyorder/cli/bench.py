@@ -15,12 +15,13 @@ from anyorder.cli.common import echo, errors
 
 @click.group()
 def bench() -> None:
-    """Campaigns: many algorithms on many problems."""
+    """Run campaigns: many algorithms on many problems."""
 
 
 @bench.command("run")
 @click.argument("campaign", type=click.Path(exists=True, dir_okay=False))
-@click.option("--out", required=True, type=click.Path(dir_okay=False), help="The file of runs.")
+@click.option("-o", "--output", "out", required=True, type=click.Path(dir_okay=False),
+              help="The file of runs.")  # fmt: skip
 @click.option("--retry-failed", is_flag=True, help="Repeat failed runs.")
 @where_to_run
 def run_command(
@@ -76,7 +77,8 @@ def status(runs: str, as_json: bool) -> None:
 
 @bench.command()
 @of_runs
-@click.option("-o", "--out", required=True, type=click.Path(dir_okay=False), help="The page.")
+@click.option("-o", "--output", "out", required=True, type=click.Path(dir_okay=False),
+              help="The page.")  # fmt: skip
 @click.option("--title", help="By default the name of the campaign.")
 @click.option("--note", "notes", multiple=True, help="A sentence for the reader; may be repeated.")
 def report(
@@ -111,7 +113,7 @@ def report(
               type=click.Choice(["none", "sd", "error", "interval"]),
               help="What is printed after a mean.")  # fmt: skip
 @click.option("--reference", metavar="LABEL", help="The algorithm that others are compared with.")
-@click.option("-o", "--out", type=click.Path(dir_okay=False), help="Write to this file.")
+@click.option("-o", "--output", "out", type=click.Path(dir_okay=False), help="Write to this file.")
 def table(
     runs: str, algorithms: str | None, distributions: str | None, show: str, at: int | None,
     form: str, spread: str, reference: str | None, out: str | None,
@@ -140,7 +142,7 @@ def table(
 @bench.command()
 @of_runs
 @click.argument("kind", type=click.Choice(["convergence", "ranks", "ecdf", "critical"]))
-@click.option("-o", "--out", required=True, type=click.Path(dir_okay=False),
+@click.option("-o", "--output", "out", required=True, type=click.Path(dir_okay=False),
               help="PNG, PDF or SVG, by its suffix.")  # fmt: skip
 @click.option("--at", type=int, help="Ranks after so many evaluations.", show_default="the end")
 @click.option("--log", is_flag=True, help="Convergence on a logarithmic axis, from the start.")

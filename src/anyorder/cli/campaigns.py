@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from anyorder._checks import cores, integer
+from anyorder._internal.checks import cores, integer
 from anyorder.cli.common import echo, exit_if_interrupted, orderly_termination
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def do_runs(
 
     integer("workers", workers, 1)
     if curves.is_curves(out):
-        raise ValueError(f"--out is {out}, expected another name, such as runs.db: what ends in "
+        raise ValueError(f"--output is {out}, expected another name, such as runs.db: what ends in "
                          f"{' or '.join(curves.SUFFIXES)} is a file of curves")  # fmt: skip
     methods = {spec.method for spec in campaign.specs}
     if scheduler is None:  # another machine may have what this one has not
@@ -90,7 +90,7 @@ def of_runs(command: Any) -> Any:
 def read_results(
     runs: str, algorithms: str | None, distributions: str | None, *, everything: bool = False
 ) -> Results:
-    """The results in a file of runs or of curves, or a part of them.
+    """Return the results in a file of runs or of curves, or a part of them.
 
     Of a file of runs, those of the last campaign, or of all; it is said if there are several.
     """
@@ -129,7 +129,7 @@ def check_output(path: str, runs: str) -> None:
 
     A mistyped name must not destroy the runs of a week.
     """
-    from anyorder._sqlite import is_database
+    from anyorder._internal.sqlite import is_database
 
     to = Path(path).absolute()
     if not to.parent.is_dir():

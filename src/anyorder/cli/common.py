@@ -21,7 +21,7 @@ INTERRUPTED = 128 + signal.SIGINT  # the exit status after Ctrl-C
 
 
 def printable(text: str) -> str:
-    r"""The text with control characters as escapes: names and messages must not steer a terminal.
+    r"""Escape control characters: names and messages must not steer a terminal.
 
     Line breaks and tabs stay.
     """
@@ -37,13 +37,13 @@ def echo(text: str = "", *, err: bool = False, nl: bool = True) -> None:
 
 
 def escape_what_cannot_be_printed() -> None:
-    """Names may have letters that the output's encoding lacks, such as that of a Windows pipe."""
+    """Escape characters that the output's encoding lacks, such as that of a Windows pipe."""
     if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
         sys.stdout.reconfigure(errors="backslashreplace")
 
 
-def aligned(rows: Mapping[str, str]) -> str:
-    """Names and values in two columns."""
+def align(rows: Mapping[str, str]) -> str:
+    """Return names and values as lines of two columns."""
     width = max(map(len, rows))
     return "\n".join(f"{name:<{width}}  {value}" for name, value in rows.items())
 
@@ -75,7 +75,7 @@ def errors() -> Iterator[None]:
 
 
 def _one_line(error: Exception) -> str:
-    """The message of an error and its notes, such as the point at which it happened."""
+    """Return the message of an error with its notes, such as the point at which it happened."""
     notes = [note for note in getattr(error, "__notes__", ()) if "\n" not in note]
     return "; ".join([str(error), *notes])
 
@@ -129,7 +129,7 @@ def draw(result: Drawable, path: str | None) -> None:
         try:
             result.plot(path)
         except (ValueError, ImportError, OSError) as error:
-            raise click.ClickException(f"--plot {path}: {error}") from error
+            raise click.ClickException(f"--output {path}: {error}") from error
 
 
 # --- signals ------------------------------------------------------------------------------------
@@ -143,7 +143,7 @@ def exit_if_interrupted(stop_reason: str) -> None:
 
 @contextlib.contextmanager
 def orderly_termination() -> Iterator[None]:
-    """Within it, SIGTERM and SIGHUP unwind the stack: what is open is closed.
+    """Unwind the stack on SIGTERM and SIGHUP, so that open files are closed.
 
     A signal that is ignored (`nohup`) or handled otherwise stays so.
     """

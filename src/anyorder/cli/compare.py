@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the first run.")
 @click.option("--engine", default="auto", show_default=True,
               type=click.Choice(["auto", *ENGINES]), help="What computes the policy.")  # fmt: skip
-@click.option("--plot", type=click.Path(dir_okay=False), help="Write a convergence figure here.")
+@click.option("-o", "--output", "plot", type=click.Path(dir_okay=False), metavar="FILE",
+              help="Write a convergence figure here.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print the table as JSON.")
 def compare(
     problem: str, algorithms: str, runs: int, budget: int, seed: int, engine: str,
@@ -37,7 +38,7 @@ def compare(
 
     chosen = [name.strip() for name in algorithms.split(",")]
     with errors():
-        check_folder("--plot", plot)
+        check_folder("--output", plot)
         instance = chosen_problem(problem, {})
         with tqdm(total=len(chosen) * runs, unit="run", disable=None, delay=2.0) as bar:
             result = comparison.compare(instance, chosen, runs, budget, seed, engine, bar.update)

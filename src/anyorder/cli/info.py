@@ -9,12 +9,12 @@ from typing import Any
 
 import click
 
-from anyorder._checks import cores
+from anyorder._internal.checks import cores
 from anyorder._version import __version__
 from anyorder.cli.common import echo
+from anyorder.policy import choose_engine
 from anyorder.space import Space
-from anyorder.strategies.policy.config import Config
-from anyorder.strategies.policy.engines import ENGINES, choose, model_of, why_not
+from anyorder.strategies.policy.engines import ENGINES, why_not
 
 _N = 128  # variables for which "auto" is reported: the problems' default
 
@@ -22,10 +22,9 @@ _N = 128  # variables for which "auto" is reported: the problems' default
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
 def info(as_json: bool) -> None:
-    """Version, which engines can run here, and which one "auto" takes."""
+    """Show the version, the engines that can run here, and the one that "auto" takes."""
     reasons = {name: why_not(name) for name in ENGINES}
-    space = Space.binary(_N)
-    engine, reason = choose(model_of(space, Config())[0])
+    engine, reason = choose_engine(Space.binary(_N))
     facts = _facts()
     if as_json:
         auto = {"n": _N, "runs": 1, "takes": engine, "reason": reason}

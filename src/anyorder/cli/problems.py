@@ -15,7 +15,7 @@ from anyorder.cli.common import echo
 @click.option("--json", "as_json", is_flag=True, help="Print the list as JSON.")
 def problems(as_json: bool) -> None:
     """List the built-in problems with their parameters and defaults."""
-    entries = sorted(catalogue.registry.items())
+    entries = [(name, catalogue.entry(name)) for name in catalogue.names()]
     if as_json:
         rows = [
             {"name": name, "description": entry.description, "parameters": entry.parameters}
@@ -31,13 +31,12 @@ def problems(as_json: bool) -> None:
 
 
 def problem(name: str, given: dict[str, Any]) -> catalogue.Problem:
-    """A problem by its full name, or by its kind with parameters."""
+    """Return a problem by its full name, or by its kind with parameters."""
     if ":" in name:
         if given:
             options = ", ".join(f"--{'instance' if key == 'seed' else key}" for key in given)
             raise ValueError(f"{options} given beside the full name {name!r}: use one or the other")
         return catalogue.get(name)
-    entry = catalogue.registry.get(name)
-    if "seed" in given and entry is not None and "seed" not in entry.parameters:
+    if "seed" in given and "seed" not in catalogue.entry(name).parameters:
         raise ValueError(f"{name} has no --instance: there is only one of each size")
     return catalogue.make(name, **given)

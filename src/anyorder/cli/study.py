@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import math
+import re
 import sqlite3
 import time
 from collections import Counter
@@ -14,29 +15,40 @@ from typing import Any
 
 import numpy as np
 
-from anyorder.cli.common import aligned
+from anyorder.archive import Archive
+from anyorder.archive.knowledge import Known
+from anyorder.archive.notes import from_json
+from anyorder.cli.common import align
+from anyorder.cli.front import front_of_study, lines, summary
 from anyorder.errors import STATUSES
-from anyorder.optimizer import Optimizer
-from anyorder.session.reading import opened, read_settings, read_state, translated
+from anyorder.run.study.ownership import being_written
+from anyorder.run.study.reading import (
+    check_complete,
+    open_study,
+    read_answers,
+    read_notes,
+    read_settings,
+    translate_errors,
+)
 from anyorder.space import Space
 from anyorder.space.packing import Packing
-from anyorder.strategies.create import recreate
-from anyorder.strategies.delta.search import DeltaSearch
-from anyorder.strategies.policy.config import PRESETS, Config
-from anyorder.strategies.policy.search import PolicySearch
+from anyorder.strategies.create import describe
 
-_POINT = 256  # letters of a point that text shows
+_POINT = 256  # letters of a point, or of a message, that text shows
+_BEST, _MESSAGES = 10, 10  # points and messages that are listed
+_NUMBER = re.compile(r"[-+]?\d+(\.\d*)?([eE][-+]?\d+)?")
 
 
 def facts(path: str) -> dict[str, Any]:
-    """What a study holds."""
+    """Return what a study holds, as values for JSON."""
     file = Path(path).absolute()
     writing = being_written(file)  # first: what is read after the end is all there is
-    with opened(file) as database, translated(file):
+    with open_study(file) as database, translate_errors(file):
         written = _last_written(file)
         database.execute("BEGIN")  # one moment of a run that goes on
         settings = read_settings(database)
-        space, config = Space.from_dict(settings["space"]), settings["config"]
+        check_complete(database)
+        space = Space.from_dict(settings["space"])
         maximized, budget = settings["direction"] == "maximize", settings["budget"]
         counts = database.execute(
             "SELECT status, coalesce(paid, 0), count(*), coalesce(sum(seconds), 0.0) "
@@ -44,16 +56,24 @@ def facts(path: str) -> dict[str, Any]:
         ).fetchall()
         paid = sum(count for _, is_paid, count, _ in counts if is_paid)
         seconds = sum(spent for _, is_paid, _, spent in counts if is_paid)
-        failed: Counter[str] = Counter()
+        failed: Counter[str] = Counter()  # by status
         for status, is_paid, count, _ in counts:
             if is_paid and status:
                 failed[STATUSES[status]] += count
         (generation,) = database.execute("SELECT max(generation) FROM candidates").fetchone()
         (restarts,) = database.execute("SELECT count(*) FROM restarts").fetchone()
         kept = database.execute("SELECT counters FROM state").fetchone()
-        facts_kept = {} if kept is None else dict(json.loads(kept[0]).get("facts", {}))
-        best = _best(database, maximized, settings["deterministic"])
-        point = None if best is None else space.one(Packing(space).unpack([best[0]])[0])
+        counters = {} if kept is None else dict(json.loads(kept[0]))
+        front = front_of_study(database, space, settings)
+        best: _Best | None = None
+        points: list[dict[str, Any]] = []
+        if front is not None:
+            pass  # there is no best point
+        elif settings["deterministic"]:
+            best, points = _best(database, maximized), _best_points(database, space, maximized)
+        else:
+            best, points = _noisy(database, space, settings)
+        elapsed, left = _times(counters, paid, budget)
         return {
             "study": str(file),
             "being_written": writing,
@@ -71,52 +91,36 @@ def facts(path: str) -> dict[str, Any]:
                             if status is not None and STATUSES[status] == "rejected"),
             "unanswered": sum(k for status, _, k, _ in counts if status is None),
             "best_value": None if best is None else best[1],
-            "best": point.tolist() if isinstance(point, np.ndarray) else point,
-            "improved_after": None if best is None else best[2],
+            "best": None if best is None else _show(space, best[0]),
+            "best_count": None if best is None else best[3],
+            "best_error": None if best is None else best[4],
+            "best_notes": None if best is None else _best_notes(database, best[0]),
+            "best_points": points,
+            "failure_messages": _failures(database, space),
+            **(front or {}),
+            "seconds": elapsed,
+            "seconds_left": left,
+            **({} if front else {"improved_after": None if best is None else best[2]}),
             "seconds_each": seconds / paid if paid else None,
             "generation": generation,
             "restarts": restarts,
-            "facts": facts_kept,
+            "facts": dict(counters.get("facts", {})),
             "algorithm": settings["algorithm"],
             "seed": settings["seed"],
-            "engine": settings["engine"],
-            "preset": _preset(settings["algorithm"], config),
-            "config": config,
+            "settings": settings["config"],
             **{name: settings[name] for name in
                ("asynchronous", "on_failure", "cache", "deterministic", "constraint")},
             "library": settings.get("library"),
         }  # fmt: skip
 
 
-def _preset(algorithm: str, config: dict[str, Any]) -> str | None:
-    """The preset that a study has; it may lack settings that are newer than it."""
-    presets = {name: preset.to_dict() for name, preset in PRESETS.items()}
-    same = (name for name, preset in presets.items() if {**preset, **config} == preset)
-    return next(same, None) if algorithm == "policy" else None
+# A point, its value, the number of evaluations at which it was seen, how many measurements the
+# value is the mean of, and its standard error.
+_Best = tuple[bytes, float, int, int, float | None]
 
 
-def being_written(file: Path) -> bool | None:
-    """Whether a process holds the study; None where that cannot be seen."""
-    file = file.resolve()
-    owner = file.with_name(file.name + "-owner")
-    if not owner.exists():
-        return False
-    try:
-        database = sqlite3.connect(f"{owner.as_uri()}?mode=ro", uri=True, timeout=0.0)
-        with contextlib.closing(database):
-            database.execute("SELECT count(*) FROM sqlite_master")
-    except sqlite3.Error as error:
-        return True if "locked" in str(error) else None
-    return False  # left behind by a process that was killed
-
-
-def _best(
-    database: sqlite3.Connection, maximized: bool, deterministic: bool
-) -> tuple[bytes, float, int] | None:
-    """The best point, its value, and after how many evaluations the best value was seen.
-
-    Of a noisy run it is the point with the best mean, as in its `Result`.
-    """
+def _best(database: sqlite3.Connection, maximized: bool) -> _Best | None:
+    """Return the best point of a deterministic run."""
     order = "DESC" if maximized else "ASC"
     query = "SELECT point, value, place FROM candidates WHERE value IS NOT NULL ORDER BY value"
     row = database.execute(f"{query} {order}, place LIMIT 1").fetchone()
@@ -126,17 +130,92 @@ def _best(
     (after,) = database.execute(
         "SELECT count(*) FROM candidates WHERE paid AND place <= ?", (place,)
     ).fetchone()
-    if not deterministic:
-        mean = database.execute(
-            "SELECT point, avg(value) AS mean FROM candidates WHERE paid AND value IS NOT NULL "
-            f"GROUP BY point HAVING mean IS NOT NULL ORDER BY mean {order} LIMIT 1"
-        ).fetchone()
-        point, value = mean or (point, value)
-    return point, value, after
+    return point, value, after, 1, None
+
+
+def _noisy(
+    database: sqlite3.Connection, space: Space, settings: Mapping[str, Any]
+) -> tuple[_Best | None, list[dict[str, Any]]]:
+    """Return the best point of a noisy run, as in its `Result`, and the most promising ones."""
+    archive = Archive(space, settings["direction"], deterministic=False)
+    known = Known.from_json(space, settings)
+    if known.data is not None:
+        known.data.add_to(archive)
+    read_answers(database, archive)
+    answer = archive.answer()
+    if answer.point < 0:
+        return None, []
+    paid = ~archive.column("known")
+    first = int((archive.column("point") == answer.point).argmax())
+    others = [one for one in archive.ranking(_BEST) if one.point != answer.point]
+    points = [
+        {"value": one.value, "count": one.count, "error": one.error,
+         "point": _show(space, archive.key_of(one.point))}
+        for one in [answer, *others[: _BEST - 1]]
+    ]  # fmt: skip
+    seen = int(paid[: first + 1].sum())
+    return (archive.key_of(answer.point), answer.value, seen, answer.count, answer.error), points
+
+
+def _best_notes(database: sqlite3.Connection, point: bytes) -> dict[str, Any] | None:
+    """Return the last notes on a point."""
+    where = "number IN (SELECT number FROM candidates WHERE point = ?)"
+    notes = read_notes(database, where, (point,))
+    return from_json(notes[max(notes)]) if notes else None
+
+
+def _best_points(
+    database: sqlite3.Connection, space: Space, maximized: bool
+) -> list[dict[str, Any]]:
+    """Return the best points of a deterministic run with their values."""
+    order, better = ("DESC", "max") if maximized else ("ASC", "min")
+    found = database.execute(
+        f"SELECT point, {better}(value) AS found FROM candidates WHERE paid AND value IS NOT NULL "
+        f"GROUP BY point ORDER BY found {order}, min(place) LIMIT {_BEST}"
+    )
+    return [
+        {"value": value, "count": 1, "error": None, "point": _show(space, point)}
+        for point, value in found
+    ]
+
+
+def _failures(database: sqlite3.Connection, space: Space) -> list[dict[str, Any]]:
+    """Return the messages of failures with counts and a point of each, the most frequent first.
+
+    Messages that differ in numbers only are one.
+    """
+    groups: dict[tuple[int, str], dict[str, Any]] = {}
+    for status, error, point in database.execute(
+        "SELECT status, error, point FROM candidates WHERE paid AND status != 0 ORDER BY number"
+    ):
+        text = " ".join((error or "").split())
+        group = groups.get((status, _NUMBER.sub("#", text)))
+        if group is None:
+            group = {"status": STATUSES[status], "message": text, "count": 0, "point": point}
+            groups[status, _NUMBER.sub("#", text)] = group
+        group["count"] += 1
+    listed = sorted(groups.values(), key=lambda group: -group["count"])[:_MESSAGES]
+    return [{**group, "point": _show(space, group["point"])} for group in listed]
+
+
+def _times(
+    counters: Mapping[str, Any], paid: int, budget: int | None
+) -> tuple[float | None, float | None]:
+    """Return for how long a run has gone on when its state was last kept, and what is left."""
+    elapsed, done = counters.get("seconds"), counters.get("evaluations", 0)
+    if elapsed is None or budget is None or not done:
+        return elapsed, None
+    return elapsed, max(0, budget - paid) * elapsed / done
+
+
+def _show(space: Space, packed: bytes) -> Any:
+    """Return a point as JSON has it."""
+    point = space.one(Packing(space).unpack([packed])[0])
+    return point.tolist() if isinstance(point, np.ndarray) else point
 
 
 def _last_written(file: Path) -> float:
-    """When, in seconds since 1970."""
+    """Return when the file was last written, in seconds since 1970."""
     times = [file.stat().st_mtime]
     with contextlib.suppress(OSError):
         log = file.with_name(file.name + "-wal").stat()
@@ -144,24 +223,18 @@ def _last_written(file: Path) -> float:
     return max(times)
 
 
-def kept_strategy(study: str) -> PolicySearch | DeltaSearch | None:
-    """A strategy that learns which variables interact, as a study last kept it; or None."""
-    file = Path(study).absolute()
-    with opened(file) as database, translated(file):
-        settings, kept = read_settings(database), read_state(database)
-        if kept is None or settings["algorithm"] not in ("policy", "delta", "auto"):
-            return None
-        space, seed = Space.from_dict(settings["space"]), settings["seed"]
-        strategy = recreate(
-            settings["algorithm"], settings["config"], space, seed, graph=settings["graph"]
-        )
-        optimizer = Optimizer._of(space, seed, strategy, settings["direction"], True)
-        optimizer._restore_search(kept.arrays)
-    return strategy if isinstance(strategy, PolicySearch | DeltaSearch) else None
+def as_text(now: dict[str, Any], rate: float | None = None, verbose: bool = False) -> str:
+    """Return the facts as text.
 
-
-def as_text(now: dict[str, Any], rate: float | None = None) -> str:
-    """The facts as text; `rate` is the observed number of evaluations per second."""
+    Parameters
+    ----------
+    now
+        What `facts` returned.
+    rate
+        The observed number of evaluations per second.
+    verbose
+        Whether to show what the strategy says about its search.
+    """
     writing = {True: "being written", False: "not being written", None: "maybe being written"}
     kinds = ", ".join(f"{count} {kind}" for kind, count in now["kinds"].items())
     paid, failures = now["evaluations"], now["failures"]
@@ -171,45 +244,89 @@ def as_text(now: dict[str, Any], rate: float | None = None) -> str:
         "study": f"{now['study']}, {writing[now['being_written']]}, last "
                  f"{_ago(time.time() - now['last_written'])} ago",
         "problem": f"{now['direction']}; {kinds}; {_size(now['log10_points'])} points",
-        "evaluations": f"{paid} of {now['budget']} ({100 * paid / now['budget']:.0f} %), "
-                       f"{now['unanswered']} candidates are {out}",
+        "evaluations": f"{_share(paid, now['budget'])}, {now['unanswered']} candidates are {out}",
+        "time": _time(now),
         "failures": f"{sum(failures.values())} ({failed})" if failures else "none",
         "skipped": f"{now['cached']} known already, {now['rejected']} rejected",
         "best value": "none yet" if now["best"] is None else f"{now['best_value']}",
         "generation": "none yet" if now["generation"] is None else
                       f"{now['generation']}, restarted {now['restarts']} times",
-        "algorithm": _algorithm(now),
+        "algorithm": describe(now["algorithm"], now["settings"]),
         "settings": _settings(now),
         "best point": _point(now["best"]),
+        "its notes": _point(now["best_notes"]),
     }  # fmt: skip
-    facts = _facts(now["facts"])
+    if now["best_notes"] is None:
+        del rows["its notes"]
+    told = dict(now["facts"])
+    if "in_words" in told:
+        rows["search"] = str(told.pop("in_words"))
+    if "front" in now:
+        ways = ", ".join(f"{way} {name}" for name, way in now["objectives"].items())
+        rows["problem"] = rows["problem"].replace(now["direction"], ways, 1)
+        del rows["best point"], rows["best value"]
+        after = now["improved_after"]
+        changed = f", changed after {after} evaluations, {paid - after} ago" if now["front"] else ""
+        rows["front"] = summary(now) + changed
+    facts = _facts(told) if verbose else {}
     rows |= {f"fact {key}" if key in rows else key: text for key, text in facts.items()}
     if now["best"] is not None:
         after = now["improved_after"]
+        rows["best value"] += _spread(now["best_count"], now["best_error"])
         rows["best value"] += f", found after {after} evaluations, {paid - after} ago"
     if now["seconds_each"] is not None:
         each = now["seconds_each"]
         rows["speed"] = f"{each:.3g} s an evaluation"
         rows["speed"] += f", {1 / each:.3g} a second and worker" if each > 0 else ""
         rows["speed"] += f"; {rate:.3g} a second now" if rate is not None else ""
-    return aligned(rows)
+    listed = lines(now, _point) if "front" in now else _best_lines(now)
+    return "\n".join([align(rows), *_failure_lines(now), *listed])
 
 
-def _algorithm(now: dict[str, Any]) -> str:
-    name, config = now["algorithm"], now["config"]
-    if name == "policy":
-        usual = Config().to_dict()
-        changed = {k: v for k, v in config.items() if v != usual.get(k)}
-        name += ":" + (now["preset"] or "default")
-        config = {} if now["preset"] else changed
-    given = {key: value for key, value in config.items() if value is not None}
-    parts = [name + "".join(f"+{key}={value}" for key, value in given.items())]
-    parts += [f"engine {now['engine']}"] if now["engine"] else []
-    return ", ".join(parts)
+def _share(paid: int, budget: int | None) -> str:
+    if budget is None:
+        return f"{paid}, without a budget"
+    return f"{paid} of {budget} ({100 * paid / budget:.0f} %)"
+
+
+def _time(now: dict[str, Any]) -> str:
+    elapsed, left = now["seconds"], now["seconds_left"]
+    if elapsed is None:
+        return "not known yet"
+    return _ago(elapsed) + (f", about {_ago(left)} left" if left else "")
+
+
+def _spread(count: int, error: float | None) -> str:
+    """Return how good a mean is, as text; nothing of a value of a deterministic function."""
+    times = f"{count} times" if count > 1 else "once"
+    return "" if error is None else f" +- {error:.2g} (measured {times})"
+
+
+def _failure_lines(now: dict[str, Any]) -> list[str]:
+    """Return the failures by message, each with a point."""
+    lines = ["", "failures:"] if now["failure_messages"] else []
+    for group in now["failure_messages"]:
+        text = group["message"] or "no message"
+        text = text if len(text) <= _POINT else f"{text[:_POINT]}..."
+        times = f"{group['count']} times" if group["count"] > 1 else "once"
+        lines.append(f"  {times}, {group['status']}: {text}; at {_point(group['point'])}")
+    return lines
+
+
+def _best_lines(now: dict[str, Any]) -> list[str]:
+    """Return the best points with their values, one a line; none where there is only one."""
+    best = now["best_points"]
+    values = [f"{one['value']:.10g}" for one in best]
+    width = max(map(len, values), default=0)
+    lines = [
+        f"  {text:>{width}}{_spread(one['count'], one['error'])}  {_point(one['point'])}"
+        for text, one in zip(values, best, strict=True)
+    ]
+    return ["", "best points:", *lines] if len(lines) > 1 else []
 
 
 def _facts(facts: Mapping[str, Any]) -> dict[str, str]:
-    """What a strategy says of itself: a row, and one for each fact that has several parts."""
+    """Return the rows that a strategy's facts make: a fact of several parts has one for each."""
     plain = {key: value for key, value in facts.items() if not isinstance(value, dict)}
     rows = {"facts": plain} if plain else {}
     rows |= {key: value for key, value in facts.items() if isinstance(value, dict)}

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from anyorder.history import History
+from anyorder.archive import DATA
+from anyorder.archive.history import History
 from anyorder.space import Space
-from anyorder.strategies.delta.search import DeltaSearch
-from anyorder.strategies.policy.search import PolicySearch
+from anyorder.strategies.base import Strategy
 
 # From white over our blue to nearly black: in order of lightness, so that it is read in print and
 # with any colour vision.
@@ -32,8 +32,14 @@ class Agreement:
     end: int  # the generation after the last
 
 
+def generations_of(history: History) -> npt.NDArray[np.int64]:
+    """Return when each entry was proposed; what was measured again at the end is of the last."""
+    generations = history.generations
+    return np.where(generations < DATA, generations.max(initial=0), generations)
+
+
 def agreement(history: History) -> Agreement | None:
-    """The share of candidates that have the best point's value, for windows of generations.
+    """Return the share of candidates with the best point's value, for windows of generations.
 
     None if no candidate has a value.
     """
@@ -41,10 +47,11 @@ def agreement(history: History) -> Agreement | None:
     if np.isnan(score).all():
         return None
     same = history.codes == history.codes[np.nanargmax(score)]
-    first, last = int(history.generations.min()), int(history.generations.max())
+    generations = generations_of(history)
+    first, last = int(generations.min()), int(generations.max())
     count = last + 1 - first
     windows = min(count, _WINDOWS)
-    window = (history.generations - first) * windows // count
+    window = (generations - first) * windows // count
     order = np.argsort(window, kind="stable")
     found, starts, sizes = np.unique(window[order], return_index=True, return_counts=True)
     shares = np.full((same.shape[1], windows), np.nan)
@@ -53,7 +60,7 @@ def agreement(history: History) -> Agreement | None:
 
 
 def draw_agreement(figure: Any, axes: Any, data: Agreement | None, space: Space) -> None:
-    """Variables from top to bottom, generations from left to right."""
+    """Draw variables from top to bottom, generations from left to right."""
     from matplotlib.ticker import MaxNLocator
 
     if data is None:
@@ -78,20 +85,29 @@ class Influence:
     label: str  # what the numbers are
 
 
-def influence(strategy: PolicySearch | DeltaSearch) -> Influence:
-    """What a strategy has learned, from fewer candidates where there are many variables."""
-    if isinstance(strategy, DeltaSearch):
-        return Influence(strategy.influence(), "links found", "effect on the gain of a change")
-    points = max(2, min(10, 2_000 // len(strategy.space)))
-    generations = "1 generation" if strategy.age == 1 else f"{strategy.age} generations"
-    title = f"policy trained for {generations}"
-    return Influence(strategy.influence(points), title, "mean change of its probabilities")
+def why_no_influence(strategy: Strategy | None) -> str | None:
+    """Return why there is no influence to draw, if there is none; before it is computed."""
+    if strategy is None:
+        return "the state of the search was not kept, or its algorithm is not known here"
+    if strategy.generation == 0:
+        return f"{strategy.name} has not learned anything yet"
+    return None
 
 
-def draw_influence(figure: Any, axes: Any, data: Influence | None, space: Space) -> None:
-    """The variable that changes from left to right, those that move from top to bottom."""
+def influence(strategy: Strategy, space: Space) -> Influence | None:
+    """Return what a strategy has learned, from fewer samples where there are many variables."""
+    moves = strategy.influence(max(2, min(10, 2_000 // len(space))))
+    if moves is None:
+        return None
+    return Influence(moves, f"learned by {strategy.name}", strategy.influence_unit)
+
+
+def draw_influence(
+    figure: Any, axes: Any, data: Influence | None, space: Space, why: str = ""
+) -> None:
+    """Draw the variable that changes from left to right, those that move from top to bottom."""
     if data is None:
-        note(axes, "not learned by this algorithm, or not kept")
+        note(axes, why)
         return
     n, most = len(space), float(data.moves.max())
     image = _image(axes, data.moves, most if most > 0 else 1.0, (-0.5, n - 0.5, n - 0.5, -0.5))

@@ -5,20 +5,23 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from anyorder._checks import require
-from anyorder.history import History
+from anyorder._internal.checks import require
+from anyorder.archive.history import History
+from anyorder.archive.hypervolume import NonDominated
 from anyorder.plotting import heatmaps
-from anyorder.strategies.delta.search import DeltaSearch
-from anyorder.strategies.policy.search import PolicySearch
+from anyorder.strategies.base import Strategy
 
-KINDS = ("convergence", "diversity", "probabilities", "influence", "all")  # of figures
+KINDS = ("convergence", "diversity", "probabilities", "influence", "all", "front")  # of figures
+OF_SEVERAL = ("front", "convergence")  # those of several objectives
 
 # Okabe and Ito's colours, distinct for any colour vision; the first is the method's.
+_LARGEST = 1e300  # differences of what is smaller do not overflow
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 
 
@@ -32,14 +35,18 @@ class Curve:
     restarts: tuple[int, ...]
     detailed: bool  # a run of the method: evaluations and restarts are drawn as well
     maximized: bool = True
+    what: str = "value"
 
 
 def curve(run: Any) -> Curve:
-    """The curve of a result or history, or of the values of a maximising run in order."""
+    """Return the curve of a result or history, or of the values of a maximising run in order."""
     run = getattr(run, "history", run)
     if isinstance(run, History):
         paid = np.cumsum(~run.cached, dtype=np.int64)
         restarts = tuple(int(paid[k - 1]) for k in run.restarts if k <= len(run))
+        if run.objectives is not None:
+            volume = run.hypervolume()
+            return Curve(paid, volume, volume, restarts, False, what="hypervolume")
         return Curve(paid, run.values, run.best, restarts, True, run.maximized)
     values = np.asarray(run, np.float64)
     count = np.arange(1, len(values) + 1)
@@ -51,10 +58,10 @@ def convergence(
     path: str | os.PathLike[str] | None = None,
     title: str | None = None,
 ) -> Any:
-    """Best value against evaluations; written to `path`, or returned as a Matplotlib figure."""
+    """Draw the best value against evaluations, to `path` or as a Matplotlib figure."""
     figure, axes = _canvas()
     _draw_curves(axes, {label: curve(run) for label, run in runs.items()})
-    return _finished(figure, axes, path, title)
+    return _finish(figure, axes, path, title)
 
 
 @dataclass(frozen=True)
@@ -66,14 +73,15 @@ class Diversity:
 
 
 def diversity(history: History) -> Diversity:
-    """The mean share of values that differ from those of the generation's best candidate."""
+    """Return the mean share of values that differ from the best candidate's, by generation."""
     free = history.space.cardinalities > 1
     score = history.values if history.maximized else -history.values
     score = np.where(np.isnan(score), -np.inf, score)
     # the best of each generation is the first of its entries in this order; equals by position
-    order = np.lexsort((-score, history.generations))
-    found, first = np.unique(history.generations[order], return_index=True)
-    place = np.searchsorted(found, history.generations)
+    generations = heatmaps.generations_of(history)
+    order = np.lexsort((-score, generations))
+    found, first = np.unique(generations[order], return_index=True)
+    place = np.searchsorted(found, generations)
     differ = history.codes != history.codes[order[first]][place]
     share = differ[:, free].mean(axis=1) if free.any() else np.zeros(len(history))
     count = np.bincount(place, minlength=len(found))
@@ -81,33 +89,44 @@ def diversity(history: History) -> Diversity:
 
 
 def restarts(history: History) -> list[int]:
-    """The first generations of the policies that were restarted."""
+    """Return the first generations of the policies that were restarted."""
     known = [k for k in history.restarts if k <= len(history)]
     return [int(history.generations[k - 1]) + 1 for k in known]
 
 
 def overview(
     history: History,
-    strategy: Callable[[], PolicySearch | DeltaSearch | None],
+    strategy: Callable[[], Strategy | None],
     kind: str = "all",
     path: str | os.PathLike[str] | None = None,
     label: str = "anyorder",
 ) -> Any:
-    """One of the `KINDS` of figures of a run; "all" has the four on one page.
+    """Draw one of the `KINDS` of figures of a run; "all" has the four on one page.
 
     `strategy` is called only if the figure requires it.
     """
     if kind not in KINDS:
         raise ValueError(f"kind is {kind!r}, expected one of {', '.join(KINDS)}")
-    kinds = KINDS[:-1] if kind == "all" else (kind,)
-    trained = strategy() if "influence" in kinds else None
-    if kind == "influence" and trained is None:
-        raise ValueError("there is no influence to draw: it was not learned, or not kept")
+    if history.objectives is not None and kind not in OF_SEVERAL:
+        expected = " or ".join(map(repr, OF_SEVERAL))
+        raise ValueError(f"kind is {kind!r}, expected {expected} for several objectives")
+    if history.objectives is None and kind == "front":
+        raise ValueError("kind is 'front', which several objectives have: this run has one")
+    kinds = KINDS[:4] if kind == "all" else (kind,)
+    learned, why = None, None
+    if "influence" in kinds:
+        found = strategy()
+        why = heatmaps.why_no_influence(found)
+        if found is not None and why is None:
+            learned = heatmaps.influence(found, history.space)
+            why = f"{found.name} does not learn which variables interact"
     figure, panels = _canvas(kind)
     for name, axes in zip(kinds, np.ravel(panels), strict=True):
         if name == "convergence":
             _draw_curves(axes, {label: curve(history)})
             axes.set_xlabel("evaluations")
+        elif name == "front":
+            _draw_front(axes, history)
         elif name == "diversity":
             _draw_diversity(axes, diversity(history))
             _mark(axes, restarts(history))
@@ -115,9 +134,8 @@ def overview(
             heatmaps.draw_agreement(figure, axes, heatmaps.agreement(history), history.space)
             _mark(axes, restarts(history), COLOURS[4], 1.4)
         else:
-            data = None if trained is None else heatmaps.influence(trained)
-            heatmaps.draw_influence(figure, axes, data, history.space)
-        if name in ("convergence", "diversity"):
+            heatmaps.draw_influence(figure, axes, learned, history.space, why or "")
+        if name in ("convergence", "diversity", "front"):
             _style(axes, above=True)
         if kind == "all":
             axes.set_title(name, loc="left", fontsize=11)
@@ -148,7 +166,7 @@ class Curves(Protocol):
 
 
 def band(runs: Curves) -> Band:
-    """Mean and standard error of the curves that have a value there; NaN where none has.
+    """Return mean and standard error of the curves that have a value there; NaN if none.
 
     The error of a single run is 0.
     """
@@ -166,7 +184,7 @@ def averages(
     path: str | os.PathLike[str] | None = None,
     title: str | None = None,
 ) -> Any:
-    """Mean best value against evaluations; written to `path`, or returned as a figure."""
+    """Draw the mean best value against evaluations, to `path` or as a Matplotlib figure."""
     figure, axes = _canvas()
     bands = {
         label: batch if isinstance(batch, Band) else band(batch) for label, batch in runs.items()
@@ -176,22 +194,22 @@ def averages(
         axes.plot(line.grid, line.mean, color=colour, linewidth=2.0, label=label)
         axes.fill_between(line.grid, low, high, color=colour, alpha=0.2, linewidth=0)
     axes.set_ylabel("mean best value (band: its standard error)")
-    return _finished(figure, axes, path, title)
+    return _finish(figure, axes, path, title)
 
 
 def _canvas(kind: str = "") -> tuple[Any, Any]:
-    """A figure, and its axes: two by two of them for "all"."""
-    figures = require("matplotlib.figure", "plot", "figures require Matplotlib")
+    """Make a figure and its axes: two by two of them for "all"."""
+    require("matplotlib.figure", "plot", "figures require Matplotlib")
+    from anyorder.plotting.picture import Picture
+
     size, panels = {"all": ((13.0, 9.0), 2), "influence": ((7.5, 6.5), 1)}.get(
         kind, ((7.5, 4.5), 1)
     )
-    figure = figures.Figure(figsize=size, layout="constrained")
+    figure = Picture(figsize=size, layout="constrained")
     return figure, figure.subplots(panels, panels)
 
 
-def _finished(
-    figure: Any, axes: Any, path: str | os.PathLike[str] | None, title: str | None
-) -> Any:
+def _finish(figure: Any, axes: Any, path: str | os.PathLike[str] | None, title: str | None) -> Any:
     axes.set_xlabel("evaluations")
     if title is not None:
         axes.set_title(title, loc="left", fontsize=11)
@@ -214,6 +232,9 @@ def _style(axes: Any, above: bool = False) -> None:
 def _written(figure: Any, path: str | os.PathLike[str] | None) -> Any:
     if path is None:
         return figure
+    folder = Path(path).absolute().parent
+    if not folder.is_dir():
+        raise ValueError(f"path is {str(path)!r}, and there is no such folder")
     figure.savefig(path, dpi=150)
     return None
 
@@ -225,8 +246,32 @@ def _colours(count: int) -> list[str]:
 def _draw_curves(axes: Any, curves: Mapping[str, Curve]) -> None:
     for colour, (label, line) in zip(_colours(len(curves)), curves.items(), strict=True):
         _draw(axes, label, line, colour)
-    _frame(axes, list(curves.values()))
-    axes.set_ylabel("value (dots: each evaluation, line: best so far)")
+    _frame(axes, curves, _colours(len(curves)))
+    several = {line.what for line in curves.values()} - {"value"}
+    axes.set_ylabel(next(iter(several), "value (dots: each evaluation, line: best so far)"))
+
+
+def _draw_front(axes: Any, history: History) -> None:
+    """Draw the values of two objectives, the first two of more."""
+    objectives, values = history.objectives, history.values
+    assert objectives is not None
+    found = NonDominated(len(objectives))
+    rows = np.flatnonzero(~np.isnan(values).any(axis=1))
+    for row in rows.tolist():
+        found.add(row, values[row] * objectives.signs)
+    best = values[sorted(found.items, key=lambda row: float(values[row, 0]))]
+    axes.plot(values[rows, 0], values[rows, 1], ".", color=COLOURS[0], alpha=0.3, markersize=4,
+              markeredgewidth=0, rasterized=True, label="evaluations")  # fmt: skip
+    where: Any = "pre" if objectives.directions[0] == "max" else "post"
+    if len(objectives) == 2:
+        axes.step(best[:, 0], best[:, 1], where=where, color=COLOURS[1], linewidth=1.2)
+    axes.plot(best[:, 0], best[:, 1], "o", color=COLOURS[1], markersize=4,
+              label=f"front of {len(best)}")  # fmt: skip
+    for set_label, k in ((axes.set_xlabel, 0), (axes.set_ylabel, 1)):
+        set_label(f"{objectives.names[k]} ({objectives.directions[k]})")
+    if len(best):
+        axes.set_xlim(*limits(values[rows, 0], best[:, 0].tolist()))
+        axes.set_ylim(*limits(values[rows, 1], best[:, 1].tolist()))
 
 
 def _draw(axes: Any, label: str, line: Curve, colour: str) -> None:
@@ -243,7 +288,7 @@ def _draw(axes: Any, label: str, line: Curve, colour: str) -> None:
 
 
 def _mark(axes: Any, places: Sequence[int], colour: str = COLOURS[1], width: float = 0.9) -> None:
-    """A line wherever the strategy was restarted."""
+    """Draw a line wherever the strategy was restarted."""
     for k, place in enumerate(places):
         name = "restarted" if k == 0 else None
         axes.axvline(place, color=colour, alpha=0.8, linewidth=width, linestyle=":", label=name)
@@ -264,21 +309,52 @@ def _draw_diversity(axes: Any, data: Diversity) -> None:
     axes.set_ylim(0.0, 1.1 * most if most > 0 else 1.0)
 
 
-def _frame(axes: Any, curves: list[Curve]) -> None:
-    """Limits that show the lines, and of the single evaluations all but the worst."""
-    maximized = all(line.maximized for line in curves)
-    shown = [line.best for line in curves]
-    shown += [line.values for line in curves if line.detailed]
-    finite = np.concatenate(shown)
-    finite = finite[np.isfinite(finite)]
-    if finite.size:
-        low, high = finite.min(), finite.max()
-        if maximized:
-            low = np.quantile(finite, 0.002)
-        else:
-            high = np.quantile(finite, 0.998)
-        low, high = (low, high) if low < high else (low - 0.5, high + 0.5)
-        below, above = (0.03, 0.06) if maximized else (0.06, 0.03)
-        axes.set_ylim(low - below * (high - low), high + above * (high - low))
+def limits(
+    values: npt.ArrayLike, ends: Sequence[float] = (), share: float = 0.02
+) -> tuple[float, float]:
+    """Return ends of an axis for values, so that outliers do not flatten the rest.
+
+    From the 2nd to the 98th percentile with a margin, and farther to the values in `ends`, such as
+    the best of a run, unless that would more than double the axis. What is not finite does not
+    count.
+    """
+    found = np.asarray(values, np.float64)
+    found = np.clip(found[np.isfinite(found)], -_LARGEST, _LARGEST)
+    ends = [min(max(end, -_LARGEST), _LARGEST) for end in ends if np.isfinite(end)]
+    if not found.size:
+        found = np.array(ends or [0.0])
+    low, high = (float(x) for x in np.quantile(found, [share, 1 - share]))
+    if low == high:
+        low, high = float(found.min()), float(found.max())
+    span = high - low
+    wide = min([low, *ends]), max([high, *ends])
+    low, high = (
+        end if span == 0 or abs(end - near) <= span else near
+        for end, near in zip(wide, (low, high), strict=True)
+    )
+    margin = 0.05 * (high - low) or max(0.5, 1e-9 * abs(high))
+    return low - margin, high + margin
+
+
+def view(lines: Sequence[Curve]) -> tuple[float, float]:
+    """Return the ends of the vertical axis for runs, by what is after the first tenth of each."""
+    shown, ends = [np.empty(0)], []
+    for line in lines:
+        late = line.paid > 0.1 * line.paid[-1] if len(line.paid) > 10 else slice(None)
+        shown += [line.best[late]] + ([line.values[late]] if line.detailed else [])
+        ends += line.best[-1:].tolist()
+    return limits(np.concatenate(shown), ends)
+
+
+def _frame(axes: Any, lines: Mapping[str, Curve], colours: Sequence[str]) -> None:
+    """Set the limits, and mark at the edge the evaluations that are beyond them."""
+    low, high = view(list(lines.values()))
+    axes.set_ylim(low, high)
+    for colour, line in zip(colours, lines.values(), strict=True):
+        for marker, out, edge in (("^", line.values > high, high), ("v", line.values < low, low)):
+            if line.detailed and out.any():
+                axes.plot(line.paid[out], np.full(out.sum(), edge), marker, color=colour,
+                          markersize=5, fillstyle="none", clip_on=False)  # fmt: skip
     axes.xaxis.get_major_locator().set_params(integer=True)
-    axes.set_xlim(0, max(1, *(line.paid[-1] if len(line.paid) else 0 for line in curves)) * 1.01)
+    ends = [line.paid[-1] for line in lines.values() if len(line.paid)]
+    axes.set_xlim(0, max(1, *ends, 1) * 1.01)

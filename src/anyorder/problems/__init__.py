@@ -10,7 +10,7 @@ covers every registered problem.
 """
 
 from anyorder.problems.base import Problem
-from anyorder.problems.catalogue import Entry, get, make, register, registry
+from anyorder.problems.catalogue import Entry, entry, get, make, names, register, registry
 from anyorder.problems.features import FeatureSelection, features
 from anyorder.problems.maxcut import MaxCut, maxcut, read_maxcut
 from anyorder.problems.maxsat import MaxSat, maxsat, read_maxsat
@@ -37,11 +37,13 @@ __all__ = [
     "Qubo",
     "Tabular",
     "Trap",
+    "entry",
     "features",
     "get",
     "make",
     "maxcut",
     "maxsat",
+    "names",
     "nasbench",
     "nk",
     "nkd",

@@ -72,21 +72,21 @@ class Problem(ABC):
         return {**self.__dict__, "_kernels": {}}
 
     def __call__(self, point: ArrayLike) -> float:
-        """Value of one point, an integer vector."""
+        """Return the value of one point, an integer vector."""
         x = np.asarray(point)
         if x.ndim != 1:
             raise ValueError(
                 f"{self.name}: a point of shape {x.shape}, expected ({len(self.space)},); "
                 "use evaluate for a batch"
             )
-        return float(self._values(self._checked(x)[None])[0])
+        return float(self._values(self._check(x)[None])[0])
 
     @overload
     def evaluate(self, points: NDArray[Any]) -> NDArray[np.float64]: ...
     @overload
     def evaluate(self, points: Any) -> Any: ...
     def evaluate(self, points: Any) -> Any:
-        """Values of a batch: integers of shape (..., n) give floats of shape (...).
+        """Return the values (...) of integer points (..., n), in floating point.
 
         A torch tensor gives a float64 tensor on its device, computed there; any other points give
         a NumPy array. Constants are copied to a device at the first call; later calls neither copy
@@ -97,7 +97,7 @@ class Problem(ABC):
         if is_tensor(points):
             self._check_tensor(points)
             return run_kernel(self._kernels, [self], points[None])[0]
-        x = self._checked(np.asarray(points))
+        x = self._check(np.asarray(points))
         rows = x.reshape(-1, x.shape[-1])
         values = np.empty(len(rows))
         step = max(1, _BLOCK // x.shape[-1])
@@ -112,7 +112,7 @@ class Problem(ABC):
         return own is not getattr(Problem._kernel, "__func__", None)
 
     def interaction_graph(self) -> Graph | None:
-        """Which variables interact: a symmetric n x n matrix, or None where it is not known.
+        """Return which variables interact: a symmetric n x n matrix, or None if it is not known.
 
         Two variables without an edge act additively, whatever the others are.
         """
@@ -120,13 +120,15 @@ class Problem(ABC):
 
     @abstractmethod
     def _values(self, points: NDArray[Any]) -> NDArray[np.float64]:
-        """Values of checked points of shape (m, n) and any integer type."""
+        """Return the values of checked points (m, n) of any integer type."""
 
     @classmethod
     def _kernel(
         cls, problems: Sequence[Self], runs: NDArray[np.intp], device: Any
     ) -> Kernel | None:
-        """What evaluates these instances of one space together on a torch device.
+        """Return a function that evaluates these instances together on a torch device, or None.
+
+        The instances have one space. `runs` says which rows of a batch belong to which instance.
 
         The kernel gets points (P, m, n) of any integer type or bool, slice p being points of
         ``problems[runs[p]]``, and returns their values (P, m) as float64. All constants are put on
@@ -155,9 +157,9 @@ class Problem(ABC):
         integers = not (points.is_floating_point() or points.is_complex())
         self._check_form(tuple(points.shape), points.dtype, integers)
         if points.device.type == "cpu":
-            self._checked(points.numpy())
+            self._check(points.numpy())
 
-    def _checked(self, points: NDArray[Any]) -> NDArray[Any]:
+    def _check(self, points: NDArray[Any]) -> NDArray[Any]:
         self._check_form(points.shape, points.dtype, points.dtype.kind in "biu")
         if points.dtype.kind == "b":
             points = points.astype(np.int8)
@@ -177,12 +179,12 @@ class Problem(ABC):
 
 
 def is_tensor(points: Any) -> bool:
-    """Whether these are a torch tensor; there is none where torch was never imported."""
+    """Return whether the points are a torch tensor, without importing torch."""
     return isinstance(points, getattr(sys.modules.get("torch"), "Tensor", ()))
 
 
 def distinct(problems: Sequence[Problem]) -> tuple[list[Problem], NDArray[np.intp]]:
-    """Every instance once, and the position of each problem among them."""
+    """Return every instance once, and the position of each problem among them."""
     instances = {id(problem): problem for problem in problems}
     position = {key: i for i, key in enumerate(instances)}
     runs = np.array([position[id(problem)] for problem in problems], dtype=np.intp)
@@ -190,7 +192,7 @@ def distinct(problems: Sequence[Problem]) -> tuple[list[Problem], NDArray[np.int
 
 
 def run_kernel(kernels: dict[Any, Kernel], problems: Sequence[Problem], points: Any) -> Any:
-    """Values (P, ...) of a checked tensor (P, ..., n), slice p being points of problems[p].
+    """Return the values (P, ...) of a tensor (P, ..., n) whose slice p is for problems[p].
 
     `kernels` remembers what evaluates these problems on each device.
     """
@@ -207,7 +209,7 @@ def run_kernel(kernels: dict[Any, Kernel], problems: Sequence[Problem], points: 
 
 
 def _choose_kernel(problems: Sequence[Problem], device: Any) -> Kernel:
-    """The kernel of the problems' class, or where there is none one after the other."""
+    """Return the kernel of the problems' class, or one that evaluates them one by one."""
     instances, runs = distinct(problems)
     kind = type(instances[0])
     if all(type(instance) is kind for instance in instances):

@@ -6,8 +6,11 @@ import inspect
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from anyorder._checks import known_names, unknown
+from anyorder._internal.checks import known_names, unknown
+from anyorder._internal.entry_points import load_entry_points
 from anyorder.problems.base import Problem
+
+GROUP = "anyorder.problems"  # of the entry points of other packages
 
 
 class Entry(NamedTuple):
@@ -22,41 +25,64 @@ registry: dict[str, Entry] = {}
 
 
 def register(name: str, factory: Callable[..., Problem], description: str) -> None:
-    """Register a problem by name; its parameters are those of the factory."""
+    """Register a problem by name; its parameters are those of the factory.
+
+    Another package registers its problems without being imported by an entry point, whose
+    description is the first line of the factory's docstring:
+
+        [project.entry-points."anyorder.problems"]
+        mine = "my_package:make_problem"
+    """
     if name in registry:
         raise ValueError(f"problem {name!r} is registered already, expected a new name")
     parameters = {p.name: p.default for p in inspect.signature(factory).parameters.values()}
     registry[name] = Entry(factory, description, parameters)
 
 
-def make(name: str, /, **parameters: Any) -> Problem:
-    """The registered problem of that name; parameters not given keep their defaults."""
-    entry = _entry(name)
-    known_names(f"parameter of {name}", parameters, entry.parameters)
-    return entry.factory(**parameters)
+def _add(name: str, factory: Callable[..., Problem]) -> None:
+    """Register a problem of another package, unless an earlier call has."""
+    if name not in registry or registry[name].factory is not factory:
+        summary = (inspect.getdoc(factory) or "").partition("\n")[0]
+        register(name, factory, summary)
 
 
-def get(text: str) -> Problem:
-    """The problem of a full name: ``nk``, or ``nk:n=128,k=4,seed=3``."""
-    name, _, rest = text.partition(":")
-    entry = _entry(name)
-    parameters: dict[str, Any] = {}
-    for item in rest.split(",") if rest else []:
-        parameter, equals, value = (part.strip() for part in item.partition("="))
-        if not equals or parameter in parameters:
-            raise ValueError(f"{item!r} in {text!r}, expected parameter=value, each at most once")
-        parameters[parameter] = _converted(parameter, value, entry.parameters.get(parameter))
-    return make(name, **parameters)
+def names() -> list[str]:
+    """Return the names of all problems, those of other packages included, in order."""
+    load_entry_points(GROUP, _add)
+    return sorted(registry)
 
 
-def _entry(name: str) -> Entry:
+def entry(name: str) -> Entry:
+    """Return the problem that is registered under a name; ValueError if there is none."""
+    if name not in registry:
+        load_entry_points(GROUP, _add)
     if name not in registry:
         raise unknown("problem", name, registry)
     return registry[name]
 
 
-def _converted(parameter: str, value: str, default: Any) -> Any:
-    """The text in the type of the parameter's default."""
+def make(name: str, /, **parameters: Any) -> Problem:
+    """Make the registered problem of that name; parameters not given keep their defaults."""
+    found = entry(name)
+    known_names(f"parameter of {name}", parameters, found.parameters)
+    return found.factory(**parameters)
+
+
+def get(text: str) -> Problem:
+    """Make the problem of a full name: ``nk``, or ``nk:n=128,k=4,seed=3``."""
+    name, _, rest = text.partition(":")
+    found = entry(name)
+    parameters: dict[str, Any] = {}
+    for item in rest.split(",") if rest else []:
+        parameter, equals, value = (part.strip() for part in item.partition("="))
+        if not equals or parameter in parameters:
+            raise ValueError(f"{item!r} in {text!r}, expected parameter=value, each at most once")
+        parameters[parameter] = _convert(parameter, value, found.parameters.get(parameter))
+    return make(name, **parameters)
+
+
+def _convert(parameter: str, value: str, default: Any) -> Any:
+    """Convert the text of a parameter to the type of its default."""
     if not isinstance(default, int | float):
         return value
     try:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from anyorder._checks import integer, require
+from anyorder._internal.checks import integer, require
 from anyorder.problems.base import Problem
 from anyorder.space import Space
 
@@ -107,8 +107,8 @@ class FeatureSelection(Problem):
         super().__init__(name, Space.binary(n), seed=seed)
 
     def chosen(self, point: ArrayLike) -> list[str]:
-        """The names of the columns that a point selects."""
-        taken = self._checked(np.asarray(point)).astype(bool)
+        """Return the names of the columns that a point selects."""
+        taken = self._check(np.asarray(point)).astype(bool)
         return [name for name, take in zip(self.names, taken, strict=True) if take]
 
     def __getstate__(self) -> dict[str, Any]:
@@ -143,7 +143,7 @@ class FeatureSelection(Problem):
 def features(
     data: str = "breast_cancer", model: str = "ridge", folds: int = 5, seed: int = 0
 ) -> FeatureSelection:
-    """Feature selection on a data set that comes with scikit-learn; `seed` draws the folds.
+    """Make feature selection on a data set of scikit-learn's; `seed` draws the folds.
 
     Data sets are breast_cancer (30 features), digits (64), iris (4), wine (13), scored by accuracy,
     and diabetes (10), by R². Models are ridge, logistic (not for diabetes), knn and tree, each on
@@ -171,5 +171,5 @@ def features(
 
 
 def _sklearn(module: str) -> Any:
-    """A module of scikit-learn, imported on first use: that takes a second."""
+    """Import a module of scikit-learn on first use: it takes a second."""
     return require(f"sklearn.{module}", "sklearn", "feature selection requires scikit-learn")

@@ -8,7 +8,7 @@ import os
 import numpy as np
 from numpy.typing import ArrayLike
 
-from anyorder._checks import integer, number
+from anyorder._internal.checks import integer, number
 from anyorder.problems.quadratic import LARGEST, Qubo
 from anyorder.problems.text_format import Lines
 
@@ -47,7 +47,7 @@ class MaxCut(Qubo):
 
 
 def maxcut(n: int = 128, density: float = 0.1, seed: int = 0, file: str = "") -> MaxCut:
-    """MaxCut on a random graph (every edge with probability `density`), or of a G-set file."""
+    """Make MaxCut on a random graph (an edge with probability `density`) or a G-set file."""
     if file:
         return read_maxcut(file)
     n = integer("n", n, 2)
@@ -62,7 +62,7 @@ def maxcut(n: int = 128, density: float = 0.1, seed: int = 0, file: str = "") ->
 
 
 def read_maxcut(path: str | os.PathLike[str]) -> MaxCut:
-    """MaxCut of a file in the G-set's format: a line "n m", then m lines "i j w" or "i j".
+    """Read MaxCut from a file in the G-set's format: a line "n m", then m lines "i j w" or "i j".
 
     Vertices are numbered from 1; a weight that is left out is 1.
     """

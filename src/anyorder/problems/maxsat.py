@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from anyorder._checks import integer, number
+from anyorder._internal.checks import integer, number
 from anyorder.problems.base import Graph, Kernel, Problem
 from anyorder.problems.text_format import Line, Lines
 from anyorder.space import Space
@@ -40,7 +40,7 @@ class MaxSat(Problem):
         n = integer("n", n, 1)
         if not len(clauses):
             raise ValueError("clauses is empty, expected at least one")
-        self.clauses = [_checked_clause(k, clause, n) for k, clause in enumerate(clauses)]
+        self.clauses = [_check_clause(k, clause, n) for k, clause in enumerate(clauses)]
         w = np.ones(len(clauses)) if weights is None else np.array(weights, dtype=np.float64)
         must = np.zeros(len(clauses), bool) if hard is None else np.asarray(hard, dtype=bool)
         for label, array in (("weights", w), ("hard", must)):
@@ -58,7 +58,7 @@ class MaxSat(Problem):
         self._variables, self._wanted = np.abs(literals) - 1, literals > 0
 
     def interaction_graph(self) -> Graph:
-        """Variables that meet in a clause."""
+        """Return which variables meet in a clause."""
         graph = np.zeros((len(self.space), len(self.space)), dtype=np.bool_)
         for column in self._variables.T:
             graph[self._variables, column[:, None]] = True
@@ -98,7 +98,7 @@ class MaxSat(Problem):
 
 
 def maxsat(n: int = 100, ratio: float = 4.3, k: int = 3, seed: int = 0, file: str = "") -> MaxSat:
-    """Random k-SAT with round(ratio * n) clauses of weight 1, or a (weighted) DIMACS file."""
+    """Make random k-SAT with round(ratio * n) clauses of weight 1, or read a DIMACS file."""
     if file:
         return read_maxsat(file)
     n = integer("n", n, 1)
@@ -116,8 +116,10 @@ def maxsat(n: int = 100, ratio: float = 4.3, k: int = 3, seed: int = 0, file: st
 
 
 def read_maxsat(path: str | os.PathLike[str]) -> MaxSat:
-    """The formula of a DIMACS file: "p cnf", "p wcnf" with or without a top weight, or the newer
-    weighted form without a header, whose clauses start with a weight or with h.
+    """Read the formula of a DIMACS file.
+
+    The first line is "p cnf", or "p wcnf" with or without a top weight; in the newer weighted form
+    there is none, and clauses start with a weight or with h.
 
     A clause of the top weight, or one that starts with h, is hard.
     """
@@ -172,7 +174,7 @@ def _literals(line: Line, first: int, n: int | None) -> list[int]:
     return literals
 
 
-def _checked_clause(k: int, clause: Sequence[int], n: int) -> list[int]:
+def _check_clause(k: int, clause: Sequence[int], n: int) -> list[int]:
     literals = [integer(f"clauses[{k}]", v, -n, n) for v in clause]
     if not literals or 0 in literals:
         raise ValueError(f"clauses[{k}] is {list(clause)}, expected literals other than 0")

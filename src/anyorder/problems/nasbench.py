@@ -60,7 +60,7 @@ class NasBench101(Problem):
     def _value(self, codes: NDArray[np.int8]) -> float:
         key = codes.tobytes()
         if key not in self._known:
-            cell = pruned(codes)
+            cell = prune(codes)
             self._known[key] = 0.0 if cell is None else self._look_up(module_hash(*cell))
         return self._known[key]
 
@@ -75,7 +75,7 @@ class NasBench101(Problem):
 
 
 def nasbench(table: str = "") -> NasBench101:
-    """NAS-Bench-101; `table` is the path of its compact table.
+    """Make NAS-Bench-101; `table` is the path of its compact table.
 
     By default it is the environment variable ANYORDER_NASBENCH101.
     """
@@ -90,8 +90,11 @@ def nasbench(table: str = "") -> NasBench101:
     return NasBench101(path)
 
 
-def pruned(codes: NDArray[Any]) -> tuple[NDArray[np.bool_], list[int]] | None:
-    """Adjacency matrix and labels of what a candidate's cell computes; None if it is not valid."""
+def prune(codes: NDArray[Any]) -> tuple[NDArray[np.bool_], list[int]] | None:
+    """Return the adjacency matrix and labels of the cell that a candidate computes.
+
+    None if the candidate is not valid.
+    """
     matrix = np.zeros((_VERTICES, _VERTICES), dtype=bool)
     matrix[_UPPER] = codes[: len(_UPPER[0])] != 0
     if matrix.sum() > _MOST_EDGES:
@@ -111,7 +114,7 @@ def pruned(codes: NDArray[Any]) -> tuple[NDArray[np.bool_], list[int]] | None:
 
 
 def module_hash(matrix: NDArray[np.bool_], labels: list[int]) -> str:
-    """NASBench's hash of a cell: the same for isomorphic ones."""
+    """Return NASBench's hash of a cell, which is the same for isomorphic ones."""
 
     def md5(text: str) -> str:
         return hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()

@@ -17,7 +17,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from anyorder._checks import integer
+from anyorder._internal.checks import integer
 from anyorder.problems.base import Graph, Kernel, Problem
 from anyorder.space import Space
 
@@ -45,7 +45,7 @@ class NK(Problem):
         seed: int | None = None,
     ) -> None:
         self.d = integer("d", d, 2)
-        self.neighbours = _checked_neighbours(np.asarray(neighbours))
+        self.neighbours = _check_neighbours(np.asarray(neighbours))
         self.n, self.k = self.neighbours.shape[0], self.neighbours.shape[1] - 1
         size = _table_size(self.n, self.k, self.d)
         self.tables: NDArray[np.float64] = np.array(tables, dtype=np.float64, order="C")
@@ -60,7 +60,7 @@ class NK(Problem):
         self._first_entry = np.arange(0, self.n * size, size, dtype=np.int32)[:, None]
 
     def interaction_graph(self) -> Graph:
-        """Variables that meet in a table."""
+        """Return which variables meet in a table."""
         graph = np.zeros((self.n, self.n), dtype=np.bool_)
         for digit in self._digits:
             graph[self.neighbours, digit[:, None]] = True
@@ -109,7 +109,7 @@ class NK(Problem):
 
 
 def _total(x: Any) -> Any:
-    """The sum over the last axis of a tensor, by halves.
+    """Sum a tensor over its last axis, by halves.
 
     A device's own sum may add up in another order when the batch is larger; this one does not, so
     a point has the same value whatever it is evaluated with.
@@ -124,7 +124,7 @@ def _total(x: Any) -> Any:
 
 
 def nk(n: int = 128, k: int = 4, seed: int = 0) -> NK:
-    """Random NK landscape on n bits, each locus with k random others.
+    """Make a random NK landscape on n bits, each locus with k random others.
 
     Drawn from ``numpy.random.default_rng(seed)``: for each locus in turn, itself and then
     ``choice(n - 1, k, replace=False)`` of the others in increasing order; then all tables at
@@ -134,7 +134,10 @@ def nk(n: int = 128, k: int = 4, seed: int = 0) -> NK:
 
 
 def nkd(n: int = 128, k: int = 4, d: int = 3, seed: int = 0) -> NK:
-    """Random NK landscape on n variables of d values; drawn as `nk` is, and equal to it for d 2."""
+    """Make a random NK landscape on n variables of d values.
+
+    It is drawn as by `nk`, and equal to it for d = 2.
+    """
     return _random(n, k, d, seed, f"nkd:n={n},k={k},d={d},seed={seed}")
 
 
@@ -163,7 +166,7 @@ def _table_size(n: int, k: int, d: int) -> int:
     return size
 
 
-def _checked_neighbours(neighbours: NDArray[Any]) -> NDArray[np.int64]:
+def _check_neighbours(neighbours: NDArray[Any]) -> NDArray[np.int64]:
     if neighbours.ndim != 2 or neighbours.size == 0:
         raise ValueError(f"neighbours of shape {neighbours.shape}, expected (n, k + 1)")
     if neighbours.dtype.kind not in "iu":

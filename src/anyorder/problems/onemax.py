@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from anyorder._checks import integer
+from anyorder._internal.checks import integer
 from anyorder.problems.base import Graph, Kernel, Problem
 from anyorder.space import Space
 
@@ -23,7 +23,7 @@ class OneMax(Problem):
         )
 
     def interaction_graph(self) -> Graph:
-        """No edges: every bit counts for itself."""
+        """Return a graph without edges: every bit counts for itself."""
         return np.zeros((len(self.space), len(self.space)), dtype=np.bool_)
 
     def _values(self, points: NDArray[Any]) -> NDArray[np.float64]:
@@ -36,5 +36,5 @@ class OneMax(Problem):
 
 
 def onemax(n: int = 128) -> OneMax:
-    """OneMax on n bits; the optimum is n."""
+    """Make OneMax on n bits; the optimum is n."""
     return OneMax(n)

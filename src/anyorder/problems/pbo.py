@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from anyorder._checks import did_you_mean, integer, require
+from anyorder._internal.checks import did_you_mean, integer, require
 from anyorder.problems.base import Problem
 from anyorder.space import Space
 
@@ -34,14 +34,14 @@ class Pbo(Problem):
 
     def __init__(self, function: str | int, n: int, instance: int) -> None:
         ioh = _package()
-        self.function, label = _found(function, ioh.ProblemClass.PBO.problems)
+        self.function, label = _find(function, ioh.ProblemClass.PBO.problems)
         # LABS divides by the autocorrelations of its bits, and one bit has none
         n = integer("n", n, 2 if self.function == 18 else 1, _MOST_BITS)
         self.instance = integer("instance", instance, 1, _MOST_INSTANCE)
         if self.function in _SQUARE and math.isqrt(n) ** 2 != n:
             raise ValueError(f"n is {n}, expected a square number for {label}")
         self._n, self._ioh = n, None
-        optimum = float(self._built().optimum.y) if self._knows_optimum() else None
+        optimum = float(self._build().optimum.y) if self._knows_optimum() else None
         super().__init__(
             f"pbo:function={label},n={n},instance={self.instance}",
             Space.binary(n),
@@ -55,16 +55,16 @@ class Pbo(Problem):
 
     def _values(self, points: NDArray[Any]) -> NDArray[np.float64]:
         # ioh reads lists faster than arrays
-        return np.array(self._built()(points.tolist()), dtype=np.float64)
+        return np.array(self._build()(points.tolist()), dtype=np.float64)
 
-    def _built(self) -> Any:
+    def _build(self) -> Any:
         if self._ioh is None:
             ioh = _package()
             self._ioh = ioh.get_problem(self.function, self.instance, self._n, ioh.ProblemClass.PBO)
         return self._ioh
 
     def _knows_optimum(self) -> bool:
-        """Whether what ioh states is the maximum: for some problems and sizes it is not."""
+        """Return whether the optimum that ioh states is the maximum: not always."""
         if self.function == 22:  # transformed as if it were a point's value
             return self.instance == 1
         if self.function == 23:  # on boards of 2 x 2 and 3 x 3 so many queens do not fit
@@ -75,7 +75,7 @@ class Pbo(Problem):
 
 
 def pbo(function: str | int = "LABS", n: int = 64, instance: int = 1) -> Pbo:
-    """A problem of PBO by its name or number, on n bits; requires ``pip install 'anyorder[pbo]'``.
+    """Make a problem of PBO by its name or number; requires ``pip install 'anyorder[pbo]'``.
 
     1 OneMax, 2 LeadingOnes, 3 Linear, 4 to 10 and 11 to 17 the W-model on OneMax and LeadingOnes
     (Dummy1, Dummy2, Neutrality, Epistasis, Ruggedness1 to 3), 18 LABS, 19 IsingRing, 20 IsingTorus,
@@ -94,8 +94,8 @@ def _package() -> Any:
     return require("ioh", "pbo", "PBO problems require IOHprofiler")
 
 
-def _found(function: str | int, known: dict[int, str]) -> tuple[int, str]:
-    """Number and name of a function that is given by either."""
+def _find(function: str | int, known: dict[int, str]) -> tuple[int, str]:
+    """Return number and name of a function that is given by either."""
     if not isinstance(function, str):
         number = integer("function", function, 1, len(known))
         return number, known[number]

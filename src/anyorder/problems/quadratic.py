@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from anyorder._checks import integer
+from anyorder._internal.checks import integer
 from anyorder.problems.base import Graph, Kernel, Problem
 from anyorder.problems.text_format import Lines
 from anyorder.space import Space
@@ -51,8 +51,8 @@ class Qubo(Problem):
         n = integer("n", n, 1)
         super().__init__(name, Space.binary(n), seed=seed, best_known=best_known, source=source)
         self.upper_bound = upper_bound
-        self.pairs, self.weights = _checked_terms(n, np.asarray(pairs), np.asarray(weights))
-        self.linear = _checked_linear(n, linear)
+        self.pairs, self.weights = _check_terms(n, np.asarray(pairs), np.asarray(weights))
+        self.linear = _check_linear(n, linear)
         self.constant = float(constant)
         if not np.isfinite(self.constant):
             raise ValueError(f"constant is {constant!r}, expected a finite number")
@@ -66,7 +66,7 @@ class Qubo(Problem):
         self._matrix = matrix.astype(np.float32 if exact else np.float64)
 
     def interaction_graph(self) -> Graph:
-        """Pairs of non-zero weight."""
+        """Return which pairs have a non-zero weight."""
         return self._graph.copy()
 
     def _values(self, points: NDArray[Any]) -> NDArray[np.float64]:
@@ -117,7 +117,7 @@ class Qubo(Problem):
 
 
 def qubo_matrix(matrix: ArrayLike, *, name: str = "qubo(matrix)") -> Qubo:
-    """f(x) = x^T Q x of bits, to be maximised, for a square matrix Q.
+    """Make f(x) = x^T Q x of bits, to be maximised, for a square matrix Q.
 
     For a problem that is to be minimised give -Q.
     """
@@ -142,7 +142,7 @@ def qubo_matrix(matrix: ArrayLike, *, name: str = "qubo(matrix)") -> Qubo:
 
 
 def read_qubo(path: str | os.PathLike[str], index: int = 0) -> Qubo:
-    """Problem number `index` of a file in the OR-Library's format (J. E. Beasley's bqp files).
+    """Read problem number `index` of a file in the OR-Library's format (J. E. Beasley's bqp).
 
     The file starts with the number of problems; each is a line "n m" and m lines "i j q", with
     variables from 1: f(x) = sum of q_ij x_i x_j over all ordered pairs, so that an entry off the
@@ -178,7 +178,7 @@ def read_qubo(path: str | os.PathLike[str], index: int = 0) -> Qubo:
         raise ValueError(f"{os.fspath(path)}: sums of its entries are not finite") from None
 
 
-def _checked_linear(n: int, linear: ArrayLike | None) -> NDArray[np.float64] | None:
+def _check_linear(n: int, linear: ArrayLike | None) -> NDArray[np.float64] | None:
     if linear is None:
         return None
     h = np.array(linear, dtype=np.float64)
@@ -189,7 +189,7 @@ def _checked_linear(n: int, linear: ArrayLike | None) -> NDArray[np.float64] | N
     return h
 
 
-def _checked_terms(
+def _check_terms(
     n: int, pairs: NDArray[Any], weights: NDArray[Any]
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     if pairs.ndim != 2 or pairs.shape[1] != 2 or weights.shape != (len(pairs),):

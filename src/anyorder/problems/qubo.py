@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from anyorder._checks import integer
+from anyorder._internal.checks import integer
 from anyorder.problems.quadratic import Qubo
 
 # Energies on the edges of a clause, one function a row, and the least energy of each function.
@@ -53,7 +53,7 @@ class Clauses(NamedTuple):
 
 
 def qubo(n: int = 128, type: int = 0, seed: int = 0, parameters: str = "files") -> Qubo:
-    """PUBOi instance on n >= 14 bits.
+    """Make a PUBOi instance on n >= 14 bits.
 
     Types 0 to 2 have 0.05 n(n-1)/2 clauses, 3 to 5 four times as many. In 0 and 3 both classes of
     variables are drawn alike; in 1 and 4 the important one d times as often; in 2 and 5 important
@@ -110,7 +110,10 @@ def puboi_clauses(n: int, density: float, degree: float, factor: float, seed: in
 
 
 def sum_terms(clauses: Clauses) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Pairs (smaller index first) and weights, in order of first appearance, zero sums left out."""
+    """Sum the terms of each pair of variables and return pairs and non-zero weights.
+
+    Pairs have the smaller index first, in the order of their first appearance.
+    """
     sums: dict[tuple[int, int], int] = {}
     for clause, coefficients in zip(
         clauses.variables.tolist(), clauses.coefficients.tolist(), strict=True
@@ -123,7 +126,10 @@ def sum_terms(clauses: Clauses) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 
 
 def _probabilities(degree: float, factor: float) -> list[float]:
-    """Probability of 0, 1, 2, 3 not important variables in a clause; 4 is what is left."""
+    """Return the probabilities that 0, 1, 2, 3 variables of a clause are not important.
+
+    The probability of 4 is what is left.
+    """
     p = degree / (degree + 1)
     q = factor * p
     return [comb(4, i) * (1 - q) ** i * q ** (3 - i) * p for i in range(4)]

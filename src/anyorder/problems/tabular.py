@@ -11,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from anyorder._checks import did_you_mean, integer, number, short
+from anyorder._internal.checks import did_you_mean, integer, number, short
 from anyorder.problems.base import Kernel, Problem
 from anyorder.problems.text_format import Line
 from anyorder.space import Space
@@ -77,14 +77,14 @@ class Tabular(Problem):
                 self._dense[np.isnan(self._dense)] = self.missing
         super().__init__(
             name,
-            Space([_coded(v) for v in space.columns]),
+            Space([_use_codes(v) for v in space.columns]),
             seed=seed,
             optimum=best,
             source=source,
         )
 
     def configuration(self, point: Any) -> dict[str, Any] | NDArray[np.int64]:
-        """The values of a point: a dict, or a vector if the table's space has no names."""
+        """Return the values of a point: a dict, or a vector if the table's space has no names."""
         return self.labels.one(point)
 
     @property
@@ -115,7 +115,7 @@ class Tabular(Problem):
             if not isinstance(pair, Sequence) or len(pair) != 2:
                 expected = "expected a configuration and its value"
                 raise TypeError(f"entry {k} of table is {short(pair)}, {expected}")
-        codes = self.labels.encode([self._named(configuration) for configuration, _ in pairs])
+        codes = self.labels.encode([self._add_names(configuration) for configuration, _ in pairs])
         values = [_finite(f"value {k}", value) for k, (_, value) in enumerate(pairs)]
         for (configuration, _), row, value in zip(pairs, codes, values, strict=True):
             first = self._entries.setdefault(row.tobytes(), value)
@@ -132,7 +132,7 @@ class Tabular(Problem):
             self._entries = {}
         return found
 
-    def _named(self, configuration: Any) -> Any:
+    def _add_names(self, configuration: Any) -> Any:
         names = self.labels.names
         if names is None or isinstance(configuration, Mapping):
             return configuration
@@ -181,7 +181,7 @@ def table(
     direction: str = "maximize",
     missing: str | float = "",
 ) -> Tabular:
-    """The table of a CSV file, see `read_table`; without one a table made up from `seed`.
+    """Read the table of a CSV file, see `read_table`; without one make one up from `seed`.
 
     The made-up one has so many variables of so many values. Each entry is the sum of what every
     value of a variable and every pair of values of two variables contributes, all drawn from the
@@ -214,7 +214,7 @@ def read_table(
     direction: str = "maximize",
     missing: float | None = None,
 ) -> Tabular:
-    """The table of a CSV file: a header of names, then one line for each configuration.
+    """Read the table of a CSV file: a header of names, then a line for each configuration.
 
     The column `value` (the last one, if none is named) has the values, every other column is a
     variable that takes the values seen in it: in increasing order if all are integers, else as text
@@ -256,7 +256,7 @@ def read_table(
 
 
 def _read(path: str) -> tuple[Line, list[tuple[int, Line]]]:
-    """The header and all other lines, with their numbers."""
+    """Return the header and all other lines, with their numbers."""
     size = os.path.getsize(path)
     if size > _MOST_BYTES:
         raise ValueError(f"{path} has {size} bytes, expected at most {_MOST_BYTES}")
@@ -293,7 +293,7 @@ def _value_column(header: Line, value: str) -> str:
 
 
 def _variable(texts: Sequence[str]) -> tuple[Variable, Sequence[Any]]:
-    """The variable of a column, and the column in its values."""
+    """Return the variable of a column, and the column in its values."""
     if all(len(text) < 19 and text.lstrip("-").isdecimal() for text in texts):
         numbers = [int(text) for text in texts]
         if list(map(str, numbers)) == list(texts):  # else 01 and 1 would become one value
@@ -301,8 +301,8 @@ def _variable(texts: Sequence[str]) -> tuple[Variable, Sequence[Any]]:
     return Categorical(list(dict.fromkeys(texts))), texts
 
 
-def _coded(variable: Variable) -> Variable:
-    """The same variable with its codes as values."""
+def _use_codes(variable: Variable) -> Variable:
+    """Return the same variable with its codes as values."""
     if isinstance(variable, Binary):
         return variable
     count = len(variable)
@@ -310,7 +310,7 @@ def _coded(variable: Variable) -> Variable:
 
 
 def _radix(space: Space) -> NDArray[np.int64]:
-    """What a code counts in the position of a point, the last variable being the fastest."""
+    """Return what each code counts in the position of a point; the last variable is the fastest."""
     cards = space.cardinalities.astype(np.int64)
     return np.append(np.cumprod(cards[:0:-1])[::-1], 1).astype(np.int64)
 

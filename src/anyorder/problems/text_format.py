@@ -27,7 +27,7 @@ class Line:
             self.refuse(f"{len(self.words)} entries ({' '.join(self.words)!r}), expected {what}")
 
     def integer(self, place: int, low: int, high: int | None = None) -> int:
-        """The integer at that place, within bounds."""
+        """Return the integer at that place, within bounds."""
         word = self._word(place)
         try:
             value = int(word)
@@ -38,7 +38,7 @@ class Line:
         return value
 
     def number(self, place: int) -> float:
-        """The finite number at that place."""
+        """Return the finite number at that place."""
         word = self._word(place)
         try:
             value = float(word)
@@ -73,14 +73,14 @@ class Lines:
         self._at = 0
 
     def next(self, what: str) -> Line:
-        """The next line; raise an error if the file ends."""
+        """Return the next line; raise an error if the file ends."""
         if self._at == len(self._lines):
             raise ValueError(f"{self.path} ends, expected {what}")
         self._at += 1
         return self._lines[self._at - 1]
 
     def rest(self) -> list[Line]:
-        """All the lines that are left."""
+        """Return all the lines that are left."""
         left, self._at = self._lines[self._at :], len(self._lines)
         return left
 

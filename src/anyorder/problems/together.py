@@ -11,7 +11,7 @@ from anyorder.problems.base import Kernel, Problem, distinct, is_tensor, run_ker
 
 
 def together(problems: Sequence[Problem]) -> Callable[[Any], Any]:
-    """A function that evaluates points (P, ..., n), slice p being points of problems[p].
+    """Return a function that evaluates points (P, ..., n), slice p those of problems[p].
 
     Its values (P, ...) are those of `Problem.evaluate`, up to rounding, and its notes on NumPy,
     torch and devices apply. On torch, instances of one class are one computation where

@@ -12,7 +12,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from anyorder._checks import integer
+from anyorder._internal.checks import integer
 from anyorder.problems.base import Graph, Kernel, Problem
 from anyorder.space import Space
 
@@ -31,7 +31,7 @@ class Trap(Problem):
         )
 
     def interaction_graph(self) -> Graph:
-        """The bits of a block, if there are more than one."""
+        """Return which bits share a block."""
         block = np.arange(len(self.space)) // self.k
         graph: Graph = block[:, None] == block[None, :]
         np.fill_diagonal(graph, False)
@@ -60,5 +60,5 @@ class Trap(Problem):
 
 
 def trap(blocks: int = 12, k: int = 5) -> Trap:
-    """Concatenated traps of k bits; the optimum is the number of bits, at all ones."""
+    """Make concatenated traps of k bits; the optimum is the number of bits, at all ones."""
     return Trap(blocks, k)

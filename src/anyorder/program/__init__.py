@@ -3,9 +3,13 @@
     file.py        the problem file: space, command, where the value is
     command.py     runs the command for a point
     templates.py   texts with {placeholders}
-    shell.py       scripts for a shell, with values in environment variables
-    matching.py    regular expressions that can be interrupted (match_process.py)
+    matching.py    regular expressions that can be interrupted
     guard.py       programs end when this process does (guard_process.py)
 
 Linux and macOS.
 """
+
+from anyorder.program.command import Command
+from anyorder.program.file import Job, read
+
+__all__ = ["Command", "Job", "read"]

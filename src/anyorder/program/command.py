@@ -10,6 +10,7 @@ import contextlib
 import json
 import math
 import os
+import re
 import selectors
 import shlex
 import signal
@@ -21,9 +22,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from anyorder._checks import seconds, short
+from anyorder._internal.checks import seconds, short
+from anyorder.archive.notes import Measured
 from anyorder.errors import Infeasible
-from anyorder.program import shell
 from anyorder.program.guard import guarded
 from anyorder.program.matching import last_match
 from anyorder.program.templates import fill, placeholders
@@ -32,7 +33,13 @@ RESERVED = ("point", "scratch")  # placeholders that are not variables
 _KEPT = 2**20  # bytes at the ends of stdout and stderr that are read
 _SHOWN = 600  # characters of a command, or of what it printed, in an error
 _POLL = 0.1  # seconds between checks that a program has ended or is to be stopped
+_LATER = "{scratch}"  # stands for a folder that is not made yet
 _MATCH_GRACE = 2.0  # seconds that a regular expression has even if the program left fewer
+
+
+def variable_of(name: str) -> str:
+    """Return the environment variable that has a value in scripts."""
+    return "AO_" + re.sub(r"[^A-Za-z0-9_]", "_", name)
 
 
 def require_posix() -> None:
@@ -62,16 +69,16 @@ class Command:
         unchanged, True and False as `true` and `false`, a list as its items with commas between
         them.
 
-        In a string for the shell, each placeholder is replaced by a reference to an environment
-        variable, such as `"$anyorder_name"`, so that a value is one word and never part of the
-        script. In single quotes the shell expands nothing: placeholders there are refused. In
-        `$(( ))` only numbers are accepted. See `anyorder.program.shell`.
+        A string for the shell is run as it is, and has no placeholders: values are in environment
+        variables, `$AO_name`, `$AO_point` and `$AO_scratch`, so that no value becomes part of the
+        script. Characters of a name other than letters, digits and underscores become underscores.
     flags
         Binary variables that stand for a text when True and for nothing when False. An argument
-        that consists of an absent flag is left out.
+        that consists of an absent flag is left out; its environment variable is not set.
     variables
         The names of all variables, where some points do not have all of them. An argument that
-        names a variable that the point does not have is left out; elsewhere it is empty text.
+        names a variable that the point does not have is left out; its environment variable is not
+        set, and elsewhere it is empty text.
     directory, environment
         The working directory, and variables to add to the environment; placeholders work in their
         values as well.
@@ -80,6 +87,12 @@ class Command:
         lines), or a field, such as `metrics.size` or `runs.0.size`, of the JSON document that
         stdout or its last line is. With neither, the last line that is not empty is the value. Of
         very long output only the last MiB is read.
+    values
+        Of several objectives, where each value is: `{"regex": ...}`, `{"json": ...}` or `{}` by its
+        name. A call then gives a dict of numbers.
+    notes
+        Where notes are, in the same way; a call then gives a `Measured`. What is not found is left
+        out.
     timeout
         Seconds, after which the program and everything it has started are killed: a TimeoutError.
         It covers the search by `regex`, which has 2 seconds in any case.
@@ -98,6 +111,8 @@ class Command:
     environment: Mapping[str, str] = field(default_factory=dict)
     regex: str | None = None
     json: str | None = None
+    values: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    notes: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     timeout: float | None = None
     infeasible_status: int | None = None
     variables: tuple[str, ...] = ()
@@ -107,17 +122,12 @@ class Command:
         require_posix()
         if self.timeout is not None:
             self.timeout = seconds("timeout", self.timeout)
-        self._script: shell.Script | None = None
-        if isinstance(self.arguments, str):
-            self._script = shell.parse(self.arguments, self.flags)
-            for name in sorted(self.numeric() & {*self.flags, *RESERVED}):
-                raise ValueError(f"{{{name}}} is text in $(( )), expected a number")
 
-    def __call__(self, point: Mapping[str, Any]) -> float:
+    def __call__(self, point: Mapping[str, Any]) -> float | dict[str, float] | Measured:
         """Run it for a point."""
         if self._stopped:
             raise RuntimeError("stopped")
-        if "scratch" not in self.placeholders():
+        if not self.uses("scratch"):
             return self._evaluate(point, "")
         scratch = tempfile.TemporaryDirectory(prefix="anyorder-", ignore_cleanup_errors=True)
         with guarded("folder", scratch.name), scratch:
@@ -128,22 +138,22 @@ class Command:
         self._stopped = True
 
     def line(self, point: Mapping[str, Any]) -> str:
-        """The command for a point as one line to paste into a shell.
+        """Return the command for a point as one line to paste into a shell.
 
         A script is preceded by the assignments of the variables it refers to. Otherwise `{scratch}`
         stays as it is.
         """
-        return self._fill(point, "{scratch}").shown
+        return self._fill(point, _LATER).shown
 
-    def placeholders(self) -> set[str]:
-        """The names in braces in the arguments and the environment."""
-        arguments = [self.arguments] if isinstance(self.arguments, str) else self.arguments
-        templates = (*arguments, *self.environment.values())
-        return {name for template in templates for name in placeholders(template)}
-
-    def numeric(self) -> frozenset[str]:
-        """The placeholders in the arithmetic of a script, whose values must be numbers."""
-        return frozenset() if self._script is None else self._script.numeric
+    def uses(self, name: str) -> bool:
+        """Return whether the arguments or the environment refer to a variable by its name."""
+        templates = [*self.environment.values()]
+        if isinstance(self.arguments, str):
+            if re.search(rf"\b{variable_of(name)}\b", self.arguments):
+                return True
+        else:
+            templates += self.arguments
+        return any(name in placeholders(template) for template in templates)
 
     def _fill(self, point: Mapping[str, Any], scratch: str) -> _Invocation:
         texts = {name: _text(value) for name, value in point.items()}
@@ -153,30 +163,35 @@ class Command:
         texts |= self.flags
         texts |= dict.fromkeys(absent, "")
         added = {name: fill(template, texts) for name, template in self.environment.items()}
-        if self._script is None:
-            dropped = {f"{{{name}}}" for name in absent}
-            arguments = [
-                fill(text, texts)
-                for text in self.arguments
-                if text not in dropped and not missing & set(placeholders(text))
-            ]
-            return _Invocation(arguments, os.environ | added, shlex.join(arguments))
-        script, variables = self._script.text, self._script.variables
-        fill(str(self.arguments), texts)  # an error where a placeholder is unknown
-        for name in self.numeric():
-            if isinstance(point.get(name), str | bool):
-                raise ValueError(f"{name} is {point[name]!r} in $(( )), expected a number")
-        values = {variables[name]: texts[name] for name in variables if name not in absent}
-        unset = {variables[name] for name in variables.keys() & absent}
-        environment = {k: v for k, v in (os.environ | added | values).items() if k not in unset}
-        assigned = [f"{name}={shlex.quote(value)}" for name, value in values.items()]
-        if "scratch" in variables and scratch == "{scratch}":
-            assigned = [a for a in assigned if not a.startswith(f"{variables['scratch']}=")]
-            assigned.append(f"{variables['scratch']}=$(mktemp -d)")
-        shown = "; ".join([" ".join(assigned), script] if assigned else [script])
-        return _Invocation(script, environment, shown)
+        environment = os.environ | added
+        if isinstance(self.arguments, str):
+            return self._script(self.arguments, texts, absent, environment)
+        dropped = {f"{{{name}}}" for name in absent}
+        arguments = [
+            fill(text, texts)
+            for text in self.arguments
+            if text not in dropped and not missing & set(placeholders(text))
+        ]
+        return _Invocation(arguments, environment, shlex.join(arguments))
 
-    def _evaluate(self, point: Mapping[str, Any], scratch: str) -> float:
+    def _script(
+        self, script: str, texts: Mapping[str, str], absent: set[str], environment: dict[str, str]
+    ) -> _Invocation:
+        """Return a script with its values in the environment; absent ones are not set there."""
+        values = {variable_of(name): text for name, text in texts.items() if self.uses(name)}
+        for name in absent:
+            values.pop(variable_of(name), None)
+            environment.pop(variable_of(name), None)
+        assigned = [
+            f"{name}={'$(mktemp -d)' if value == _LATER else shlex.quote(value)}"
+            for name, value in values.items()
+        ]
+        shown = f"export {' '.join(assigned)}; {script}" if assigned else script
+        return _Invocation(script, environment | values, shown)
+
+    def _evaluate(
+        self, point: Mapping[str, Any], scratch: str
+    ) -> float | dict[str, float] | Measured:
         end = math.inf if self.timeout is None else time.monotonic() + self.timeout
         arguments, environment, line = self._fill(point, scratch)
         shown = _cut(line)
@@ -202,7 +217,12 @@ class Command:
                 how = f"exit status {status}" if status > 0 else f"killed by signal {-status}"
                 raise RuntimeError(f"{how}: {shown}: {printed}")
             try:
-                return self._value(out, end)
+                value: float | dict[str, float]
+                if self.values:
+                    value = {name: self._named(name, out, end) for name in self.values}
+                else:
+                    value = self._value(out, end, self.regex, self.json)
+                return Measured(value, self._read_notes(out, end)) if self.notes else value
             except ValueError as error:
                 raise RuntimeError(f"{error}: {shown}: {printed}") from None
 
@@ -216,7 +236,7 @@ class Command:
             raise RuntimeError(f"stopped: {shown}") from None
 
     def _watch(self, process: subprocess.Popen[bytes], end: float) -> tuple[str, str]:
-        """The ends of its stdout and stderr, once it has ended."""
+        """Wait for a program to end and return the ends of its stdout and stderr."""
         kept = (bytearray(), bytearray())
         with selectors.DefaultSelector() as selector:
             for stream, data in zip((process.stdout, process.stderr), kept, strict=True):
@@ -246,20 +266,27 @@ class Command:
         out, err = (bytes(data[-_KEPT:]).decode(errors="replace") for data in kept)
         return out, err
 
-    def _value(self, out: str, end: float) -> float:
-        lines = [line.strip() for line in out.splitlines() if line.strip()]
-        if not lines:
-            raise ValueError("nothing on stdout, expected a number")
-        found: Any = lines[-1]
-        if self.regex is not None:
-            deadline = max(end, time.monotonic() + _MATCH_GRACE)
-            matched = last_match(self.regex, out, deadline, lambda: self._stopped)
-            if not matched:
-                raise ValueError(f"no match of {self.regex!r} in stdout, expected a number")
-            found = matched[0]
-        elif self.json is not None:
-            found = _field(out, lines[-1], self.json)
-        right = isinstance(found, str if self.json is None else int | float)
+    def _named(self, name: str, out: str, end: float) -> float:
+        """Return the value of one of several objectives."""
+        where = self.values[name]
+        try:
+            return self._value(out, end, where.get("regex"), where.get("json"))
+        except ValueError as error:
+            raise ValueError(f"{name}: {error}") from None
+
+    def _read_notes(self, out: str, end: float) -> dict[str, Any]:
+        """Return the notes that are found; of a regular expression a number, if it is one."""
+        found = {}
+        for name, where in self.notes.items():
+            with suppress(ValueError):
+                text = found[name] = self._find(out, end, where.get("regex"), where.get("json"))
+                if isinstance(text, str) and "regex" in where:
+                    found[name] = float(text)
+        return found
+
+    def _value(self, out: str, end: float, regex: str | None, path: str | None) -> float:
+        found = self._find(out, end, regex, path)
+        right = isinstance(found, str if path is None else int | float)
         try:
             value = float(found) if right and not isinstance(found, bool) else math.nan
         except (ValueError, OverflowError):
@@ -267,6 +294,22 @@ class Command:
         if math.isnan(value):
             raise ValueError(f"the value is {short(found)}, expected a number")
         return value
+
+    def _find(self, out: str, end: float, regex: str | None, path: str | None) -> Any:
+        """Return what is printed at a place, the last line by default; ValueError if nothing is."""
+        lines = [line.strip() for line in out.splitlines() if line.strip()]
+        if not lines:
+            raise ValueError("nothing on stdout, expected a number")
+        found: Any = lines[-1]
+        if regex is not None:
+            deadline = max(end, time.monotonic() + _MATCH_GRACE)
+            matched = last_match(regex, out, deadline, lambda: self._stopped)
+            if not matched:
+                raise ValueError(f"no match of {regex!r} in stdout, expected a number")
+            found = matched[0]
+        elif path is not None:
+            found = _field(out, lines[-1], path)
+        return found
 
 
 def _field(out: str, last: str, path: str) -> Any:

@@ -5,22 +5,25 @@ from __future__ import annotations
 import os
 import re
 import shutil
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from anyorder._checks import choice, integer, known_names, short
-from anyorder.knowledge import read_points
-from anyorder.program.command import RESERVED, Command, require_posix
+from anyorder._internal.checks import choice, did_you_mean, integer, known_names, short
+from anyorder._internal.toml_file import Check, TomlFile, boolean, of_type, table, text
+from anyorder.archive.history import check_names
+from anyorder.archive.knowledge import read_points
+from anyorder.archive.objectives import read_objectives, read_reference
+from anyorder.program.command import RESERVED, Command, require_posix, variable_of
 from anyorder.program.templates import fill, placeholders
-from anyorder.session.options import file_checks
+from anyorder.run.options import file_checks
 from anyorder.space import Space
-from anyorder.space.groups import List, Permutation, Subset
-from anyorder.space.variables import Binary, Categorical, Float, Integer, Variable
-from anyorder.strategies.create import resolve_name
-from anyorder.strategies.policy.config import PRESET_NAMES, resolve
-from anyorder.toml_file import Check, TomlFile, boolean, of_type, table, text
+from anyorder.space.document import KINDS
+from anyorder.space.lists import List
+from anyorder.space.variables import Binary, Float, Integer, Variable
+from anyorder.strategies.create import arguments_of, default, resolve_name
 
 
 @dataclass(frozen=True)
@@ -29,64 +32,81 @@ class Job:
 
     Attributes
     ----------
-    preset
-        Of the policy; empty where the file names none.
+    direction
+        "minimize" or "maximize"; None where there are several objectives.
+    objectives
+        Of several objectives, "max" or "min" by their names.
     options
         The keyword arguments of `maximize` that the file gives.
     """
 
     command: Command
     space: Space
-    direction: str
-    budget: int
+    direction: str | None
+    budget: int | None
     workers: int
-    preset: str
     options: dict[str, Any]
+    objectives: dict[str, str] | None = None
 
 
 def read(path: str | os.PathLike[str]) -> Job:
-    """The problem in a TOML file.
+    """Read the problem in a TOML file.
 
-    Required at the top: `direction` ("minimize" or "maximize") and `budget`. Optional: `algorithm`
-    (a name), `config` (a preset of the policy), `seed`, `study`, and the options of `maximize` on
-    evaluation and stopping: `workers`, `timeout`, `retries`, `on_failure`, `asynchronous`, `cache`,
-    `deterministic`, `target`, `max_seconds`, `patience`, `stop_collapsed`; `start` (a list of
-    points such as `{ level = 3, fast = true }`) and `data` (a CSV file or a study). Sections:
+    Required at the top: `direction` ("minimize" or "maximize") unless there are several objectives,
+    and `budget` unless `max_seconds` or `patience` ends the run. Optional: `algorithm` (a name such
+    as "ils" or "policy:paper"), `seed`, `study`, and the options of `maximize` on evaluation and
+    stopping: `workers`, `batch`, `timeout`, `retries`, `on_failure`, `asynchronous`, `cache`,
+    `deterministic`, `target`, `max_seconds`, `patience`; `start` (a list of points such as
+    `{ level = 3, fast = true }`) and `data` (a CSV file or a study). Sections:
 
-    - `[space]`: `name = [...]` is one of those values, `{ low = 1, high = 8 }` an integer (with
-      `step` and `log` if need be), `{ low = 0.0, high = 1.0, levels = 11 }` a number on a grid
-      (with `log`), `"binary"` true or false, `{ flag = "-x" }` that text or nothing,
-      `{ permutation = [...] }` all items in an order, `{ subset = [...], size = 3 }` some of them
-      (`size = [1, 3]`: one to three; without: any number). With `when = { name = value }`, or a
-      list of values, in these braces, beside `values = [...]` or `binary = true`, a variable is
-      there only where earlier ones have these values;
+    - `[space]`: `name = [...]` is one of those values, `"binary"` true or false, `{ flag = "-x" }`
+      that text or nothing, `{ low = 1, high = 8 }` an integer, with `levels` a number on a grid.
+      The other kinds are tables with a list of values under the `key` of their class, such as
+      `{ permutation = [...] }`. Further keys are arguments of the class. With `when = { name =
+      value }`, or a list of values, in these braces, beside `values = [...]` or `binary = true`, a
+      variable is there only where earlier ones have these values;
     - `[command]`: `arguments`; optional: `shell`, `directory` (by default that of the file),
       `environment`, `infeasible_status`: see `Command`;
     - `[value]`, unless the value is the last line: `from = "last line"`, `regex` or `json`;
-    - `[settings]`: fields of `Config` to change, for the policy.
+    - in its place, for several objectives, `[value.NAME]` for each: `direction`, and the same keys.
+      `reference = { NAME = ... }` at the top gives the worst values that are of interest;
+    - `[notes]`, what is kept beside the value: `name = { regex = "..." }` or `{ json = "..." }`;
+    - `[settings]`: settings of the algorithm, which can also be part of its name.
 
     Paths are relative to the file. A ValueError names the line and what is wrong in it.
     """
     require_posix()
     file = TomlFile(Path(path))
-    top = file.table((), _TOP, ("direction", "budget", "space", "command"))
+    top = file.table((), _TOP, ("space", "command"))
+    several = _several(file, top)
+    if several is None and "direction" not in top:
+        file.table((), _TOP, ("direction",))
     variables = {name: file.one(("space", name), _variable) for name in top.pop("space")}
     with file.at("space"):
         space = Space({name: variable for name, (variable, _) in variables.items()})
     flags = {name: flag for name, (_, flag) in variables.items() if flag is not None}
+    notes = top.pop("notes", {})
     for section in ("command", "value"):
         top.pop(section, None)
-    command = _command(file, space, flags, top.pop("timeout", None))
-    preset, settings = top.pop("config", ""), top.pop("settings", {})
-    name = resolve_name(top.get("algorithm", "policy" if preset or settings else "auto"))
-    if name.name == "policy" and not name.preset and not name.settings:
-        with file.at("settings"):
-            top["config"] = resolve(preset or "default").replace(**settings)
-    elif preset or settings:
-        with file.at("config" if preset else "settings"):
+    command = _command(file, space, flags, top.pop("timeout", None), several)
+    command.notes = _notes(file, notes)
+    goals = None if several is None else {name: d for name, (d, _) in several.items()}
+    if goals is not None:
+        with file.at("value"):
+            found = read_objectives(None, goals)
+            assert found is not None
+            check_names(found, space)
+        with file.at("reference"):
+            read_reference(found, top.get("reference"))
+    elif "reference" in top:
+        with file.at("reference"):
             raise ValueError(
-                "settings are part of the algorithm's name, such as boa+population=500"
+                "reference is for several objectives, and there is no [value.NAME] section"
             )
+    if settings := top.pop("settings", {}):
+        with file.at("settings"):
+            named = top.get("algorithm") or default(space, several is not None)
+            top["algorithm"] = _with_settings(named, settings)
     for key in ("study", "data"):
         if key in top:
             top[key] = file.path.parent / top[key]
@@ -96,13 +116,54 @@ def read(path: str | os.PathLike[str]) -> Job:
     with file.at("start"):
         if "start" in top:
             read_points("start", top["start"], space)
-    direction, budget, workers = top.pop("direction"), top.pop("budget"), top.pop("workers", 1)
-    return Job(command, space, direction, budget, workers, preset, options=top)
+    direction, workers = top.pop("direction", None), top.pop("workers", 1)
+    budget = top.pop("budget", None)
+    return Job(command, space, direction, budget, workers, options=top, objectives=goals)
 
 
-def _command(file: TomlFile, space: Space, flags: dict[str, str], timeout: float | None) -> Command:
+def _several(file: TomlFile, top: dict[str, Any]) -> dict[str, tuple[str, dict[str, str]]] | None:
+    """Return the direction of each of several objectives, and where its value is; None: one."""
+    sections = top.get("value", {})
+    if not any(isinstance(entry, dict) for entry in sections.values()):
+        return None
+    found = {}
+    for name in sections:
+        with file.at("value", name):
+            table(f"value.{name}", sections[name])
+        value = file.table(("value", name), {"direction": _goal, **_VALUE}, ("direction",))
+        direction = value.pop("direction")
+        with file.at("value", name):
+            if len(value) > 1:
+                raise ValueError(f"{' and '.join(value)} given, expected one of them")
+        value.pop("from", None)
+        found[name] = (direction, value)
+    if "direction" in top:
+        with file.at("direction"):
+            raise ValueError(
+                f"direction is {short(top['direction'])}, expected it in each of "
+                f"{', '.join(f'[value.{name}]' for name in found)} instead"
+            )
+    return found
+
+
+def _goal(what: str, value: Any) -> str:
+    allowed = ("minimize", "maximize", "min", "max")
+    return choice(what, value, allowed)[:3]
+
+
+def _command(
+    file: TomlFile,
+    space: Space,
+    flags: dict[str, str],
+    timeout: float | None,
+    several: dict[str, tuple[str, dict[str, str]]] | None,
+) -> Command:
     fields = file.table(("command",), _COMMAND, ("arguments",))
-    value = file.table(("value",), _VALUE)
+    value: dict[str, Any]
+    if several is None:
+        value = file.table(("value",), _VALUE)
+    else:
+        value = {"values": {name: where for name, (_, where) in several.items()}}
     arguments, shell = fields["arguments"], fields.pop("shell", False)
     place = fields["directory"] = (file.path.parent / fields.get("directory", ".")).absolute()
     with file.at("value"):
@@ -120,28 +181,50 @@ def _command(file: TomlFile, space: Space, flags: dict[str, str], timeout: float
         if isinstance(arguments, str) is not shell:
             expected = "one string with shell = true" if shell else "a list without shell = true"
             raise ValueError(f"arguments is {short(arguments)}, expected {expected}")
-        for template in [arguments] if shell else arguments:
-            fill(template, known)
+        if shell:
+            _check_script(arguments, list(known))
+        else:
+            for template in arguments:
+                fill(template, known)
         command = Command(
             flags=flags, timeout=timeout, variables=space.names or (), **fields, **value
         )
-        used = command.placeholders()
         for name in space.names or ():
-            if not used & {name, "point"}:
-                raise ValueError(f"{{{name}}} is in no argument: the variable has no effect")
-        for name in sorted(command.numeric()):
-            variable = dict(zip(space.names or (), space.variables, strict=True))[name]
-            if isinstance(variable, Binary | Float | List) or any(
-                isinstance(v, str) for v in _values(variable)
-            ):
-                raise ValueError(f"{{{name}}} is in $(( )), which accepts integers only")
+            if not (command.uses(name) or command.uses("point")):
+                where = (
+                    f"${variable_of(name)} is not in the script"
+                    if shell
+                    else (f"{{{name}}} is in no argument")
+                )
+                raise ValueError(f"{where}: the variable has no effect")
         if not shell and not placeholders(arguments[0]):
             _refuse_missing(fill(arguments[0], {}), place, command.environment.get("PATH"))
     return command
 
 
-def _values(variable: Variable | List) -> tuple[Any, ...]:
-    return variable.values if isinstance(variable, Categorical) else ()
+def _notes(file: TomlFile, names: Iterable[str]) -> dict[str, dict[str, str]]:
+    """Return where notes are, by name."""
+    notes = {}
+    for name in names:
+        file.one(("notes", name), table)
+        where = notes[name] = file.table(("notes", name), {"regex": _regex, "json": text})
+        with file.at("notes", name):
+            if len(where) != 1:
+                raise ValueError(f"{name} has {len(where)} places, expected one: regex or json")
+    return notes
+
+
+def _check_script(script: str, names: list[str]) -> None:
+    """Check the environment variables of a script: each is known and stands for one variable."""
+    known: dict[str, str] = {}
+    for name in names:
+        other = known.setdefault(variable_of(name), name)
+        if other != name:
+            raise ValueError(f"{other!r} and {name!r} are both ${variable_of(name)} in a script")
+    for name in re.findall(r"\$\{?(AO_\w*)", script):
+        if name not in known:
+            hint = did_you_mean(f"${name}", [f"${variable}" for variable in known])
+            raise ValueError(f"unknown ${name}{hint}, expected a variable after $AO_")
 
 
 def _refuse_missing(program: str, place: Path, path: str | None) -> None:
@@ -174,38 +257,36 @@ def _arguments(what: str, value: Any) -> str | tuple[str, ...]:
 
 
 def _variable(name: str, entry: Any) -> tuple[Variable | List, str | None]:
-    """A variable, and its text if it is a flag."""
+    """Return a variable, and its text if it is a flag."""
     if name in RESERVED or "{" in name or "}" in name or not name:
         raise ValueError(f"a variable cannot be called {name!r}: {{{name}}} has a meaning already")
     fields = {"binary": True} if entry == "binary" else entry
     fields = {"values": fields} if isinstance(fields, list) else fields
-    kind = next((k for k in _KINDS if isinstance(fields, dict) and k <= fields.keys()), None)
-    if kind is None:
+    form = next(
+        (form for form in _FORMS if isinstance(fields, dict) and form <= fields.keys()), None
+    )
+    if form is None:
         raise ValueError(f"{name} is {short(entry)}, {_EXPECTED}")
-    known_names(f"key of {name}", fields, _KINDS[kind])
-    when = _when(name, fields.get("when"))
-    match fields:
-        case {"values": values}:
-            return Categorical(_items(name, values), when=when), None
-        case {"binary": value}:
-            if value is not True:
-                raise ValueError(f"binary is {short(value)}, expected true")
-            return Binary(when=when), None
-        case {"flag": flag}:
-            return Binary(when=when), str(text("flag", flag))
-        case {"permutation": items}:
-            return Permutation(_items(name, items, listed=True)), None
-        case {"subset": items}:
-            return Subset(_items(name, items, listed=True), fields.get("size")), None
-    numbers = {**fields, "when": when}
-    if "levels" not in fields and any(isinstance(fields[key], float) for key in ("low", "high")):
+    kind = _FORMS[form]
+    listed, flag = kind.key in form, fields.get("flag")
+    # the list of values is their first argument
+    settings = kind.settings()[listed:]
+    known_names(f"key of {name}", fields, [*form, *(key for key in settings if key not in form)])
+    arguments = {key: value for key, value in fields.items() if key in settings}
+    if "when" in fields:
+        arguments["when"] = table(f"when of {name}", fields["when"])
+    if listed:
+        return kind(_items(name, fields[kind.key], issubclass(kind, List)), **arguments), None
+    if fields.get("binary", True) is not True:
+        raise ValueError(f"binary is {short(fields['binary'])}, expected true")
+    if kind is Integer and any(isinstance(fields[key], float) for key in form):
         given = f"low is {short(fields['low'])} and high is {short(fields['high'])}"
         raise ValueError(f"{given}, expected integers, or levels = ... for a grid of numbers")
-    return (Float(**numbers) if "levels" in numbers else Integer(**numbers)), None
+    return kind(**arguments), None if flag is None else str(text("flag", flag))
 
 
 def _items(name: str, given: Any, listed: bool = False) -> list[Any]:
-    """Values that can be part of a command line, or of a list there."""
+    """Return values that can be part of a command line, or of a list there."""
     for value in of_type(list, "a list")(name, given):
         if not isinstance(value, str | int | float):
             raise ValueError(f"{name} has {short(value)}, expected text, numbers, true, false")
@@ -214,35 +295,36 @@ def _items(name: str, given: Any, listed: bool = False) -> list[Any]:
     return list(given)
 
 
-def _when(name: str, given: Any) -> dict[str, Any] | None:
-    """The condition of a variable: a table of names and values."""
-    return None if given is None else table(f"when of {name}", given)
-
-
 def _algorithm(what: str, value: Any) -> str:
-    resolve_name(text(what, value))
+    arguments_of(*resolve_name(text(what, value)))
     return str(value)
 
 
-# What tells the form of a variable, and all keys that it may have.
-_KINDS: dict[frozenset[str], tuple[str, ...]] = {
-    frozenset({"values"}): ("values", "when"),
-    frozenset({"binary"}): ("binary", "when"),
-    frozenset({"flag"}): ("flag", "when"),
-    frozenset({"permutation"}): ("permutation",),
-    frozenset({"subset"}): ("subset", "size"),
-    frozenset({"low", "high", "levels"}): ("low", "high", "levels", "log", "when"),
-    frozenset({"low", "high"}): ("low", "high", "step", "log", "when"),
+def _with_settings(algorithm: str, settings: dict[str, Any]) -> str:
+    """Return the name of an algorithm with more settings."""
+    name = algorithm + "".join(f"+{key}={value!r}" for key, value in settings.items())
+    arguments_of(*resolve_name(name))
+    return name
+
+
+# What tells the kind of a variable: the keys that it must have, the longest form first.
+_FORMS: dict[frozenset[str], Any] = {
+    **{frozenset({kind.key}): kind for kind in KINDS.values() if kind.key},
+    frozenset({"binary"}): Binary,
+    frozenset({"flag"}): Binary,
+    frozenset({"low", "high", "levels"}): Float,
+    frozenset({"low", "high"}): Integer,
 }
+_LISTED = [f"{{ {kind.key} = [...] }}" for kind in KINDS.values() if kind.key]
 _EXPECTED = (
     'expected a list, "binary", { low = ..., high = ... }, { flag = "..." }, '
-    "{ permutation = [...] }, { subset = [...] } or { values = [...], when = { ... } }"
+    f"{', '.join(_LISTED[:-1])} or {_LISTED[-1]}, with when = {{ ... }} if need be"
 )
 _TOP: dict[str, Check] = {
     "direction": partial(choice, allowed=("minimize", "maximize")),
     "algorithm": _algorithm,
+    "reference": table,
     "seed": partial(integer, minimum=0),
-    "config": partial(choice, allowed=PRESET_NAMES),
     "study": text,
     "data": text,
     "start": of_type(list, "a list of points such as [{ name = 1 }]", bool),
@@ -250,6 +332,7 @@ _TOP: dict[str, Check] = {
     "space": table,
     "command": table,
     "value": table,
+    "notes": table,
     "settings": table,
 }
 _COMMAND: dict[str, Check] = {

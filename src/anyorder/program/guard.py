@@ -26,7 +26,7 @@ _guard: tuple[int, subprocess.Popen[bytes]] | None = None  # the process it was 
 
 @contextlib.contextmanager
 def guarded(kind: str, value: int | str) -> Iterator[None]:
-    """Within it, a process group ("group") or a folder ("folder") goes when this process dies."""
+    """Make a process group ("group") or a folder ("folder") go when this process dies."""
     _send([kind, value])
     try:
         yield
@@ -50,7 +50,7 @@ def _write(guard: subprocess.Popen[bytes], data: bytes) -> None:
 
 
 def _running() -> subprocess.Popen[bytes]:
-    """The guard of this process; one that was inherited by a fork is another's."""
+    """Return the guard of this process, started if need be; an inherited one is another's."""
     global _guard
     if _guard is None or _guard[0] != os.getpid():
         script = Path(__file__).with_name("guard_process.py")
@@ -79,7 +79,7 @@ def _stop() -> None:
 
 
 def _after_fork() -> None:
-    """The lock may be held by a thread that is not here; the pipe is another's."""
+    """Forget the lock, which a thread that is not here may hold, and the pipe of the parent."""
     global _lock
     _lock = threading.Lock()
     if _guard is not None and _guard[1].stdin is not None:

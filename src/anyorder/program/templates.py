@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from anyorder._checks import did_you_mean, short
+from anyorder._internal.checks import did_you_mean, short
 
 PLACEHOLDER = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
 
 
 def placeholders(template: str) -> list[str]:
-    """The names in braces; a ValueError where braces do not pair."""
+    """Return the names in braces; raise a ValueError where braces do not pair."""
     names = []
     for found in PLACEHOLDER.finditer(template):
         if found[0] in ("{", "}"):
@@ -22,7 +22,7 @@ def placeholders(template: str) -> list[str]:
 
 
 def fill(template: str, texts: Mapping[str, str]) -> str:
-    """The template with its placeholders filled in; a ValueError where one is unknown."""
+    """Fill in the placeholders of a template; raise a ValueError where one is unknown."""
     for name in placeholders(template):
         if name not in texts:
             expected = "expected a variable, {point} or {scratch}; a brace is written twice"

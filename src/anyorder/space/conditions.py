@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from anyorder._checks import did_you_mean, short
+from anyorder._internal.checks import did_you_mean, short
 
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
@@ -31,7 +31,7 @@ class Conditions:
     Parameters
     ----------
     names, variables
-        Those of the columns of the space.
+        Of the columns of the space.
     lists
         The name, the variable and the first column of each list: what functions get instead.
 
@@ -58,18 +58,20 @@ class Conditions:
         for j in self.columns:
             when = self.variables[j].when
             if not callable(when):
-                self._allowed[j] = [self._resolved(j, places, name, when[name]) for name in when]
+                self._allowed[j] = [self._resolve(j, places, name, when[name]) for name in when]
                 listed = {
                     self.names[i]: [self.variables[i].values[code] for code in codes.tolist()]
                     for i, codes in self._allowed[j]
                 }
                 self.variables[j] = replace(self.variables[j], when=listed)
-        self.settle(np.zeros((1, len(names)), np.int64))  # a function that fails does so here
+        self.settle(
+            np.zeros((1, len(names)), np.int64)
+        )  # so that a function that fails does so here
 
-    def _resolved(
+    def _resolve(
         self, j: int, places: Mapping[str, int], name: str, wanted: Any
     ) -> tuple[int, Ints]:
-        """The variable that a condition names, and the codes of the values it gives."""
+        """Return the variable that a condition names, and the codes of the values that it gives."""
         own = f"the condition of {self.names[j]!r} names {name!r}"
         if any(name == listed for listed, _, _ in self._lists):
             raise ValueError(f"{own}, a list: expected a function, or another variable")
@@ -112,14 +114,14 @@ class Conditions:
     def _present(self, j: int, codes: NDArray[Any], present: Bools) -> Bools:
         if j not in self._allowed:
             rows = range(len(codes))
-            return np.array([self._asked(j, codes[r], present[r]) for r in rows], np.bool_)
+            return np.array([self._ask(j, codes[r], present[r]) for r in rows], np.bool_)
         here = np.ones(len(codes), np.bool_)
         for i, allowed in self._allowed[j]:
             here &= present[:, i] & _any_of(codes[:, i], allowed)
         return here
 
-    def _asked(self, j: int, codes: NDArray[Any], present: Bools) -> bool:
-        """What a condition that is a function says about a point."""
+    def _ask(self, j: int, codes: NDArray[Any], present: Bools) -> bool:
+        """Return what a condition that is a function says about a point."""
         earlier = {
             self.names[i]: self.variables[i].values[codes[i]]
             for i in range(j)
@@ -138,7 +140,7 @@ class Conditions:
         return bool(answer)
 
     def points(self) -> int:
-        """The number of points; that of all combinations if there are too many cases."""
+        """Return the number of points, or of all combinations if there are too many cases."""
         cards = [len(variable) for variable in self.variables]
         deciding = {i for pairs in self._allowed.values() for i, _ in pairs}
         for j in self.columns:
@@ -158,7 +160,10 @@ class Conditions:
 
 
 def _any_of(codes: NDArray[Any], some: Ints) -> Bools:
-    """Which codes are among some: `np.isin`, which takes ten times as long for a few."""
+    """Return which codes are among some.
+
+    Does what `np.isin` does, which takes ten times as long for a few.
+    """
     if len(some) > _FEW:
         return np.isin(codes, some)
     found: Bools = codes == some[0]

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anyorder.space.space import Space
-from anyorder.space.variables import Integer, Variable
+from anyorder.space.variables import Variable
 
 WIDE = 50  # an ordered variable with more values than this is wide (docs/integers.md)
 _BASE = 12  # the most values of a digit: two digits are enough for 101 levels
@@ -52,9 +52,10 @@ class Scale:
     def __init__(self, variable: Variable) -> None:
         self.values = len(variable)
         self.log, least = False, self.values
-        if isinstance(variable, Integer) and variable.log and self.values > 1:
+        if variable.logarithmic:
             self.log = True
-            self._first, self._step = float(variable.low), float(variable.step)
+            self._first = float(variable.values[0])
+            self._step = float(variable.values[1] - variable.values[0])
             last = float(variable.values[-1])
             self._low = math.log(self._first)
             self._width = math.log(last + self._step) - self._low
@@ -65,7 +66,7 @@ class Scale:
         self.length = self.positions if self.log else self.values
 
     def codes(self, positions: Ints) -> Ints:
-        """The code at each position."""
+        """Return the code at each position."""
         if not self.log:
             return positions * self.values // self.positions
         value = np.exp(self._low + self._width * (positions + 0.5) / self.positions)
@@ -73,7 +74,7 @@ class Scale:
         return found.clip(0, self.values - 1)
 
     def places(self, codes: Ints) -> Ints:
-        """A position of each code, in the middle of those it has."""
+        """Return a position of each code, in the middle of those that it has."""
         if not self.log:
             # the first and the last position of a code, rounded to the middle
             first = -(-codes * self.positions // self.values)
@@ -84,8 +85,8 @@ class Scale:
         found: Ints = (share * self.positions).astype(np.int64)
         return found.clip(0, self.positions - 1)
 
-    def moved(self, codes: Ints, steps: Ints) -> Ints:
-        """The codes that far on, or back; never the same code.
+    def move(self, codes: Ints, steps: Ints) -> Ints:
+        """Return the codes that many steps on, or back; never the same code.
 
         A step that would leave the scale goes the other way. It is at most half of the length.
         """
@@ -148,7 +149,7 @@ class Digits:
         return bool(self._groups)
 
     def split(self, codes: NDArray[Any]) -> Codes:
-        """The digits `(..., m)` of codes `(..., n)`."""
+        """Return the digits `(..., m)` of codes `(..., n)`."""
         if not self._groups:
             return codes.astype(np.int32)
         digits = np.empty((*codes.shape[:-1], len(self)), np.int32)
@@ -161,7 +162,7 @@ class Digits:
         return digits
 
     def join(self, digits: NDArray[Any]) -> Codes:
-        """The codes `(..., n)` of digits `(..., m)`."""
+        """Return the codes `(..., n)` of digits `(..., m)`."""
         if not self._groups:
             return digits.astype(np.int32)
         codes = np.empty((*digits.shape[:-1], int(self.owner[-1]) + 1), np.int32)
@@ -176,7 +177,7 @@ class Digits:
 
 
 def wide_scales(space: Space, above: int = WIDE) -> dict[int, Scale]:
-    """The scales of the wide variables, by index; equal variables share one.
+    """Return the scales of the wide variables, by index; equal variables share one.
 
     Wide are ordered variables with more than `above` values, and logarithmic integers.
     """
@@ -184,13 +185,13 @@ def wide_scales(space: Space, above: int = WIDE) -> dict[int, Scale]:
     found = {}
     for j in np.flatnonzero(space.ordered & (space.cardinalities > 2)).tolist():
         variable = space.columns[j]
-        if len(variable) > above or (isinstance(variable, Integer) and variable.log):
+        if len(variable) > above or variable.logarithmic:
             found[j] = kinds.setdefault(variable, Scale(variable))
     return found
 
 
 def _radices(least: int) -> list[int]:
-    """As few radices as possible, nearly equal, whose product is at least this number."""
+    """Return as few radices as possible, nearly equal, whose product is at least this number."""
     count = 1
     while _BASE**count < least:
         count += 1

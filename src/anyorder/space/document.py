@@ -5,36 +5,31 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from anyorder._checks import integer, short
-from anyorder.space.groups import List, Permutation, Subset
-from anyorder.space.variables import Binary, Categorical, Float, Integer, Variable, from_json
+from anyorder._internal.checks import integer, short
+from anyorder.space.lists import LISTS, List
+from anyorder.space.variables import SCALARS, Variable, from_json
 
-_FORMAT, _VERSION = "anyorder-space", 3
-_LISTS = {"permutation", "subset"}  # which version 2 does not have
-_NEWER = {"step", "log", "when"}  # what version 1 does not have, nor the type "float"
-_KINDS: dict[str, Any] = {
-    "binary": Binary, "categorical": Categorical, "integer": Integer, "float": Float,
-    "permutation": Permutation, "subset": Subset,
-}  # fmt: skip
+_FORMAT = "anyorder-space"
+_NEWER = {"step", "log", "when"}  # options that version 1 does not have
+KINDS: dict[str, Any] = {kind.__name__.lower(): kind for kind in (*SCALARS, *LISTS)}
+_VERSION = max(kind.since for kind in KINDS.values())
 
 
 def write(runs: Iterable[tuple[str | None, Variable | List, int]]) -> dict[str, Any]:
-    """The document of names and variables, each with how often it is repeated."""
+    """Return the document of names and variables, each with how often it is repeated."""
     entries = []
     for name, variable, count in runs:
         entry: dict[str, Any] = {"name": name} if name else {}
         entry |= variable.to_dict()
         entries.append(entry | ({"repeat": count} if count > 1 else {}))
-    version = 1  # the first that has all of it, so that others read what they can
-    if any(entry["type"] in _LISTS for entry in entries):
-        version = _VERSION
-    elif any(entry["type"] == "float" or entry.keys() & _NEWER for entry in entries):
-        version = 2
+    # the first that has all of it, so that others read what they can
+    versions = [max(KINDS[e["type"]].since, 1 + bool(e.keys() & _NEWER)) for e in entries]
+    version = max(versions, default=1)
     return {"format": _FORMAT, "version": version, "variables": entries}
 
 
 def read(document: Mapping[str, Any]) -> Any:
-    """The variables of a document: a dict, or a list where they have no names."""
+    """Return the variables of a document: a dict, or a list where they have no names."""
     if not isinstance(document, Mapping) or document.get("format") != _FORMAT:
         raise ValueError(f"{short(document)} is not a space, expected format {_FORMAT!r}")
     version, entries = document.get("version"), document.get("variables")
@@ -65,7 +60,7 @@ def read(document: Mapping[str, Any]) -> Any:
 
 
 def _read_variable(entry: Any) -> tuple[str | None, Variable | List, int]:
-    """Name, variable and number of repeats of an entry of a document."""
+    """Return name, variable and number of repeats of an entry of a document."""
     if not isinstance(entry, Mapping):
         raise TypeError("expected an object")
     fields = {key: from_json(value) for key, value in entry.items() if key != "when"}
@@ -79,7 +74,7 @@ def _read_variable(entry: Any) -> tuple[str | None, Variable | List, int]:
     kind, name = fields.pop("type", None), fields.pop("name", None)
     if name is not None and not isinstance(name, str):
         raise TypeError(f"name is {short(name)}, expected a str")
-    if not isinstance(kind, str) or kind not in _KINDS:
-        raise ValueError(f"type is {short(kind)}, expected one of {', '.join(_KINDS)}")
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise ValueError(f"type is {short(kind)}, expected one of {', '.join(KINDS)}")
     count = integer("repeat", fields.pop("repeat", 1), 1)
-    return name, _KINDS[kind](**fields), count
+    return name, KINDS[kind](**fields), count

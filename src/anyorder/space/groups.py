@@ -1,37 +1,51 @@
-"""Subsets and permutations: variables whose value is a list.
+"""The columns of lists in the codes of a space: what each kind of list can do with its codes.
 
 A list takes several columns of codes, a *group*, in which each value may occur a bounded number of
-times. Of a permutation of m items, column p is the item in place p, and every item occurs once. Of
-a subset there is a column for each item, 1 where it is chosen, and the number of ones is bounded.
+times. There are two kinds:
+
+    Arrangement   column p is the item in place p; items are where they are for a reason
+    Selection     a column for each item, 1 where it is chosen; the number of ones is bounded
+
+Everything that differs between kinds of lists is a method here: uniform lists, repair, random and
+numbered moves, and the features that models are made of. What a *variable* is (a permutation, a
+subset), with its items and its form in points and files, is in `lists.py`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from anyorder._checks import integer, short
-from anyorder.space.variables import INTS, Binary, Categorical, Variable, to_json
-
 Codes = NDArray[np.int32]
 Counts = NDArray[np.int64]
 Index = NDArray[np.intp]
+Bools = NDArray[np.bool_]
 
-_MOST_ITEMS = 20_000
-# Moves of a sequence, each with two places: exchange them; take the item from the first and insert
-# it at the second; reverse the stretch between them.
+# Moves of a list, each with two places: exchange them; take the item from the first and insert it
+# at the second; reverse the stretch between them.
 EXCHANGE, INSERT, REVERSE = MOVES = range(3)
+MOST_MOVES = 1 << 20  # of one kind; of longer lists only some distances are tried
+MOST_TABLE = 1_000  # values whose pairs have a table in models
+MOST_PAIRS = 250  # of chosen items in a selection, else pairs are left out
+_BASE = np.uint64(0x9E3779B97F4A7C15)  # odd, so that it has an inverse modulo 2**64
+
+Moves = tuple[Index, Index, Index]  # the kind of each, and its two places
 
 
 @dataclass(frozen=True, eq=False)
 class Group:
-    """The columns of a list in the codes of a space.
+    """Columns of which each value takes a bounded number.
+
+    This class knows the bounds, which is enough to draw lists column by column under masks
+    (`strategies/policy/masks.py`). Its subclasses know what the columns mean.
 
     Attributes
     ----------
@@ -39,51 +53,70 @@ class Group:
         Its columns are `first` to `first + size - 1`.
     least, most
         How often each value of its columns occurs at least and at most.
-    sequence
-        Whether the order of the columns means something, as in a permutation.
     """
 
     first: int
     size: int
     least: Counts
     most: Counts
-    sequence: bool
 
     @property
     def columns(self) -> slice:
         """Where its codes are."""
         return slice(self.first, self.first + self.size)
 
-    @property
-    def fixed(self) -> bool:
-        """Whether there is only one value."""
-        return bool((self.most == 0).any()) or (self.sequence and self.size < 2)
-
-    def valid(self, codes: NDArray[Any]) -> NDArray[np.bool_]:
-        """Which rows of codes `(m, size)` keep the bounds."""
-        if self.sequence:
-            return np.asarray((np.sort(codes, axis=1) == np.arange(self.size)).all(axis=1))
+    def valid(self, codes: NDArray[np.integer]) -> Bools:
+        """Return which rows of codes `(m, size)` keep the bounds."""
         found = np.ones(len(codes), np.bool_)
         for value, (least, most) in enumerate(zip(self.least, self.most, strict=True)):
             count = np.count_nonzero(codes == value, axis=1)
             found &= (count >= least) & (count <= most)
         return found
 
-    def uniform(self, count: int, rng: Generator) -> Codes:
-        """Random rows `(count, size)`, all equally likely."""
-        if self.sequence:
-            return rng.permuted(np.tile(np.arange(self.size, dtype=np.int32), (count, 1)), axis=1)
-        sizes = np.arange(self.least[1], self.most[1] + 1)
-        m = self.size
-        logs = np.array([-math.lgamma(k + 1) - math.lgamma(m - k + 1) for k in sizes.tolist()])
-        weights = np.exp(logs - logs.max())
-        ones = rng.choice(sizes, count, p=weights / weights.sum())
-        return rng.permuted((np.arange(m) < ones[:, None]).astype(np.int32), axis=1)
 
-    def repaired(
-        self, codes: NDArray[Any], rng: Generator | None = None, kept: NDArray[Any] | None = None
+class ListGroup(Group, ABC):
+    """The columns of a list: what every kind of list can do.
+
+    Attributes
+    ----------
+    forms
+        The kinds of features that a model may have of it, simple ones first.
+    """
+
+    forms: ClassVar[tuple[str, ...]]
+
+    # --- what there is --------------------------------------------------------------------------
+
+    @property
+    @abstractmethod
+    def fixed(self) -> bool:
+        """Whether there is only one list."""
+
+    @property
+    @abstractmethod
+    def resizable(self) -> bool:
+        """Whether single columns can change, so that the list gets longer or shorter."""
+
+    @property
+    @abstractmethod
+    def sizes(self) -> tuple[int, int]:
+        """How many items a list has at least and at most."""
+
+    @property
+    @abstractmethod
+    def passes(self) -> int:
+        """How often a repair tries all columns in vain before it gives up."""
+
+    @abstractmethod
+    def uniform(self, count: int, rng: Generator) -> Codes:
+        """Return random rows `(count, size)`, all lists equally likely."""
+
+    # --- repair ---------------------------------------------------------------------------------
+
+    def repair(
+        self, codes: NDArray[np.integer], rng: Generator | None = None, kept: Bools | None = None
     ) -> Codes:
-        """Rows that keep the bounds, with as few changes as possible; valid ones as they are.
+        """Return rows that keep the bounds, with as few changes as possible; valid ones as is.
 
         Parameters
         ----------
@@ -94,84 +127,410 @@ class Group:
         kept
             Columns that change only if nothing else can: a mask `(size,)`.
         """
-        codes = codes.astype(np.int32)
-        for k in np.flatnonzero(~self.valid(codes)).tolist():
-            self._repair(codes[k], rng, kept)
-        return codes
+        found: Codes = codes.astype(np.int32)
+        for k in np.flatnonzero(~self.valid(found)).tolist():
+            order = np.arange(self.size) if rng is None else rng.permutation(self.size)
+            if kept is not None:
+                order = np.concatenate([order[kept[order]], order[~kept[order]]])
+            self._repair_row(found[k], order, rng)
+        return found
 
+    @abstractmethod
+    def _repair_row(self, row: Codes, order: Index, rng: Generator | None) -> None:
+        """Repair a row in place; columns that come later in this order change first."""
+
+    # --- changes --------------------------------------------------------------------------------
+
+    @abstractmethod
     def move(self, row: Codes, column: int, rng: Generator) -> None:
-        """Make a random move that involves a column of a valid row `(size,)`, in place.
+        """Make a random move that involves a column of a valid row, in place; it changes the row.
 
-        In a sequence: an exchange of two places, an insertion or a reversal. In a set: the item is
-        exchanged for one that is chosen, or not; where the size may change, it is also added or
-        removed.
+        Only the columns of a `fixed` list, and items that are all the same, have no such move.
         """
-        if self.sequence:
-            other = (column + 1 + int(rng.random() * (self.size - 1))) % self.size
-            kind = int(rng.random() * len(MOVES))
-            row[:] = row[
-                moved(np.array([kind]), np.array([column]), np.array([other]), self.size)[0]
-            ]
-            return
-        ones, chosen = np.count_nonzero(row), row[column]
-        others = np.flatnonzero(row != chosen)
-        can_flip = self.least[1] < ones if chosen else ones < self.most[1]
-        if can_flip and (not len(others) or rng.random() < 0.5):
-            row[column] = 1 - chosen
-        elif len(others):
-            other = others[int(rng.random() * len(others))]
-            row[column], row[other] = row[other], row[column]
 
     def give(
         self, row: Codes, column: int, value: int, rng: Generator, goal: Codes | None = None
     ) -> None:
-        """Give a column of a valid row a value, in place: the row stays valid.
+        """Give a column of a valid row a value, in place; the row stays valid.
 
-        Another column that has the value is exchanged with it; in a sequence, the item is also
-        inserted, half of the time; in a set, the value is also just set, where the size may change.
-        With a `goal`, a row to come near to, nothing is inserted, and of a set the columns that
-        differ from the goal are exchanged, if there are such.
+        With a `goal`, a row to come near to, what agrees with it is left alone as far as possible.
         """
-        old = row[column]
         others = np.flatnonzero(row == value)
-        if old == value:
+        if row[column] == value:
             return
-        if self.sequence:
-            insert = goal is None and rng.random() < 0.5
-            kind = np.array([INSERT if insert else EXCHANGE])
-            row[:] = row[moved(kind, others, np.array([column]), self.size)[0]]
-            return
-        can_flip = len(others) < self.most[value] and self.size - len(others) > self.least[old]
         if goal is not None and (goal[others] != value).any():
             others = others[goal[others] != value]
+        self._put(row, column, value, others, rng, alone=goal is not None)
+
+    @abstractmethod
+    def _put(
+        self, row: Codes, column: int, value: int, others: Index, rng: Generator, *, alone: bool
+    ) -> None:
+        """Give a column another value, which these others have; `alone`: change few columns."""
+
+    @property
+    @abstractmethod
+    def moves(self) -> Moves:
+        """All moves that local search tries, whatever the list is."""
+
+    def apply(self, row: Codes, moves: Moves) -> Codes:
+        """Return the list after each of these moves, one per row."""
+        found: Codes = row[source_places(*moves, self.size)]
+        return found
+
+    @abstractmethod
+    def distinct(self, row: Codes, moves: Moves) -> Bools:
+        """Return which of these moves change a list, and not as an earlier one does."""
+
+    def can_flip(self, row: Codes, columns: Index) -> Bools:
+        """Return which columns of a list can change alone."""
+        return np.zeros(len(columns), np.bool_)
+
+    def match(self, old: Codes, new: Codes) -> list[tuple[tuple[int, int, int], ...]]:
+        """Return the moves from one list to another that there may be, each with the one back."""
+        different = np.flatnonzero(old != new)
+        low, high = int(different[0]), int(different[-1])
+        return [
+            (move, back) for move, back in self._between(low, high) if self._leads(old, move, new)
+        ]
+
+    def _leads(self, old: Codes, move: tuple[int, int, int], new: Codes) -> bool:
+        kind, first, second = (np.array([number]) for number in move)
+        return np.array_equal(self.apply(old, (kind, first, second))[0], new)
+
+    def _between(
+        self, low: int, high: int
+    ) -> list[tuple[tuple[int, int, int], tuple[int, int, int]]]:
+        """Return the moves that change two places and nothing outside, each with the one back."""
+        return [((EXCHANGE, low, high), (EXCHANGE, low, high))]
+
+    # --- features of models ---------------------------------------------------------------------
+
+    @property
+    def values(self) -> int:
+        """The number of values of a column."""
+        return len(self.most)
+
+    @property
+    @abstractmethod
+    def side(self) -> int:
+        """The number of things that pairs are made of: items, or places."""
+
+    @property
+    @abstractmethod
+    def paired(self) -> bool:
+        """Whether models may have a table of its pairs, `(side, side)`."""
+
+    @abstractmethod
+    def features(
+        self, codes: NDArray[np.int64], form: str
+    ) -> tuple[NDArray[np.int64] | None, NDArray[np.int64] | None]:
+        """Return the features of rows: codes of columns, and pairs; None for those without.
+
+        Code v of column c has the number `c * values + v`, the pair of a and b `a * side + b`;
+        -1 fills up rows that have fewer.
+        """
+
+    def prepare(self, worth: NDArray[np.float64], pairs: NDArray[np.float64], form: str) -> None:
+        """Adapt what features are worth for climbs, in place: `pairs` is `(side, side)`.
+
+        The worth of codes and pairs that this form does not have becomes 0, and what does not
+        depend on the order of a pair is stored for both orders.
+        """
+
+
+class Arrangement(ListGroup):
+    """Column p is the item in place p. Item v occurs `most[v]` times, which is also `least[v]`.
+
+    A move exchanges two places, takes an item from one place and inserts it at another, or reverses
+    the stretch between two places.
+    """
+
+    forms = ("places", "edges", "arrows")
+
+    @cached_property
+    def _sorted(self) -> Codes:
+        return np.repeat(np.arange(self.values, dtype=np.int32), self.most)
+
+    @cached_property
+    def _items(self) -> NDArray[np.uint64]:
+        """A random number for each item, always the same."""
+        return np.random.default_rng(0).integers(2**63, size=self.values, dtype=np.uint64)
+
+    @property
+    def _repeats(self) -> bool:
+        """Whether any item occurs more than once."""
+        return self.values < self.size
+
+    @property
+    def fixed(self) -> bool:
+        """Whether there is only one item."""
+        return self.values < 2
+
+    @property
+    def resizable(self) -> bool:
+        """False: all items are there."""
+        return False
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """The number of places, twice."""
+        return self.size, self.size
+
+    @property
+    def passes(self) -> int:
+        """Many: several items may have to move before fewer of them are in a wrong place."""
+        return self.size
+
+    def valid(self, codes: NDArray[np.integer]) -> Bools:
+        """Return which rows have every item as often as it must be."""
+        return np.asarray((np.sort(codes, axis=1) == self._sorted).all(axis=1))
+
+    def uniform(self, count: int, rng: Generator) -> Codes:
+        """Return random rows, all orders equally likely."""
+        return rng.permuted(np.tile(self._sorted, (count, 1)), axis=1)
+
+    def _repair_row(self, row: Codes, order: Index, rng: Generator | None) -> None:
+        # the first of each item stay, as many as there may be; the others become what is missing
+        by_item = np.argsort(row[order], kind="stable")
+        counts = np.bincount(row, minlength=self.values)
+        rank = np.empty(self.size, np.int64)  # among the equal ones before it
+        rank[by_item] = np.arange(self.size) - np.repeat(np.cumsum(counts) - counts, counts)
+        again = order[rank >= self.most[row[order]]]
+        missing = np.repeat(np.arange(self.values), np.maximum(self.most - counts, 0))
+        row[again] = missing if rng is None else rng.permutation(missing)
+
+    def move(self, row: Codes, column: int, rng: Generator) -> None:
+        """Make a random move that changes a column: between it and a place of another item."""
+        others = np.roll(np.arange(self.size), -column)[1:]
+        if self._repeats:
+            others = others[row[others] != row[column]]
+        other = others[int(rng.random() * len(others))]
+        self._make(row, int(rng.random() * len(MOVES)), column, int(other))
+
+    def _put(
+        self, row: Codes, column: int, value: int, others: Index, rng: Generator, *, alone: bool
+    ) -> None:
+        """Exchange a place with one that has the item, or insert the item there, half of the time.
+
+        An insertion moves what is in between, so that it is left out if only few may change.
+        """
+        other = int(others[int(rng.random() * len(others)) if len(others) > 1 else 0])
+        insert = not alone and rng.random() < 0.5
+        self._make(row, INSERT if insert else EXCHANGE, other, column)
+
+    def _make(self, row: Codes, kind: int, first: int, second: int) -> None:
+        move = np.array([kind]), np.array([first]), np.array([second])
+        row[:] = self.apply(row, move)[0]
+
+    @cached_property
+    def moves(self) -> Moves:
+        """Exchanges, insertions both ways, and reversals; each result once, if items differ."""
+        if self.fixed:
+            return _join([])
+        low, high = _pairs(self.size)
+        far, further = high - low > 1, high - low > 2  # nearer ones are exchanges, too
+        return _join([
+            (EXCHANGE, low, high),
+            (INSERT, low[far], high[far]),
+            (INSERT, high[far], low[far]),
+            (REVERSE, low[further], high[further]),
+        ])  # fmt: skip
+
+    def distinct(self, row: Codes, moves: Moves) -> Bools:
+        """Return which moves change a list, and not as an earlier one does."""
+        found = np.ones(len(moves[0]), np.bool_)
+        if self._repeats:
+            prints = self._fingerprints(row, moves)
+            first = np.zeros(len(found), np.bool_)
+            first[np.unique(prints, return_index=True)[1]] = True
+            found = first & (prints != 0)
+        return found
+
+    def _fingerprints(self, row: Codes, moves: Moves) -> NDArray[np.uint64]:
+        """Return a number for what each move makes of a list: 0 if it leaves the list as it is.
+
+        The number is the change, modulo 2**64, of a sum over the places: a random number for the
+        item times a power of a number for the place. Sums over stretches give it; to apply all
+        moves and compare the lists takes far longer.
+        """
+        kinds, a, b = moves
+        low, high = np.minimum(a, b), np.maximum(a, b)
+        inverse = np.uint64(pow(int(_BASE), -1, 1 << 64))
+        power = _powers_of(_BASE, 2 * self.size)
+        items = self._items[row]
+
+        def sums(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
+            found = np.zeros(len(numbers) + 1, np.uint64)
+            np.cumsum(numbers, out=found[1:])
+            return found
+
+        here = sums(items * power[: self.size])  # of what is there
+        back = sums(items * _powers_of(inverse, self.size))  # of the same the other way round
+        before = here[high + 1] - here[low]
+        exchanged = items[high] * power[low] + items[low] * power[high]
+        exchanged += here[high] - here[low + 1]
+        # the items in between move by one place, down or up
+        down = (here[high + 1] - here[low + 1]) * inverse + items[low] * power[high]
+        up = (here[high] - here[low]) * _BASE + items[high] * power[low]
+        reversed_ = (back[high + 1] - back[low]) * power[low + high + 1]
+        inserted = np.where(a < b, down, up)
+        after = np.where(
+            kinds == EXCHANGE, exchanged, np.where(kinds == INSERT, inserted, reversed_)
+        )
+        return np.asarray(after - before)
+
+    def _between(
+        self, low: int, high: int
+    ) -> list[tuple[tuple[int, int, int], tuple[int, int, int]]]:
+        """Return an exchange, an insertion either way, or a reversal, each with the one back."""
+        return [
+            *super()._between(low, high),
+            ((INSERT, low, high), (INSERT, high, low)),
+            ((INSERT, high, low), (INSERT, low, high)),
+            ((REVERSE, low, high), (REVERSE, low, high)),
+        ]
+
+    @property
+    def side(self) -> int:
+        """The number of different items."""
+        return self.values
+
+    @property
+    def paired(self) -> bool:
+        """Whether the order of items can matter beyond their places."""
+        return self.size > 2 and self.side <= MOST_TABLE
+
+    def features(
+        self, codes: NDArray[np.int64], form: str
+    ) -> tuple[NDArray[np.int64] | None, NDArray[np.int64] | None]:
+        """Return which item is where (`places`) or which are neighbours (`edges`), or both.
+
+        The last place is next to the first.
+        """
+        if form == "places" or not self.paired:
+            return np.arange(self.size) * self.values + codes, None
+        after = np.roll(codes, -1, axis=1)
+        if form == "edges":
+            low, high = np.minimum(codes, after), np.maximum(codes, after)
+            return None, low * self.side + high
+        return np.arange(self.size) * self.values + codes, codes * self.side + after
+
+    def prepare(self, worth: NDArray[np.float64], pairs: NDArray[np.float64], form: str) -> None:
+        """Make the table of `edges` symmetric, and that of `places` 0."""
+        if form == "edges":
+            worth[:] = 0.0
+            pairs[:] = np.triu(pairs) + np.triu(pairs, 1).T
+        elif form == "places":
+            pairs[:] = 0.0
+
+
+class Selection(ListGroup):
+    """A column for each item, 1 where it is chosen.
+
+    A move exchanges an item that is chosen for one that is not. Where the number of chosen items
+    may change, single columns change, too.
+    """
+
+    forms = ("single", "pairs")
+
+    @property
+    def fixed(self) -> bool:
+        """Whether all items must be chosen, or none may be."""
+        return bool((self.most == 0).any())
+
+    @property
+    def resizable(self) -> bool:
+        """Whether the number of chosen items may change."""
+        return bool(self.least[1] < self.most[1])
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """How many items are chosen at least and at most."""
+        return int(self.least[1]), int(self.most[1])
+
+    @property
+    def passes(self) -> int:
+        """One: a set that no single change improves is a local optimum."""
+        return 1
+
+    def uniform(self, count: int, rng: Generator) -> Codes:
+        """Return random rows, all sets equally likely."""
+        low, high = self.sizes
+        sizes, m = np.arange(low, high + 1), self.size
+        logs = np.array([-math.lgamma(k + 1) - math.lgamma(m - k + 1) for k in sizes.tolist()])
+        weights = np.exp(logs - logs.max())
+        ones = rng.choice(sizes, count, p=weights / weights.sum())
+        return rng.permuted((np.arange(m) < ones[:, None]).astype(np.int32), axis=1)
+
+    def _repair_row(self, row: Codes, order: Index, rng: Generator | None) -> None:
+        ones, (low, high) = np.count_nonzero(row), self.sizes
+        if ones > high:
+            chosen = order[row[order] == 1]
+            row[chosen[high:]] = 0
+        else:
+            others = order[row[order] == 0]
+            row[others[len(others) - (low - ones) :]] = 1
+
+    def move(self, row: Codes, column: int, rng: Generator) -> None:
+        """Exchange an item for one that is chosen, or not; or add or remove it."""
+        others = np.flatnonzero(row != row[column])
+        self._put(row, column, 1 - int(row[column]), others, rng, alone=False)
+
+    def _put(
+        self, row: Codes, column: int, value: int, others: Index, rng: Generator, *, alone: bool
+    ) -> None:
+        """Add or remove an item: alone half of the time, where possible, else for another one."""
+        can_flip = bool(self.can_flip(row, np.array([column]))[0])
         if can_flip and (not len(others) or rng.random() < 0.5):
             row[column] = value
         elif len(others):
             other = others[int(rng.random() * len(others))]
-            row[column], row[other] = value, old
+            row[column], row[other] = value, row[column]
 
-    def _repair(self, row: Codes, rng: Generator | None, kept: NDArray[Any] | None) -> None:
-        order = np.arange(self.size) if rng is None else rng.permutation(self.size)
-        if kept is not None:
-            order = np.concatenate([order[kept[order]], order[~kept[order]]])
-        if self.sequence:
-            # the first of equal items stays; the others become those that are missing
-            _, first = np.unique(row[order], return_index=True)
-            again = np.delete(order, first)
-            missing = np.setdiff1d(np.arange(self.size), row)
-            row[again] = missing if rng is None else rng.permutation(missing)
-            return
-        ones = np.count_nonzero(row)
-        if ones > self.most[1]:
-            chosen = order[row[order] == 1]
-            row[chosen[self.most[1] :]] = 0
-        else:
-            others = order[row[order] == 0]
-            row[others[len(others) - (self.least[1] - ones) :]] = 1
+    @cached_property
+    def moves(self) -> Moves:
+        """Exchanges of any two items."""
+        return _join([] if self.fixed else [(EXCHANGE, *_pairs(self.size))])
+
+    def distinct(self, row: Codes, moves: Moves) -> Bools:
+        """Return which exchanges are of a chosen item and another one."""
+        return np.asarray(row[moves[1]] != row[moves[2]])
+
+    def can_flip(self, row: Codes, columns: Index) -> Bools:
+        """Return which items can be added or removed alone."""
+        ones, (low, high) = np.count_nonzero(row), self.sizes
+        return np.where(row[columns] == 1, ones > low, ones < high)
+
+    @property
+    def side(self) -> int:
+        """The number of items."""
+        return self.size
+
+    @property
+    def paired(self) -> bool:
+        """Whether there are not too many pairs of chosen items."""
+        most = self.sizes[1]
+        return self.side <= MOST_TABLE and most * (most - 1) // 2 <= MOST_PAIRS
+
+    def features(
+        self, codes: NDArray[np.int64], form: str
+    ) -> tuple[NDArray[np.int64] | None, NDArray[np.int64] | None]:
+        """Return which items are chosen, and with `pairs` also which are chosen together."""
+        most = self.sizes[1]
+        # the chosen items first, in increasing order
+        order = np.argsort(1 - codes, axis=1, kind="stable")[:, :most]
+        chosen = np.take_along_axis(codes, order, axis=1) == 1
+        single = np.where(chosen, 2 * order + 1, -1)
+        if form != "pairs" or not self.paired:
+            return single, None
+        a, b = np.triu_indices(most, 1)
+        both = chosen[:, a] & chosen[:, b]
+        return single, np.where(both, order[:, a] * self.side + order[:, b], -1)
 
 
-def moved(kinds: Index, first: Index, second: Index, size: int) -> Index:
-    """The places that each move takes the items from: a row `(size,)` for each."""
+def source_places(kinds: Index, first: Index, second: Index, size: int) -> Index:
+    """Return the places that each move takes the items from: a row `(size,)` for each."""
     at = np.arange(size)
     a, b = first[:, None], second[:, None]
     low, high = np.minimum(a, b), np.maximum(a, b)
@@ -187,206 +546,32 @@ def moved(kinds: Index, first: Index, second: Index, size: int) -> Index:
     return found
 
 
-def _items(items: Any) -> tuple[Any, ...]:
-    """Items as values of a variable: different, hashable, at least one."""
-    if isinstance(items, str | bytes | Mapping) or not isinstance(items, Iterable):
-        raise TypeError(f"items is {short(items)}, expected a list of items")
-    found = Categorical(items).values if (items := list(items)) else ()
-    if not found:
-        raise ValueError("items is empty, expected at least one item")
-    if len(found) > _MOST_ITEMS:
-        raise ValueError(f"there are {len(found)} items, expected at most {_MOST_ITEMS}")
+def powers(most: int) -> NDArray[np.int64]:
+    """Return 1, 2, 4, ... up to `most`."""
+    found: NDArray[np.int64] = 2 ** np.arange(int(most).bit_length(), dtype=np.int64)
     return found
 
 
-class _List:
-    """What lists have in common."""
-
-    items: tuple[Any, ...]
-    ordered: ClassVar[bool] = False
-    when: ClassVar[None] = None
-    _accepted: ClassVar[tuple[type, ...]] = (Sequence, np.ndarray)  # as a value
-
-    def __len__(self) -> int:
-        """The number of columns, one for each item."""
-        return len(self.items)
-
-    def _checked(self, value: Any) -> list[int]:
-        """The positions of the items of a list, which must be different ones."""
-        own = f"{short(value)} is not a value of {self!r}"
-        accepted = isinstance(value, self._accepted) and not isinstance(value, str | bytes)
-        if not accepted:
-            raise ValueError(f"{own}, expected a list")
-        codes: dict[int, None] = {}  # in the order of the items
-        for item in value:
-            code = self._index._find(item)
-            if code is None:
-                raise ValueError(f"{own}: {short(item)} is not one of its items")
-            if code in codes:
-                raise ValueError(f"{own}: {short(item)} is there more than once")
-            codes[code] = None
-        return list(codes)
-
-    _index: Categorical
+def _pairs(size: int) -> tuple[Index, Index]:
+    """Return pairs of places, the smaller first; of long lists only those 1, 2, 4, ... apart."""
+    if size * (size - 1) // 2 <= MOST_MOVES:
+        low, high = np.triu_indices(size, 1)
+        return low, high
+    steps = powers(size - 1)
+    low = np.concatenate([np.arange(size - step) for step in steps.tolist()])
+    high = low + np.repeat(steps, size - steps)
+    return low, high
 
 
-@dataclass(frozen=True, init=False, repr=False)
-class Permutation(_List):
-    """A variable whose value is a list of all items, in any order.
-
-    Parameters
-    ----------
-    items : iterable of hashable
-        At least one, all different.
-
-    Examples
-    --------
-    >>> Permutation(["wash", "dry", "fold"])
-    Permutation(['wash', 'dry', 'fold'])
-    """
-
-    items: tuple[Any, ...]
-    _index: Categorical = field(init=False, compare=False, hash=False)
-
-    def __init__(self, items: Iterable[Any]) -> None:
-        found = _items(items)
-        self.__dict__.update(items=found, _index=Categorical(found))
-
-    def __repr__(self) -> str:
-        return f"Permutation({short(list(self.items))})"
-
-    def index(self, value: Any) -> list[int]:
-        """The codes of a list; ValueError if it is not a permutation of the items."""
-        codes = self._checked(value)
-        if len(codes) != len(self):
-            own = f"{short(value)} is not a value of {self!r}"
-            raise ValueError(f"{own}: it has {len(codes)} items, expected all {len(self)}")
-        return codes
-
-    def value(self, codes: Sequence[int]) -> list[Any]:
-        """The list of these codes."""
-        return [self.items[code] for code in codes]
-
-    def points(self) -> int:
-        """The number of values."""
-        return math.factorial(len(self))
-
-    def columns(self) -> list[Variable]:
-        """The variable of each column: the item in that place."""
-        return [self._index] * len(self)
-
-    def group(self, first: int) -> Group:
-        """Its columns in the codes of a space."""
-        ones = np.ones(len(self), np.int64)
-        return Group(first, len(self), ones, ones, True)
-
-    def to_dict(self) -> dict[str, Any]:
-        """What `document.read` reads."""
-        return {"type": "permutation", "items": to_json(self.items)}
+def _join(parts: Sequence[tuple[int, Index, Index]]) -> Moves:
+    """Return the moves of several kinds as one."""
+    none = np.empty(0, np.intp)
+    kinds = [np.full(len(first), kind) for kind, first, _ in parts]
+    firsts, seconds = [first for _, first, _ in parts], [second for _, _, second in parts]
+    return tuple(np.concatenate([none, *each]) for each in (kinds, firsts, seconds))  # type: ignore[return-value]
 
 
-@dataclass(frozen=True, init=False, repr=False)
-class Subset(_List):
-    """A variable whose value is a list of some of the items, in the order in which they are given.
-
-    Parameters
-    ----------
-    items : iterable of hashable
-        At least one, all different.
-    size : int, pair of int, or None
-        How many are chosen: exactly that many, or from the first number to the second, both
-        included. None: any number, also none of them.
-
-    Examples
-    --------
-    >>> Subset(["a", "b", "c"], size=(1, 2))
-    Subset(['a', 'b', 'c'], size=(1, 2))
-    """
-
-    items: tuple[Any, ...]
-    size: int | tuple[int, int] | None
-    _accepted: ClassVar[tuple[type, ...]] = (Sequence, np.ndarray, Set)
-    _index: Categorical = field(init=False, compare=False, hash=False)
-    _least: int = field(init=False, compare=False)
-    _most: int = field(init=False, compare=False)
-
-    def __init__(self, items: Iterable[Any], size: Any = None) -> None:
-        found = _items(items)
-        if size is None:
-            least, most = 0, len(found)
-        elif isinstance(size, tuple | list):
-            if len(size) != 2:
-                raise ValueError(f"size is {short(size)}, expected a number or (low, high)")
-            least, most = (integer("size", number, 0, len(found)) for number in size)
-            if least > most:
-                raise ValueError(f"size is {short(size)}, expected low <= high")
-            size = (least, most)
-        elif isinstance(size, INTS) and not isinstance(size, bool | np.bool_):
-            size = least = most = integer("size", size, 0, len(found))
-        else:
-            raise TypeError(f"size is {short(size)}, expected a number or (low, high)")
-        self.__dict__.update(items=found, size=size, _index=Categorical(found))
-        self.__dict__.update(_least=least, _most=most)
-
-    def __repr__(self) -> str:
-        size = "" if self.size is None else f", size={self.size}"
-        return f"Subset({short(list(self.items))}{size})"
-
-    def index(self, value: Any) -> list[int]:
-        """The codes of a list; ValueError if it is no such subset of the items."""
-        chosen = set(self._checked(value))
-        if not self._least <= len(chosen) <= self._most:
-            several = f"{self._least} to {self._most}"
-            expected = self._least if self._least == self._most else several
-            own = f"{short(value)} is not a value of {self!r}"
-            raise ValueError(f"{own}: it has {len(chosen)} items, expected {expected}")
-        return [int(code in chosen) for code in range(len(self))]
-
-    def value(self, codes: Sequence[int]) -> list[Any]:
-        """The list of these codes."""
-        return [item for item, code in zip(self.items, codes, strict=True) if code]
-
-    def points(self) -> int:
-        """The number of values."""
-        return sum(math.comb(len(self), k) for k in range(self._least, self._most + 1))
-
-    def columns(self) -> list[Variable]:
-        """The variable of each column: whether the item is chosen."""
-        return [Binary()] * len(self)
-
-    def group(self, first: int) -> Group:
-        """Its columns in the codes of a space."""
-        m = len(self)
-        least = np.array([m - self._most, self._least], np.int64)
-        most = np.array([m - self._least, self._most], np.int64)
-        return Group(first, m, least, most, False)
-
-    def to_dict(self) -> dict[str, Any]:
-        """What `document.read` reads."""
-        size = {} if self.size is None else {"size": to_json(self.size)}
-        return {"type": "subset", "items": to_json(self.items), **size}
-
-
-List = Permutation | Subset
-
-
-def expanded(
-    names: Sequence[str], variables: Sequence[Variable | List]
-) -> tuple[tuple[Variable, ...], tuple[str, ...], tuple[int, ...], tuple[Group, ...]]:
-    """Columns, their labels, the first of each variable, and the groups of lists."""
-    columns: list[Variable] = []
-    labels: list[str] = []
-    firsts, groups = [], []
-    for name, variable in zip(names, variables, strict=True):
-        firsts.append(len(columns))
-        if isinstance(variable, List):
-            groups.append(variable.group(len(columns)))
-            labels += [f"{name}[{k}]" for k in range(len(variable))]
-            columns += variable.columns()
-        else:
-            labels.append(name)
-            columns.append(variable)
-    if len(set(labels)) < len(labels):
-        twice = next(label for label in labels if labels.count(label) > 1)
-        raise ValueError(f"{twice!r} is the name of a variable and of a place in a list")
-    return tuple(columns), tuple(labels), tuple(firsts), tuple(groups)
+def _powers_of(base: np.uint64, count: int) -> NDArray[np.uint64]:
+    """Return the first `count` powers of a number modulo 2**64, beginning with 1."""
+    found: NDArray[np.uint64] = np.cumprod(np.full(count, base, np.uint64), dtype=np.uint64)
+    return found

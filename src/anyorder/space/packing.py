@@ -27,7 +27,7 @@ class Packing:
         self.width = (self._n + 7) // 8 if self._bits else self._n * self._type.itemsize
 
     def pack(self, codes: npt.NDArray[Any]) -> list[bytes]:
-        """One entry for each row."""
+        """Return the packed bytes of each row."""
         if self._bits:
             joined = np.packbits(codes.astype(np.uint8), axis=1).tobytes()
         else:
@@ -36,7 +36,7 @@ class Packing:
         return [joined[k : k + width] for k in range(0, width * len(codes), width)]
 
     def unpack(self, points: bytes | Iterable[bytes]) -> Codes:
-        """The codes, a row for each point; `points` may be one stretch of bytes."""
+        """Return the codes, a row for each point; `points` may be one stretch of bytes."""
         joined = points if isinstance(points, bytes) else b"".join(points)
         if self._bits:
             rows = np.frombuffer(joined, np.uint8).reshape(-1, self.width)

@@ -13,18 +13,15 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from anyorder._checks import integer, short
+from anyorder._internal import markup
+from anyorder._internal.checks import integer, short
 from anyorder.space import document
 from anyorder.space.conditions import Conditions, Draw
-from anyorder.space.groups import Group, List, expanded
-from anyorder.space.variables import INTS, Binary, Categorical, Float, Integer, Variable, plain
+from anyorder.space.groups import ListGroup
+from anyorder.space.lists import List, lay_out
+from anyorder.space.variables import INTS, Binary, Categorical, Variable, plain
 
-
-def _is_missing(point: Any, label: Any, variable: Variable | List) -> bool:
-    """Whether a point has no value of a variable; None may stand for none."""
-    if isinstance(variable, List):
-        return label not in point
-    return label not in point or (point[label] is None and variable._find(None) is None)
+_SHOWN = 50  # rows in the table of a notebook
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -47,7 +44,7 @@ class Space:
     columns, labels : tuple
         The variable of each column, and what it is called: "tour[0]" is the first place of a
         permutation "tour". The same as `variables` and `names` in a space without lists.
-    groups : tuple of Group
+    groups : tuple of ListGroup
         The columns of each list.
     cardinalities : int32 array
         Number of values of each column.
@@ -67,7 +64,7 @@ class Space:
     names: tuple[str, ...] | None
     columns: tuple[Variable, ...] = field(compare=False)
     labels: tuple[str, ...] | None = field(compare=False)
-    groups: tuple[Group, ...] = field(compare=False)
+    groups: tuple[ListGroup, ...] = field(compare=False)
     cardinalities: NDArray[np.int32] = field(compare=False)
     ordered: NDArray[np.bool_] = field(compare=False)
     _firsts: tuple[int, ...] = field(compare=False)  # the first column of each variable
@@ -92,14 +89,14 @@ class Space:
             if names and not (isinstance(label, str) and label):
                 raise ValueError(f"name {short(label)} is not a non-empty str, as expected")
             if not isinstance(variable, Variable | List):
-                expected = "expected a Binary, Categorical, Integer, Float, Subset or Permutation"
-                raise TypeError(f"variable {label!r} is {short(variable)}, {expected}")
+                *kinds, last = (kind.__name__ for kind in document.KINDS.values())
+                expected = f"a {', '.join(kinds)} or {last}"
+                if isinstance(variable, list | tuple | range):
+                    expected += f", such as anyorder.Categorical({short(variable)})"
+                raise TypeError(f"variable {label!r} is {short(variable)}, expected {expected}")
             if isinstance(variable, List) and names is None:
                 raise ValueError(f"variable {label} is a list: give the variables names")
-        columns, labels, firsts = found, names, tuple(range(len(found)))
-        groups: tuple[Group, ...] = ()
-        if names is not None and any(isinstance(variable, List) for variable in found):
-            columns, labels, firsts, groups = expanded(names, found)
+        columns, labels, firsts, groups = lay_out(names, found)
         conditions = None
         if any(variable.when is not None for variable in columns):
             if labels is None:
@@ -122,24 +119,21 @@ class Space:
             self._tabulate()
 
     def _tabulate(self) -> None:
-        groups: dict[Variable, list[int]] = {}
+        kinds: dict[Variable, list[int]] = {}
         for j, variable in enumerate(self.columns):
-            groups.setdefault(variable, []).append(j)
+            kinds.setdefault(variable, []).append(j)
         low, step, tables = np.empty(len(self), np.int64), np.ones(len(self), np.int64), []
-        for variable, columns in groups.items():
-            values: Any = variable.values
-            if isinstance(variable, Binary | Integer):
-                values = int(values[0]), int(values[-1])
-            elif isinstance(variable, Float):
-                values = (variable.low,)  # refused
-            for value in values:
+        for variable, columns in kinds.items():
+            values = variable.integers()
+            known = isinstance(values, range)
+            for value in (values[0], values[-1]) if known else values:
                 if type(value) is not int or not -(2**63) <= value < 2**63:
                     expected = "expected 64-bit integers only: give the variables names"
                     raise ValueError(f"variable {columns[0]} has value {short(value)}, {expected}")
             low[columns] = values[0]
-            if isinstance(variable, Integer) and len(variable) > 1:
-                step[columns] = variable.step
-            if isinstance(variable, Categorical) and any(b - a != 1 for a, b in pairwise(values)):
+            if isinstance(values, range) and len(values) > 1:
+                step[columns] = values.step
+            elif any(b - a != 1 for a, b in pairwise(values)):
                 table = np.array(values, dtype=np.int64)
                 tables.append((columns, table, np.argsort(table)))
         self.__dict__.update(_low=low, _step=step, _tables=tables)
@@ -159,18 +153,31 @@ class Space:
         shown += [f"... ({len(self.variables)} variables)"] if len(runs) > 8 else []
         return f"Space({{{', '.join(shown)}}})" if self.names else f"Space({' + '.join(shown)})"
 
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: a row for each variable, or run of equal ones."""
+        runs = self._runs()
+        rows: list[tuple[Any, ...]] = []
+        for name, variable, count in runs[:_SHOWN]:
+            rows.append((name or f"{count} times", type(variable).__name__, variable))
+        if len(runs) > _SHOWN:
+            rows.append(("...", "", f"{len(self.variables)} variables"))
+        points = self.points
+        size = f"{points:,}" if points < 10**9 else f"10^{len(str(points)) - 1}"
+        title = f"{len(self.variables)} variables, {size} points"
+        return markup.panel(title, markup.table(rows, ["variable", "kind", "values"]))
+
     def __reduce__(self) -> tuple[Any, ...]:
         names, variables = self.names, self.variables
         return Space, (dict(zip(names, variables, strict=True)) if names else variables,)
 
     @classmethod
     def binary(cls, n: int) -> Space:
-        """`n` nameless binary variables."""
+        """Return the space of `n` nameless binary variables."""
         return cls([Binary()] * integer("n", n, 1))
 
     @classmethod
     def categorical(cls, n: int, d: int) -> Space:
-        """`n` nameless variables that each take the values 0 to `d` - 1 in no order."""
+        """Return the space of `n` nameless variables with the values 0 to `d` - 1 in no order."""
         return cls([Categorical(range(integer("d", d, 1)))] * integer("n", n, 1))
 
     @property
@@ -178,12 +185,12 @@ class Space:
         """Whether the variables have names, and so points are dicts."""
         return self.names is not None
 
-    @property
+    @cached_property
     def conditional(self) -> bool:
         """Whether some variables are present in some points only."""
         return self._conditions is not None
 
-    @property
+    @cached_property
     def redundant(self) -> bool:
         """Whether codes may need `canonical`, because of conditions or lists."""
         return self._conditions is not None or bool(self.groups)
@@ -194,10 +201,15 @@ class Space:
         return not self._tables and bool((self._step == 1).all() and (self._low == 0).all())
 
     @cached_property
+    def _widths(self) -> tuple[int, ...]:
+        """The number of columns of each variable."""
+        ends = (*self._firsts[1:], len(self))
+        return tuple(end - first for first, end in zip(self._firsts, ends, strict=True))
+
+    @cached_property
     def size(self) -> int:
         """Exact number of combinations of values; with conditions there are fewer points."""
-        variables = self.variables
-        return math.prod(v.points() if isinstance(v, List) else len(v) for v in variables)
+        return math.prod(variable.points() for variable in self.variables)
 
     @cached_property
     def points(self) -> int:
@@ -211,30 +223,30 @@ class Space:
         return self._conditions.points() // combinations * math.prod(v.points() for v in lists)
 
     def present(self, codes: NDArray[Any]) -> NDArray[np.bool_]:
-        """Which variables `(m, n)` the points of valid codes `(m, n)` have."""
+        """Return which variables `(m, n)` the points of valid codes `(m, n)` have."""
         if self._conditions is None:
             return np.ones(np.shape(codes), np.bool_)
         return self._conditions.settle(np.array(codes))
 
     def canonical(self, codes: NDArray[np.int32]) -> NDArray[np.int32]:
-        """The codes of points, of codes `(m, n)` within the numbers of values.
+        """Return the codes of points, of codes `(m, n)` within the numbers of values.
 
-        Those of absent variables are set to 0, and lists are completed: items that are repeated, or
-        too many, are replaced from the end.
+        Absent variables are set to 0, and lists are completed: items that are repeated, or too
+        many, are replaced from the end.
         """
         if not self.redundant:
             return codes
         codes = codes.copy()
         for group in self.groups:
-            codes[:, group.columns] = group.repaired(codes[:, group.columns])
+            codes[:, group.columns] = group.repair(codes[:, group.columns])
         if self._conditions is not None:
             self._conditions.settle(codes)
         return codes
 
-    def completed(
+    def complete(
         self, codes: NDArray[np.int32], own: NDArray[np.bool_], draw: Draw
     ) -> NDArray[np.int32]:
-        """The same, with new values for variables that are present and have none of their `own`.
+        """Return the codes with new values for present variables without a value of their `own`.
 
         `draw(j, count)` gives that many codes of variable j.
         """
@@ -243,7 +255,7 @@ class Space:
         return codes
 
     def encode(self, points: Iterable[Any]) -> NDArray[np.int32]:
-        """Codes of a batch of points, one row each.
+        """Return the codes of a batch of points, one row each.
 
         `points` is a sequence of dicts (named) or an integer matrix or sequence of integer
         vectors (nameless). An error names the point by its position in the batch.
@@ -273,7 +285,7 @@ class Space:
         return codes.astype(np.int32)
 
     def decode(self, codes: Any) -> list[dict[str, Any]] | NDArray[np.int64]:
-        """Points of a matrix of codes: a list of dicts (named) or an int64 matrix (nameless)."""
+        """Return the points of a matrix of codes: a list of dicts, or an int64 matrix."""
         empty = np.shape(codes) == (0,)
         matrix = self._matrix(np.empty((0, len(self)), int) if empty else codes, "codes")
         if (wrong := (matrix < 0) | (matrix >= self.cardinalities)).any():
@@ -288,7 +300,7 @@ class Space:
                 name = self.names[self._firsts.index(group.first)]
                 found = short(matrix[i, group.columns].tolist())
                 raise ValueError(f"point {i}, variable {name!r}: codes {found} are no value of it")
-        points = [self._named(row) for row in matrix.tolist()]
+        points = [self._named_point(row) for row in matrix.tolist()]
         if self.conditional:
             for point, here in zip(points, self.present(matrix).tolist(), strict=True):
                 for name, first in zip(self.names, self._firsts, strict=True):
@@ -296,25 +308,24 @@ class Space:
                         del point[name]
         return points
 
-    def _named(self, row: list[int]) -> dict[str, Any]:
-        """The point of a row of codes, with a value of every variable."""
+    def _named_point(self, row: list[int]) -> dict[str, Any]:
+        """Return the point of a row of codes, with a value of every variable."""
         names = self.names or ()
         if not self.groups:
             return {n: v.values[c] for n, v, c in zip(names, self.columns, row, strict=True)}
         point: dict[str, Any] = {}
-        for name, variable, first in zip(names, self.variables, self._firsts, strict=True):
-            if isinstance(variable, List):
-                point[name] = variable.value(row[first : first + len(variable)])
-            else:
-                point[name] = variable.values[row[first]]
+        for name, variable, first, width in zip(
+            names, self.variables, self._firsts, self._widths, strict=True
+        ):
+            point[name] = variable.value(row[first : first + width])
         return point
 
     def point(self, codes: NDArray[np.int32]) -> dict[str, Any] | NDArray[np.int64]:
-        """`one` for codes that are known to be valid, without checking them again."""
+        """Return the point of codes that are known to be valid; `one` checks them."""
         if self.conditional:
             return self.one(codes)
         if self.names is not None:
-            return self._named(codes.tolist())
+            return self._named_point(codes.tolist())
         if self._plain:
             return codes.astype(np.int64)
         if not self._tables:
@@ -323,11 +334,11 @@ class Space:
         return point
 
     def one(self, codes: Any) -> dict[str, Any] | NDArray[np.int64]:
-        """The point of one vector of codes: a dict (named) or an int64 vector (nameless)."""
+        """Return the point of one vector of codes: a dict, or an int64 vector if nameless."""
         return self.decode(np.asarray(codes)[None])[0]
 
     def brief(self, codes: NDArray[np.int32]) -> str:
-        """The point of one vector of codes for a message; of many variables the first few."""
+        """Return the point of one vector of codes for a message, shortened if it is long."""
         point = self.point(codes)
         if isinstance(point, dict):
             words = [f"{short(name)}: {short(value)}" for name, value in point.items()]
@@ -358,17 +369,14 @@ class Space:
                 raise ValueError(f"point {i} has length {len(point)}, {expected}")
         codes: list[int] = []
         for label, variable in zip(labels, self.variables, strict=True):
-            if self.conditional and _is_missing(point, label, variable):
-                codes += [-1] * (len(variable) if isinstance(variable, List) else 1)
+            if self.conditional and (label not in point or variable.lacks(point[label])):
+                codes += [-1] * len(variable.columns())
                 continue  # absent, which `encode` finds out
             value = point[label]
             try:
-                if isinstance(variable, List):
-                    codes += variable.index(value)
-                    continue
                 if not self.names and not isinstance(value, INTS):
                     raise ValueError(f"{short(plain(value))} is not an integer")
-                codes.append(variable.index(value))
+                codes += variable.codes(value)
             except ValueError as error:
                 raise ValueError(f"point {i}, variable {label!r}: {error}") from None
         return codes
@@ -388,21 +396,21 @@ class Space:
         return values
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-able description that `from_dict` reads."""
+        """Return a JSON-able description that `from_dict` reads."""
         return document.write(self._runs())
 
     @classmethod
     def from_dict(cls, description: Mapping[str, Any]) -> Space:
-        """The space that `to_dict` described."""
+        """Return the space that `to_dict` described."""
         return cls(document.read(description))
 
     def to_json(self) -> str:
-        """JSON text that `from_json` reads; TypeError if a value cannot be written exactly."""
+        """Return JSON text that `from_json` reads; TypeError if a value has no exact form."""
         return json.dumps(self.to_dict())
 
     @classmethod
     def from_json(cls, text: str) -> Space:
-        """The space that `to_json` wrote."""
+        """Return the space that `to_json` wrote."""
         try:
             description = json.loads(text)
         except (ValueError, RecursionError) as error:

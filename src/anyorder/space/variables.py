@@ -10,7 +10,7 @@ from typing import Any, ClassVar, overload
 
 import numpy as np
 
-from anyorder._checks import flag, integer, real, short
+from anyorder._internal.checks import flag, integer, real, short
 
 _MOST = 2**31 - 1  # values of one variable: codes are int32
 _TOLERANCE = 1e-3  # of the distance to the next value: how far a float may be off its grid
@@ -18,14 +18,14 @@ INTS = (int, np.integer, np.bool_)
 
 
 def plain(value: Any) -> Any:
-    """NumPy scalars become Python ones, in tuples too."""
+    """Return a value with Python scalars in place of NumPy's, in tuples too."""
     if isinstance(value, np.generic):
         return value.item()
     return tuple(map(plain, value)) if type(value) is tuple else value
 
 
 def _condition(when: Any) -> Any:
-    """A condition as it is kept: None, a dict of its own, or a function."""
+    """Return a condition as it is kept: None, a dict of its own, or a function."""
     if when is None or callable(when):
         return when
     if not isinstance(when, Mapping) or not all(isinstance(name, str) for name in when):
@@ -37,14 +37,14 @@ def _condition(when: Any) -> Any:
 
 
 def _key(value: Any) -> tuple[Any, ...]:
-    """A key that tells 1, 1.0 and True apart, in tuples too."""
+    """Return a key that tells 1, 1.0 and True apart, in tuples too."""
     if isinstance(value, Number) and value != value:
         raise ValueError(f"value {value} is not allowed, expected any value but NaN")
     return (type(value), *map(_key, value)) if isinstance(value, tuple) else (type(value), value)
 
 
 def to_json(value: Any) -> Any:
-    """A value as JSON can hold it: a tuple becomes a list, which no value can be."""
+    """Return a value as JSON can hold it: a tuple becomes a list, which no value can be."""
     if type(value) is tuple:
         return [to_json(v) for v in value]
     if value is None or type(value) in (bool, int, float, str):
@@ -54,39 +54,47 @@ def to_json(value: Any) -> Any:
 
 
 def from_json(value: Any) -> Any:
-    """The inverse of `to_json`."""
+    """Return the value that `to_json` was given."""
     return tuple(map(from_json, value)) if isinstance(value, list) else value
 
 
-class _Base:
-    values: Any  # set through __dict__, like every attribute of these frozen classes
+class Kind:
+    """What all kinds of variables have in common, and lists of values (`lists.py`), too.
+
+    Attributes
+    ----------
+    when
+        Its condition, or None.
+    since
+        The first version of JSON documents that has this kind.
+    key
+        In problem files, the key of its list of values: `{ key = [...] }`. Empty where there is no
+        such list.
+    """
+
     when: Any
-    ordered: ClassVar[bool] = False
+    since: ClassVar[int] = 1
+    key: ClassVar[str] = ""
     _fields: ClassVar[tuple[str, ...]] = ()  # what JSON keeps
     _options: ClassVar[dict[str, Any]] = {"when": None}  # what it keeps unless it is this
 
-    def __len__(self) -> int:
-        return len(self.values)
+    @classmethod
+    def settings(cls) -> tuple[str, ...]:
+        """Return the names of its arguments."""
+        return (*cls._fields, *cls._options)
 
     def __repr__(self) -> str:
-        shown = [short(getattr(self, key)) for key in self._fields]
-        shown += [f"{key}={short(value)}" for key, value in self._chosen().items()]
+        given = [getattr(self, key) for key in self._fields]
+        shown = [short(list(value) if type(value) is tuple else value) for value in given]
+        shown += [f"{key}={short(value)}" for key, value in self._options_given().items()]
         return f"{type(self).__name__}({', '.join(shown)})"
 
-    def index(self, value: Any) -> int:
-        """Code of `value`; ValueError if it is not one of the values."""
-        code = self._find(value)
-        if code is None:
-            near = self._nearest(value)
-            hint = f": the nearest {'is' if len(near) == 1 else 'are'} " if near else ""
-            listed = " and ".join(map(repr, near))
-            raise ValueError(f"{short(plain(value))} is not a value of {self!r}{hint}{listed}")
-        return code
-
     def to_dict(self) -> dict[str, Any]:
-        """What `document.read` reads."""
+        """Return what `document.read` reads."""
         fields = {key: to_json(getattr(self, key)) for key in self._fields}
-        chosen = {key: to_json(value) for key, value in self._chosen().items() if key != "when"}
+        chosen = {
+            key: to_json(value) for key, value in self._options_given().items() if key != "when"
+        }
         if callable(self.when):
             raise TypeError(
                 f"when is {short(self.when)}, a function, which cannot be written to JSON: files "
@@ -99,12 +107,80 @@ class _Base:
             }
         return {"type": type(self).__name__.lower(), **fields, **chosen}
 
-    def _chosen(self) -> dict[str, Any]:
+    def _options_given(self) -> dict[str, Any]:
         options = {key: getattr(self, key) for key in self._options}
         return {key: value for key, value in options.items() if value != self._options[key]}
 
+
+class Variable(Kind):
+    """A variable with one value: what all kinds have in common.
+
+    Codes number the values; `columns`, `codes`, `value`, `points` and `group` are what a space asks
+    of it and of lists alike.
+
+    Attributes
+    ----------
+    values
+        All values, in the order of their codes.
+    ordered
+        Whether the order of the values means something.
+    """
+
+    values: Any  # set through __dict__, like every attribute of these frozen classes
+    ordered: ClassVar[bool] = False
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def columns(self) -> list[Variable]:
+        """Return the variable of each of its columns: itself."""
+        return [self]
+
+    def codes(self, value: Any) -> list[int]:
+        """Return the code of a value in each column."""
+        return [self.index(value)]
+
+    def value(self, codes: Sequence[int]) -> Any:
+        """Return the value of these codes."""
+        return self.values[codes[0]]
+
+    def points(self) -> int:
+        """Return the number of values."""
+        return len(self)
+
+    def group(self, first: int) -> None:
+        """Return nothing: its column is not one of several."""
+
+    def lacks(self, value: Any) -> bool:
+        """Return whether a value stands for "absent": None does, unless it is a value."""
+        return value is None and self._find(None) is None
+
+    @property
+    def logarithmic(self) -> bool:
+        """Whether searches follow the logarithm of the value, which is not that of the code."""
+        return False
+
+    def integers(self) -> Sequence[int]:
+        """Return the values as integers; what else they are is found out by those who ask."""
+        found: Sequence[int] = self.values
+        return found
+
+    def texts(self) -> dict[str, int]:
+        """Return codes by texts for them in tables, beside those that `index` understands."""
+        return {}
+
+    def index(self, value: Any) -> int:
+        """Return the code of `value`; ValueError if it is not one of the values."""
+        code = self._find(value)
+        if code is None:
+            near = self._nearest(value)
+            hint = f": the nearest {'is' if len(near) == 1 else 'are'} " if near else ""
+            listed = " and ".join(map(repr, near))
+            raise ValueError(f"{short(plain(value))} is not a value of {self!r}{hint}{listed}")
+        return code
+
     def _nearest(self, value: Any) -> list[Any]:
-        """The values next to one that is not there, for an error message."""
+        """Return the values next to one that is not there, for an error message."""
         return []
 
     def _find(self, value: Any) -> int | None:
@@ -117,7 +193,7 @@ _WHEN: Any = field(default=None, kw_only=True, hash=False)
 
 
 @dataclass(frozen=True, repr=False)
-class Binary(_Base):
+class Binary(Variable):
     """A variable that is False or True; 0 and 1 are understood too.
 
     Parameters
@@ -135,30 +211,30 @@ class Binary(_Base):
     def __post_init__(self) -> None:
         self.__dict__.update(when=_condition(self.when))
 
+    def integers(self) -> Sequence[int]:
+        """Return 0 and 1."""
+        return range(2)
+
+    def texts(self) -> dict[str, int]:
+        """Return the words that tables have for True and False."""
+        return {"False": 0, "True": 1, "false": 0, "true": 1, "FALSE": 0, "TRUE": 1}
+
 
 @dataclass(frozen=True, init=False, repr=False)
-class Categorical(_Base):
-    """A variable that takes one of several values in no particular order.
-
-    Parameters
-    ----------
-    values : iterable of hashable
-        At least one, all different; 1, 1.0 and True are different. Their order fixes the codes:
-        give a list rather than a set, whose order changes from run to run.
-    when : mapping, function or None
-        A condition, as in `Binary`.
-    """
+class _Listed(Variable):
+    """A variable whose values are listed one by one."""
 
     values: tuple[Hashable, ...]
     when: Any = _WHEN
-    _fields = ("values",)
-    _codes: dict[tuple[Any, ...], int] = field(init=False)
+    _fields: ClassVar[tuple[str, ...]] = ("values",)
+    _codes: dict[Any, int] = field(init=False)
 
     def __init__(self, values: Iterable[Any], *, when: Any = None) -> None:
         if isinstance(values, (str, bytes, Mapping)) or not isinstance(values, Iterable):
             raise TypeError(f"values is {short(values)}, expected a list of values")
         given = tuple(map(plain, values))
-        codes: dict[tuple[Any, ...], int] = {}
+        codes: dict[Any, int] = {}
+        equal: dict[Any, Any] = {}
         for code, value in enumerate(given):
             try:
                 first = codes.setdefault(_key(value), code)
@@ -167,31 +243,87 @@ class Categorical(_Base):
                 raise TypeError(f"value {short(value)} {why}") from None
             if first != code:
                 raise ValueError(f"value {short(value)} is repeated, expected distinct values")
+            if equal.setdefault(value, value) is not value:
+                raise ValueError(
+                    f"values has {short(equal[value])} and {short(value)}, which are equal in "
+                    "Python: expected values that differ, such as 'one' and 'true'"
+                )
         if not given:
             raise ValueError("values is empty, expected at least one value")
         self.__dict__.update(values=given, when=_condition(when), _codes=codes)
 
-    def __repr__(self) -> str:
-        condition = "" if self.when is None else f", when={short(self.when)}"
-        return f"Categorical({short(list(self.values))}{condition})"
-
     def __hash__(self) -> int:
         return hash((len(self), self.values[0], self.values[-1]))  # cheap: spaces hash variables
+
+    def texts(self) -> dict[str, int]:
+        """Return codes by values as text; ValueError if two look the same."""
+        texts: dict[str, int] = {}
+        for code, value in enumerate(self.values):
+            if texts.setdefault(str(value), code) != code:
+                raise ValueError(
+                    f"{value!r} and {self.values[texts[str(value)]]!r} look the same in a table: "
+                    "pass data=(points, values)"
+                )
+        if "None" in texts:  # as CSV files and DataFrames write it
+            texts = {"": texts["None"], "nan": texts["None"]} | texts
+        return texts
 
     def _find(self, value: Any) -> int | None:
         value = plain(value)
         try:
             code = self._codes.get(_key(value))
-            if code is None:  # 1.0 finds 1, unless True is a value too
-                equal = [c for c, v in enumerate(self.values) if v == value]
-                code = equal[0] if len(equal) == 1 else None
+            if code is None:  # 1.0 finds 1
+                code = next((c for c, v in enumerate(self.values) if v == value), None)
             return code
-        except TypeError:  # not hashable
+        except (TypeError, ValueError):  # not hashable, or NaN
             return None
 
 
+@dataclass(frozen=True, init=False, repr=False)
+class Categorical(_Listed):
+    """A variable that takes one of several values in no particular order.
+
+    Parameters
+    ----------
+    values : iterable of hashable
+        At least one, no two of them equal, as 1, 1.0 and True are in Python. Their order fixes the
+        codes: give a list rather than a set, whose order changes from run to run.
+    when : mapping, function or None
+        A condition, as in `Binary`.
+    """
+
+    key: ClassVar[str] = "values"
+    __hash__ = _Listed.__hash__
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class Ordinal(_Listed):
+    """An ordered variable: any values, in the order in which they are given.
+
+    The search treats it as it treats an `Integer`: values that are next to each other are taken to
+    be alike. In problem files it is `{ ordered = ["s", "m", "l"] }`.
+
+    Parameters
+    ----------
+    values : iterable of hashable
+        At least one, all different, from one end to the other; 1, 1.0 and True are the same.
+    when : mapping, function or None
+        A condition, as in `Binary`.
+
+    Examples
+    --------
+    >>> Ordinal(["s", "m", "l"])
+    Ordinal(['s', 'm', 'l'])
+    """
+
+    key: ClassVar[str] = "ordered"
+    ordered: ClassVar[bool] = True
+    since: ClassVar[int] = 3
+    __hash__ = _Listed.__hash__
+
+
 @dataclass(frozen=True, repr=False)
-class Integer(_Base):
+class Integer(Variable):
     """An ordered variable: the integers from `low` to `high`, both included.
 
     Parameters
@@ -227,6 +359,11 @@ class Integer(_Base):
         self.__dict__.update(low=low, high=high, step=step, log=log, when=_condition(self.when))
         self.__dict__.update(values=range(low, high + 1, step))
 
+    @property
+    def logarithmic(self) -> bool:
+        """Whether `log` was chosen, and there are several values."""
+        return self.log and len(self) > 1
+
     def _find(self, value: Any) -> int | None:
         known = isinstance(value, INTS) and int(value) in self.values
         return self.values.index(int(value)) if known else None
@@ -238,7 +375,7 @@ class Integer(_Base):
 
 
 @dataclass(frozen=True, repr=False)
-class Float(_Base):
+class Float(Variable):
     """An ordered variable: a grid of `levels` numbers from `low` to `high`, both included.
 
     It is a grid and nothing between: a search over it never proposes any other number. A point may
@@ -265,6 +402,7 @@ class Float(_Base):
     ordered: ClassVar[bool] = True
     _fields = ("low", "high")
     _options: ClassVar[dict[str, Any]] = {"levels": 101, "log": False, "when": None}
+    since: ClassVar[int] = 2
 
     def __post_init__(self) -> None:
         low, high, log = real("low", self.low), real("high", self.high), flag("log", self.log)
@@ -293,7 +431,7 @@ class Float(_Base):
         return code if abs(self.values[code] - float(value)) <= _TOLERANCE * step else None
 
     def _below(self, value: Any) -> int | None:
-        """The code of the largest value that is not above this one, else 0; None for no number."""
+        """Return the code of the largest value not above this one, else 0; None for no number."""
         if isinstance(value, bool | np.bool_) or not isinstance(value, Real) or value != value:
             return None
         scale = math.log if self.log else float
@@ -338,9 +476,9 @@ class _Grid(Sequence[float]):
 
 
 def _around(values: Sequence[Any], code: int) -> list[Any]:
-    """The values of a code and its successor, as far as they exist."""
+    """Return the values of a code and its successor, as far as they exist."""
     last = len(values) - 1
     return [values[k] for k in sorted({min(max(0, code), last), min(max(0, code + 1), last)})]
 
 
-Variable = Binary | Categorical | Integer | Float
+SCALARS: tuple[type[Variable], ...] = (Binary, Categorical, Integer, Float, Ordinal)

@@ -1,28 +1,30 @@
 """Search strategies: the protocol, a base class, and those of this library.
 
-`names` lists them. `docs/strategies.md` shows how to write one.
+`names` lists them, and `register` adds one. `docs/strategies.md` shows how to write one.
 """
 
-from anyorder.strategies.annealing import SimulatedAnnealing
-from anyorder.strategies.auto import AutoSearch
+from anyorder.strategies.auto.search import AutoSearch, DeltaSearch
 from anyorder.strategies.base import Answer, Proposals, Search, Strategy, score
-from anyorder.strategies.boa import BOA
-from anyorder.strategies.delta.search import DeltaSearch
-from anyorder.strategies.guided.search import GuidedSearch
-from anyorder.strategies.local_search import HillClimber, IteratedLocalSearch
-from anyorder.strategies.mimic import MIMIC
-from anyorder.strategies.one_plus_one import RLS, FastOnePlusOneEA, OnePlusOneEA
-from anyorder.strategies.p3 import P3
+from anyorder.strategies.gp.search import GPSearch
+from anyorder.strategies.pareto.search import ParetoSearch
+from anyorder.strategies.plain.annealing import SimulatedAnnealing
+from anyorder.strategies.plain.boa import BOA
+from anyorder.strategies.plain.local_search import HillClimber, IteratedLocalSearch
+from anyorder.strategies.plain.mimic import MIMIC
+from anyorder.strategies.plain.nsga2 import NSGA2
+from anyorder.strategies.plain.one_plus_one import RLS, FastOnePlusOneEA, OnePlusOneEA
+from anyorder.strategies.plain.p3 import P3
+from anyorder.strategies.plain.random_search import RandomSearch
+from anyorder.strategies.plain.tabu import TabuSearch
+from anyorder.strategies.plain.univariate import CGA, PBIL, UMDA
 from anyorder.strategies.policy.search import PolicySearch
-from anyorder.strategies.random_search import RandomSearch
-from anyorder.strategies.registry import names
-from anyorder.strategies.tabu import TabuSearch
-from anyorder.strategies.univariate import CGA, PBIL, UMDA
+from anyorder.strategies.registry import names, register
 
 __all__ = [
     "BOA",
     "CGA",
     "MIMIC",
+    "NSGA2",
     "P3",
     "PBIL",
     "RLS",
@@ -31,10 +33,11 @@ __all__ = [
     "AutoSearch",
     "DeltaSearch",
     "FastOnePlusOneEA",
-    "GuidedSearch",
+    "GPSearch",
     "HillClimber",
     "IteratedLocalSearch",
     "OnePlusOneEA",
+    "ParetoSearch",
     "PolicySearch",
     "Proposals",
     "RandomSearch",
@@ -43,5 +46,6 @@ __all__ = [
     "Strategy",
     "TabuSearch",
     "names",
+    "register",
     "score",
 ]

@@ -9,23 +9,19 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-import numpy as np
-import numpy.typing as npt
-
-from anyorder._checks import known_names, short, unknown
+from anyorder._internal.checks import known_names, short, unknown
 from anyorder.space import Space
 from anyorder.strategies.base import Strategy
-from anyorder.strategies.delta import layout
-from anyorder.strategies.policy.config import Config, resolve
-from anyorder.strategies.policy.search import PolicySearch
-from anyorder.strategies.registry import ALIASES, REGISTRY
+from anyorder.strategies.models import layout
+from anyorder.strategies.registry import REGISTRY, find
 
+# A name, a strategy, or what makes one of a space and a seed: a class, or `anyorder.policy.Policy`.
 Algorithm = str | Strategy | Callable[..., Strategy]
+
+SEVERAL = "pareto"  # what "auto" is for several objectives
 
 _log = logging.getLogger("anyorder")
 _SETTING = re.compile(r"\+(?=[A-Za-z_]\w*=)")  # so that 1e+3 is one word
-_MOST_VALUES = 2**31  # of a variable
-_NOT_SETTINGS = ("self", "space", "seed", "engine", "graph", "restart")
 
 
 class Name(NamedTuple):
@@ -37,7 +33,7 @@ class Name(NamedTuple):
 
 
 def split(text: str) -> Name:
-    """The parts of a name; values of settings are Python literals or plain words."""
+    """Return the parts of a name; values of settings are Python literals or plain words."""
     if not isinstance(text, str):
         raise TypeError(f"algorithm is {short(text)}, expected a name or a strategy")
     head, *given = _SETTING.split(text.strip())
@@ -55,40 +51,26 @@ def split(text: str) -> Name:
 
 
 def resolve_name(text: str) -> Name:
-    """The same with the names of earlier versions replaced; ValueError if there is no such name."""
-    name, preset, settings = split(text)
-    if name == "anyorder":  # its method, before there were others
-        name = "policy"
-    elif name == "baseline":
-        name, preset = preset, ""
-    name = ALIASES.get(name, name)
-    if name not in REGISTRY:
+    """Return the parts of the name of a strategy; ValueError if there is no such name."""
+    parts = split(text)
+    if find(parts.name) is None:
         raise unknown("algorithm", text, REGISTRY)
-    if preset and name != "policy":
-        raise ValueError(f"algorithm is {text!r}, but only the policy has presets")
-    return Name(name, preset, settings)
+    return parts
 
 
-def default(
-    space: Space,
-    config: Config | str | None = None,
-    engine: str = "auto",
-    graph: npt.ArrayLike | None = None,
-    restart: bool = True,
-) -> str:
-    """The algorithm if none is named: "auto", but the policy where settings of it are given.
+def default(space: Space, several: bool = False) -> str:
+    """Return the name of the algorithm if none is given: "auto", of several objectives "pareto".
 
-    In spaces with subsets or permutations, "guided" stands for "auto", also where that is named.
-    Spaces of thousands of variables, for which the tables of "auto" do not fit, get "ils".
+    Spaces of thousands of variables, for which the tables of these do not fit, get "ils", or
+    "nsga2".
     """
-    if config is not None or engine != "auto" or graph is not None or not restart:
-        return "policy"
-    if space.groups:
-        return "guided"
+    name, plain = (SEVERAL, "nsga2") if several else ("auto", "ils")
     if layout.fits(space):
-        return "auto"
-    _log.warning("%d variables are too many for the algorithm 'auto': using 'ils'", len(space))
-    return "ils"
+        return name
+    _log.warning(
+        "%d variables are too many for the algorithm %r: using %r", len(space), name, plain
+    )
+    return plain
 
 
 def create(
@@ -96,129 +78,116 @@ def create(
     space: Space,
     seed: int,
     *,
-    config: Config | str | None = None,
-    engine: str = "auto",
-    graph: npt.ArrayLike | None = None,
     budget: int | None = None,
-    restart: bool = True,
+    several: bool = False,
 ) -> Strategy:
-    """The strategy of that name, the instance of a class, or a strategy itself.
+    """Return the strategy of that name, what a class or another callable makes, or itself.
 
     Parameters
     ----------
     algorithm
-        A name with its settings, a class that takes a space and a seed, or a strategy. None: see
-        `default`.
+        A name with its settings; a class, or another callable, that is called with a space and
+        `seed=`; or a strategy. None: see `default`.
     space, seed
         Where to search, and the seed of its random numbers.
-    config, engine, graph, restart
-        For the policy; see `PolicySearch`.
     budget
         For strategies with a schedule, such as annealing: when it ends, unless their settings say.
+    several
+        Whether there are several objectives. "auto" is then "pareto", and a strategy that has no
+        way to do it is refused.
     """
     if algorithm is None:
-        algorithm = default(space, config, engine, graph, restart)
+        algorithm = default(space, several)
     if isinstance(algorithm, str):
         name, preset, settings = resolve_name(algorithm)
-        if name == "auto" and space.groups:
-            name = "guided"
-        if name == "policy":
-            return _policy(space, seed, preset, settings, config, engine, graph, restart)
-        strategy = named(name, settings, space, seed, budget)
-    elif isinstance(algorithm, type):
-        strategy = algorithm(space, seed=seed)
+        name = SEVERAL if several and name == "auto" else name
+        made = create_named(name, preset, settings, space, seed, budget)
     else:
-        strategy = algorithm  # type: ignore[assignment]
-    _check(strategy, space)
-    if isinstance(strategy, PolicySearch):
-        return strategy
-    for what, given in (("config", config), ("graph", graph)):
-        if given is not None:
-            raise ValueError(
-                f"{what} is for the algorithm 'policy', and this is {strategy.name!r}; settings of "
-                f"others are part of the name, such as 'boa+population=500'"
-            )
-    return strategy
+        if makes_strategies(algorithm):
+            algorithm = algorithm(space, seed=seed)  # type: ignore[operator]
+        made = _check(algorithm, space)
+    if several and not getattr(made, "several", False):
+        able = [name for name, kind in REGISTRY.items() if getattr(kind, "several", False)]
+        raise ValueError(
+            f"algorithm is {made.name!r}, which has one objective; several are for "
+            f"{', '.join(able[:-1])} and {able[-1]}"
+        )
+    return made
 
 
-def named(
-    name: str, settings: Mapping[str, Any], space: Space, seed: int, budget: int | None = None
+def makes_strategies(algorithm: Any) -> bool:
+    """Return whether a value is called for a strategy, as classes are, and is none itself."""
+    return isinstance(algorithm, type) or (
+        callable(algorithm) and not isinstance(algorithm, Strategy)
+    )
+
+
+def create_named(
+    name: str,
+    preset: str,
+    settings: Mapping[str, Any],
+    space: Space,
+    seed: int,
+    budget: int | None = None,
 ) -> Strategy:
-    """The strategy of a name, other than the policy, with its settings checked."""
-    maker: Callable[..., Strategy] = REGISTRY[ALIASES.get(name, name)]
-    known = _parameters(maker)
+    """Return a registered strategy, with its settings checked."""
+    given = arguments_of(name, preset, settings)
+    cls = REGISTRY[name]
+    schedule = {"budget": budget} if budget is not None and "budget" in _parameters(cls) else {}
+    maker: Callable[..., Any] = cls
+    return _check(maker(space, seed=seed, **{**schedule, **given}), space)
+
+
+def arguments_of(name: str, preset: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of a registered strategy that settings stand for; refuse unknown ones.
+
+    They are the settings, unless the class has a method `arguments(preset, settings)`.
+    """
+    cls = REGISTRY[name]
+    if (arguments := getattr(cls, "arguments", None)) is not None:
+        return dict(arguments(preset, settings))
+    if preset:
+        raise ValueError(f"algorithm is '{name}:{preset}', but {name} has no presets")
+    known = _parameters(cls)
     if settings and not known:
         raise ValueError(f"{name} has no settings, got {next(iter(settings))!r}")
     known_names(f"setting of {name}", settings, known)
-    schedule = {"budget": budget} if budget is not None and "budget" in known else {}
-    return maker(space, seed=seed, **{**schedule, **settings})
+    return dict(settings)
 
 
-def _policy(
-    space: Space,
-    seed: int,
-    preset: str,
-    settings: Mapping[str, Any],
-    config: Config | str | None,
-    engine: str,
-    graph: npt.ArrayLike | None,
-    restart: bool,
-) -> PolicySearch:
-    settings = dict(settings)
-    engine = str(settings.pop("engine", engine))
-    if config is not None and preset:
-        raise ValueError(f"config is {short(config)}, and the algorithm's name has {preset!r} too")
-    chosen = resolve(config if config is not None else preset or "default").replace(**settings)
-    return PolicySearch(space, seed, chosen, engine, graph, restart=restart)
-
-
-def _check(strategy: Any, space: Space) -> None:
+def _check(strategy: Any, space: Space) -> Strategy:
     if not isinstance(strategy, Strategy):
         missing = [name for name in _MEMBERS if not hasattr(strategy, name)]
         lacks = f": it lacks {', '.join(missing)}" if len(missing) < len(_MEMBERS) else ""
         raise TypeError(f"algorithm is {short(strategy)}, expected a name or a strategy{lacks}")
     if getattr(strategy, "space", space) != space:
         raise ValueError(f"algorithm is {short(strategy)}, which searches another space")
+    return strategy
 
 
 _MEMBERS = tuple(sorted(getattr(Strategy, "__protocol_attrs__", None) or (
-    "name", "batch", "generation", "restarts", "converged", "archive",
-    "propose", "learn", "give_up", "state", "restore", "facts",
+    "name", "batch", "generation", "restarts", "converged", "archive", "influence_unit",
+    "propose", "learn", "give_up", "state", "restore", "settings", "facts", "influence",
 )))  # fmt: skip
 
 
-def _parameters(maker: Callable[..., Any]) -> list[str]:
-    return [key for key in inspect.signature(maker).parameters if key not in _NOT_SETTINGS]
+def _parameters(cls: Callable[..., Any]) -> list[str]:
+    return [key for key in inspect.signature(cls).parameters if key not in ("space", "seed")]
 
 
-def settings_of(strategy: Strategy) -> dict[str, Any]:
-    """The settings of a strategy, as JSON values: what its constructor was given."""
-    if isinstance(strategy, PolicySearch):
-        return strategy.config.to_dict()
-    found = {}
-    for key in _parameters(type(strategy)):
-        value = getattr(strategy, key, None)
-        value = value.item() if isinstance(value, np.generic) else value
-        if value is None or isinstance(value, bool | int | float | str):
-            found[key] = value
-    return found
-
-
-def recreate(
-    name: str,
-    settings: Mapping[str, Any],
-    space: Space,
-    seed: int,
-    *,
-    engine: str = "auto",
-    graph: npt.ArrayLike | None = None,
-    restart: bool = True,
-) -> Strategy:
-    """The strategy that `name` and `settings_of` describe; ValueError if it is not one of ours."""
-    if name == "policy":
-        # Older versions did not split integers.
-        config = Config.from_dict({"digits_above": _MOST_VALUES, **settings})
-        return PolicySearch(space, seed, config, engine, graph, restart=restart)
-    if name not in REGISTRY:
+def recreate(name: str, settings: Mapping[str, Any], space: Space, seed: int) -> Strategy:
+    """Return the strategy with this name and these `settings()`; ValueError if it has no name."""
+    if find(name) is None:
         raise ValueError(f"{name!r} is a strategy of your own: pass algorithm= to continue it")
-    return named(name, settings, space, seed)
+    return create_named(name, "", settings, space, seed)
+
+
+def describe(name: str, settings: Mapping[str, Any]) -> str:
+    """Return the name with its settings, as `algorithm=` takes it.
+
+    A class with a method `describe(settings)` says which settings are worth showing.
+    """
+    if (own := getattr(find(name), "describe", None)) is not None:
+        return str(own(settings))
+    given = {key: value for key, value in settings.items() if value is not None}
+    return name + "".join(f"+{key}={value}" for key, value in given.items())

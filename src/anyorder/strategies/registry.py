@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
-from anyorder.strategies.annealing import SimulatedAnnealing
-from anyorder.strategies.auto import AutoSearch
-from anyorder.strategies.boa import BOA
-from anyorder.strategies.delta.search import DeltaSearch
-from anyorder.strategies.guided.search import GuidedSearch
-from anyorder.strategies.local_search import HillClimber, IteratedLocalSearch
-from anyorder.strategies.mimic import MIMIC
-from anyorder.strategies.one_plus_one import RLS, FastOnePlusOneEA, OnePlusOneEA
-from anyorder.strategies.p3 import P3
+from anyorder._internal.checks import function, short
+from anyorder._internal.entry_points import load_entry_points
+from anyorder.strategies.auto.search import AutoSearch, DeltaSearch
+from anyorder.strategies.gp.search import GPSearch
+from anyorder.strategies.pareto.search import ParetoSearch
+from anyorder.strategies.plain.annealing import SimulatedAnnealing
+from anyorder.strategies.plain.boa import BOA
+from anyorder.strategies.plain.local_search import HillClimber, IteratedLocalSearch
+from anyorder.strategies.plain.mimic import MIMIC
+from anyorder.strategies.plain.nsga2 import NSGA2
+from anyorder.strategies.plain.one_plus_one import RLS, FastOnePlusOneEA, OnePlusOneEA
+from anyorder.strategies.plain.p3 import P3
+from anyorder.strategies.plain.random_search import RandomSearch
+from anyorder.strategies.plain.tabu import TabuSearch
+from anyorder.strategies.plain.univariate import CGA, PBIL, UMDA
 from anyorder.strategies.policy.search import PolicySearch
-from anyorder.strategies.random_search import RandomSearch
-from anyorder.strategies.tabu import TabuSearch
-from anyorder.strategies.univariate import CGA, PBIL, UMDA
+
+GROUP = "anyorder.strategies"  # of the entry points of other packages
+_NAME = re.compile(r"[A-Za-z0-9_.-]+")
 
 # Each is called with a space, a seed and its own settings.
 REGISTRY: dict[str, type[Any]] = {
@@ -24,13 +31,50 @@ REGISTRY: dict[str, type[Any]] = {
     for kind in (
         AutoSearch, DeltaSearch, PolicySearch, RandomSearch, RLS, OnePlusOneEA, FastOnePlusOneEA,
         HillClimber, IteratedLocalSearch, SimulatedAnnealing, TabuSearch, UMDA, PBIL, CGA, MIMIC,
-        BOA, P3, GuidedSearch,
+        BOA, P3, GPSearch, NSGA2, ParetoSearch,
     )
 }  # fmt: skip
-# Other names, which are accepted but not listed.
-ALIASES = {"iterated-local-search": "ils"}
+
+
+def register(name: str, cls: type[Any]) -> None:
+    """Let `algorithm=`, the command line, campaigns and studies know a strategy by its name.
+
+    Another package registers its strategies without being imported by an entry point:
+
+        [project.entry-points."anyorder.strategies"]
+        mine = "my_package:MyStrategy"
+
+    Parameters
+    ----------
+    name
+        What it is called, as its class attribute `name` says.
+    cls
+        A class that keeps the protocol `Strategy`, called as `cls(space, seed=seed, **settings)`.
+    """
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise ValueError(f"name is {short(name)}, expected letters, digits and '-', '_', '.'")
+    function("cls", cls)
+    own = getattr(cls, "name", None)
+    if own != name:
+        raise ValueError(f"{cls.__name__}.name is {short(own)}, expected {name!r} as registered")
+    if name in REGISTRY:
+        raise ValueError(f"strategy {name!r} is registered already, expected a new name")
+    REGISTRY[name] = cls
+
+
+def _add(name: str, cls: Any) -> None:
+    if REGISTRY.get(name) is not cls:  # as it is after an earlier call
+        register(name, cls)
+
+
+def find(name: str) -> type[Any] | None:
+    """Return the strategy of that name, also of another package; None if there is none."""
+    if name not in REGISTRY:
+        load_entry_points(GROUP, _add)
+    return REGISTRY.get(name)
 
 
 def names() -> list[str]:
-    """The names of all strategies."""
+    """Return the names of all strategies, those of other packages last."""
+    load_entry_points(GROUP, _add)
     return list(REGISTRY)

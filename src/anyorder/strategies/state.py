@@ -7,10 +7,11 @@ their own.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from anyorder.errors import DAMAGE
 
 State = dict[str, npt.NDArray[Any]]
 
-_CHECKSUM = "state.crc32"  # in the header; no attribute can be called that
+CHECKSUM = "state.crc32"  # in the header; no attribute can be called that
 _DAMAGED = "the state is damaged, or belongs to another strategy or space"
 _GENERATORS = {
     kind.__name__: kind
@@ -35,16 +36,16 @@ _GENERATORS = {
 
 
 def to_state(values: Mapping[str, Any]) -> State:
-    """The values as arrays; `from_state` gives them back."""
+    """Return the values as arrays, which `from_state` reads."""
     arrays: list[npt.NDArray[Any]] = []
     header = {name: _encode(value, arrays) for name, value in values.items()}
     state = {f"array{k}": array for k, array in enumerate(arrays)}
-    header[_CHECKSUM] = _checksum(header, state)
+    header[CHECKSUM] = checksum_of(header, state)
     return {"header": np.array(json.dumps(header)), **state}
 
 
 def from_state(state: Mapping[str, npt.NDArray[Any]], like: Mapping[str, Any]) -> dict[str, Any]:
-    """The values that `to_state` was given.
+    """Return the values that `to_state` was given.
 
     Parameters
     ----------
@@ -57,8 +58,7 @@ def from_state(state: Mapping[str, npt.NDArray[Any]], like: Mapping[str, Any]) -
     try:
         header = json.loads(str(state["header"]))
         # Strategies rely on what they have kept, and only this tells whether it was changed.
-        if header.pop(_CHECKSUM, None) not in (None, _checksum(header, state)):
-            raise ValueError("it has been changed since it was made")
+        check_sum(header, state)
         values = {name: _decode(header[name], state) for name in like}
     except DAMAGE as error:
         raise ValueError(f"{_DAMAGED}: {error!r}") from error
@@ -77,7 +77,25 @@ def from_state(state: Mapping[str, npt.NDArray[Any]], like: Mapping[str, Any]) -
     return values
 
 
-def _checksum(header: Mapping[str, Any], state: Mapping[str, npt.NDArray[Any]]) -> int:
+@contextlib.contextmanager
+def refusing_damage() -> Iterator[None]:
+    """Turn whatever damaged contents lead to into a ValueError."""
+    try:
+        yield
+    except ValueError:
+        raise
+    except DAMAGE as error:
+        raise ValueError(f"{_DAMAGED}: {error!r}") from error
+
+
+def check_sum(header: dict[str, Any], state: Mapping[str, npt.NDArray[Any]]) -> None:
+    """Take the checksum out of a header, if it has one; ValueError if it does not fit."""
+    if header.pop(CHECKSUM, None) not in (None, checksum_of(header, state)):
+        raise ValueError("it has been changed since it was made")
+
+
+def checksum_of(header: Mapping[str, Any], state: Mapping[str, npt.NDArray[Any]]) -> int:
+    """Return the checksum of a header and of the arrays beside it."""
     found = zlib.crc32(json.dumps(header).encode())
     for name in sorted(state.keys() - {"header"}):
         array = np.asarray(state[name])

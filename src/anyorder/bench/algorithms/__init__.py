@@ -19,20 +19,21 @@ import random
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from anyorder._checks import integer, unknown
+from anyorder._internal.checks import integer, unknown
 from anyorder.bench.algorithms.cmaes import CMAES
 from anyorder.bench.algorithms.gomea import GOMEA
+from anyorder.bench.algorithms.library import Library
 from anyorder.bench.algorithms.meter import Ints, Meter, Spent, Trace, check_grid
-from anyorder.bench.algorithms.naming import Parts, Settings, installed, split
+from anyorder.bench.algorithms.naming import STRATEGY, Parts, is_installed, split
 from anyorder.bench.algorithms.nevergrad import Nevergrad
 from anyorder.bench.algorithms.optuna import Optuna
-from anyorder.bench.algorithms.ours import Others, Policy, configured, known_graph
-from anyorder.many import solve_many
+from anyorder.bench.algorithms.ours import Others, Presets, configure, known_graph
+from anyorder.policy.many import solve_many
 from anyorder.problems.base import Problem
 from anyorder.space import Space
 from anyorder.strategies.policy.config import Config
@@ -44,29 +45,9 @@ __all__ = [
 ]  # fmt: skip
 
 
-class Library(Protocol):
-    """A source of algorithms."""
-
-    @property
-    def package(self) -> str | None:
-        """The package that must be installed, if any."""
-
-    def names(self) -> list[str]:
-        """List its algorithms."""
-
-    def check(self, name: str, settings: Settings, space: Space | None) -> None:
-        """Raise if the algorithm does not accept these settings or this space."""
-
-    def search(self, name: str, settings: Settings, meter: Meter, seed: int) -> Settings:
-        """Evaluate points by the meter until its budget is spent, or the algorithm has ended.
-
-        Returns the settings, with defaults where they are known.
-        """
-
-
 LIBRARIES: dict[str, Library] = {
-    "anyorder": Policy(),
-    "baseline": Others(),
+    "policy": Presets(),
+    STRATEGY: Others(),
     "nevergrad": Nevergrad(),
     "optuna": Optuna(),
     "cmaes": CMAES(),
@@ -80,7 +61,7 @@ class AlgorithmError(RuntimeError):
 
 
 def available(kind: str | None = None) -> list[str]:
-    """The available names, without settings.
+    """Return the available names, without settings.
 
     Parameters
     ----------
@@ -93,7 +74,7 @@ def available(kind: str | None = None) -> list[str]:
     here = [
         kind
         for kind, library in LIBRARIES.items()
-        if kind != "nevergrad" and (library.package is None or installed(library.package))
+        if kind != "nevergrad" and (library.package is None or is_installed(library.package))
     ]
     return [name for kind in here for name in _names(kind)]
 
@@ -103,7 +84,7 @@ def check(name: str, problem: Problem | None = None) -> None:
 
     ValueError or TypeError for a bad name or setting, ImportError for a package that is missing.
     """
-    _, _, settings = _checked(name, None if problem is None else problem.space)
+    _, _, settings = _check(name, None if problem is None else problem.space)
     if problem is not None and settings.get("graph") == "known":
         known_graph(problem)
 
@@ -112,33 +93,22 @@ def check_engines(names: Iterable[str]) -> None:
     """Raise if a name sets an engine that cannot run on this machine."""
     for name in names:
         kind, _, settings = split(name)
-        engine = settings.get("engine", "auto") if kind == "anyorder" else "auto"
+        engine = LIBRARIES[kind].engine(settings) if kind in LIBRARIES else "auto"
         reason = None if engine == "auto" else why_not(engine)
         if reason is not None:
             raise RuntimeError(f"{name}: engine {engine} cannot run here: {reason}")
 
 
 def meaning(name: str) -> tuple[Any, ...]:
-    """Equal for two names that stand for the same algorithm."""
+    """Return a key that is equal for two names that stand for the same algorithm."""
     kind, detail, settings = split(name)
-    if kind == "anyorder":
-        return kind, *configured(detail, settings), "graph" in settings
-    return kind, detail, settings
+    return kind, *LIBRARIES[kind].meaning(detail, settings)
 
 
 def still(name: str, configuration: Mapping[str, Any]) -> bool:
-    """Whether a name still stands for the configuration that a run of it was done with.
-
-    Known for the method only: a preset may differ between versions.
-    """
+    """Return whether a name still stands for the configuration that a run of it had."""
     kind, detail, settings = split(name)
-    if kind != "anyorder":
-        return True
-    fields = {key: x for key, x in configuration.items() if key not in ("engine", "graph")}
-    try:
-        return Config.from_dict(fields) == configured(detail, settings)[0]
-    except (TypeError, ValueError):  # settings of another version
-        return False
+    return LIBRARIES[kind].still(detail, settings, configuration)
 
 
 def run(
@@ -151,7 +121,7 @@ def run(
     engine: str = "auto",
     each: Callable[[float], Any] | None = None,
 ) -> Trace:
-    """One run of an algorithm on a problem, maximised; one at a time in a process.
+    """Run an algorithm on a problem, maximised; one at a time in a process.
 
     Parameters
     ----------
@@ -172,16 +142,17 @@ def run(
     AlgorithmError
         If the algorithm or the problem raised an exception; it names both.
     """
-    kind, detail, settings = _checked(name, problem.space)
+    kind, detail, settings = _check(name, problem.space)
     integer("seed", seed, 0, _SEEDS - 1)
-    if kind == "anyorder":
-        settings = {"engine": engine, **settings}
-        LIBRARIES[kind].check(detail, settings, problem.space)
+    library = LIBRARIES[kind]
+    chosen = library.choose_engine(settings, engine)
+    if chosen != settings:
+        library.check(detail, chosen, problem.space)
     meter = Meter(problem, budget, grid, each)
     start = time.perf_counter()
     try:
-        with _seeded(seed), _quiet(kind), contextlib.suppress(Spent):
-            settings = LIBRARIES[kind].search(detail, settings, meter, seed)
+        with _seed_globals(seed), _quiet(kind), contextlib.suppress(Spent):
+            settings = library.search(detail, chosen, meter, seed)
         return meter.trace(time.perf_counter() - start, settings)
     except Exception as error:
         raise AlgorithmError(
@@ -199,16 +170,16 @@ def run_many(
     *,
     engine: str = "auto",
 ) -> list[Trace | str]:
-    """Runs of the method in one batch, as for a GPU, one on each problem; they share a space.
+    """Do runs of the policy in one batch, as for a GPU, one on each problem; they share a space.
 
     Each is what `run` returns with the same engine, or the reason why it failed. The time of a run
     is its share of the whole. With `graph=known` there is a batch for each problem, which has a
     graph of its own.
     """
-    kind, detail, settings = _checked(name, None)
-    if kind != "anyorder":
+    kind, detail, settings = _check(name, None)
+    if kind != "policy":
         raise ValueError(f"{name} runs one at a time, expected policy or policy:PRESET")
-    config, chosen = configured(detail, {"engine": engine, **settings})
+    config, chosen = configure(detail, {"engine": engine, **settings})
     places = check_grid(grid, budget)
     if "graph" not in settings:
         return _batch(problems, budget, seeds, places, config, chosen, None)
@@ -255,23 +226,22 @@ def _names(kind: str) -> list[str]:
     if kind not in LIBRARIES:
         raise unknown("kind of algorithm", kind, LIBRARIES)
     names = LIBRARIES[kind].names()
-    if kind == "baseline":
+    if kind == STRATEGY:
         return names
-    kind = "policy" if kind == "anyorder" else kind
     return [f"{kind}:{name}" if name else kind for name in names]
 
 
-def _checked(name: str, space: Space | None) -> Parts:
+def _check(name: str, space: Space | None) -> Parts:
     parts = split(name)
     kind, detail, settings = parts
     if kind not in LIBRARIES:
-        usual = [*_names("anyorder"), *_names("baseline")]
+        usual = [*_names("policy"), *_names(STRATEGY)]
         others = [f"{k}:NAME" for k, library in LIBRARIES.items() if library.package]
         raise unknown("algorithm", name, [*usual, *others])
     library = LIBRARIES[kind]
-    if detail not in library.names():
+    if kind != STRATEGY and detail not in library.names():
         what = "algorithm (settings are +NAME=VALUE)" if "+" in detail else "algorithm"
-        raise unknown(what, detail if kind == "baseline" else name, _names(kind))
+        raise unknown(what, name, _names(kind))
     try:
         with _quiet(kind):
             library.check(detail, settings, space)
@@ -282,7 +252,7 @@ def _checked(name: str, space: Space | None) -> Parts:
 
 
 @contextlib.contextmanager
-def _seeded(seed: int) -> Iterator[None]:
+def _seed_globals(seed: int) -> Iterator[None]:
     """Seed the global generators, which some libraries use, and restore them afterwards."""
     ours, theirs = np.random.get_state(), random.getstate()
     np.random.seed(seed)

@@ -6,19 +6,20 @@ from typing import Any
 
 import numpy as np
 
-from anyorder._checks import integer
+from anyorder._internal.checks import integer
+from anyorder.bench.algorithms.library import Library
 from anyorder.bench.algorithms.meter import Codes, Meter
 from anyorder.bench.algorithms.naming import Settings, check_settings, peer
 from anyorder.space import Space
 
 
-class CMAES:
+class CMAES(Library):
     """CatCMAwM: unordered variables are its categories, ordered ones its integers."""
 
     package = "cmaes"
 
     def names(self) -> list[str]:
-        """The only one."""
+        """Return the only name."""
         return ["CatCMAwM"]
 
     def check(self, name: str, settings: Settings, space: Space | None) -> None:

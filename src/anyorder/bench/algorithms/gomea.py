@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from anyorder._checks import flag, integer
+from anyorder._internal.checks import flag, integer
+from anyorder.bench.algorithms.library import Library
 from anyorder.bench.algorithms.meter import Meter
 from anyorder.bench.algorithms.naming import Settings, check_settings, peer
 from anyorder.space import Space
@@ -21,7 +22,7 @@ _MODELS: dict[str, tuple[str, ...]] = {
 _GOMEA = ("base_population_size", "max_number_of_populations", "IMS_subgeneration_factor")
 
 
-class GOMEA:
+class GOMEA(Library):
     """The discrete GOMEA of the library gomea; all variables must have the same number of values.
 
     It sees points and values only, nothing of the problem's structure.
@@ -30,7 +31,7 @@ class GOMEA:
     package = "gomea"
 
     def names(self) -> list[str]:
-        """The linkage models that require no knowledge of the problem."""
+        """Return the linkage models that require no knowledge of the problem."""
         return list(_MODELS)
 
     def check(self, name: str, settings: Settings, space: Space | None) -> None:

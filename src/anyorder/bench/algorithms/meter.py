@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from anyorder._checks import integer
+from anyorder._internal.checks import integer
 from anyorder.problems.base import Problem
 
 Codes = npt.NDArray[np.int32]
@@ -99,7 +99,7 @@ class Meter:
         return self.budget - self.done
 
     def value(self, point: npt.ArrayLike) -> float:
-        """The value of one point of the free variables."""
+        """Evaluate one point of the free variables."""
         if not self.left:
             raise Spent
         codes = np.zeros(self._n, dtype=np.int32)
@@ -109,7 +109,7 @@ class Meter:
         return value
 
     def evaluate(self, points: npt.ArrayLike) -> Floats:
-        """The values of a batch of whole points."""
+        """Evaluate a batch of whole points."""
         codes = np.ascontiguousarray(points, dtype=np.int32)
         allowed = codes[: self.left]
         values = self.problem.evaluate(allowed.copy()) if len(allowed) else np.empty(0)
@@ -136,7 +136,7 @@ class Meter:
             self._each(value)
 
     def trace(self, seconds: float, configuration: Mapping[str, Any]) -> Trace:
-        """The record of the run; the rest of the curve is flat."""
+        """Return the record of the run; the rest of the curve is flat."""
         if self._best is None:
             raise RuntimeError("the algorithm stopped before its first evaluation")
         self._curve[self.grid > self.done] = self._best_value
@@ -147,7 +147,7 @@ class Meter:
 
 
 def check_grid(grid: npt.ArrayLike, budget: int) -> Ints:
-    """The grid as integers: increasing, from 1 to the budget."""
+    """Return the grid as integers: increasing, from 1 to the budget."""
     given = np.asarray(grid)
     if given.ndim != 1 or not len(given) or given.dtype.kind not in "iu":
         raise ValueError(f"grid is {grid!r}, expected a list of numbers of evaluations")

@@ -7,11 +7,12 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
-from anyorder._checks import known_names, require
+from anyorder._internal.checks import known_names, require, unknown
 from anyorder.strategies import create
-from anyorder.strategies.registry import ALIASES, REGISTRY
+from anyorder.strategies.registry import find, names
 
 Settings = dict[str, Any]
+STRATEGY = "strategy"  # the kind of a strategy by its name alone
 
 
 class Parts(NamedTuple):
@@ -23,18 +24,16 @@ class Parts(NamedTuple):
 
 
 def split(text: str) -> Parts:
-    """The parts of an algorithm's name.
+    """Split an algorithm's name into its parts.
 
-    The strategies of this library are of the kinds "anyorder" (the policy, whose names are its
-    presets) and "baseline" (all others), as in the records of earlier versions.
+    The strategies of this library are of the kinds "policy", whose names are its presets, and
+    "strategy", which is no part of the text.
     """
     kind, name, settings = create.split(text)
-    if kind == "policy":
-        kind = "anyorder"
-    elif kind in REGISTRY or kind in ALIASES:
-        kind, name = "baseline", f"{kind}:{name}" if name else kind
-    if kind == "baseline":
-        name = ALIASES.get(name, name)
+    if kind == STRATEGY:
+        raise unknown("algorithm", text, names())
+    if kind != "policy" and find(kind) is not None:
+        kind, name = STRATEGY, f"{kind}:{name}" if name else kind
     return Parts(kind, name, settings)
 
 
@@ -47,7 +46,7 @@ def check_settings(settings: Mapping[str, Any], known: Iterable[str]) -> None:
 
 
 def complete(maker: Callable[..., Any], settings: Mapping[str, Any]) -> Settings:
-    """Settings completed by the defaults in a signature, without the seed."""
+    """Complete settings by the defaults in a signature, without the seed."""
     try:
         parameters = inspect.signature(maker).parameters.values()
     except (TypeError, ValueError):  # compiled
@@ -58,7 +57,7 @@ def complete(maker: Callable[..., Any], settings: Mapping[str, Any]) -> Settings
 
 
 def plain(value: Any) -> Any:
-    """A value for JSON; objects that JSON does not have are represented by their names."""
+    """Return a value for JSON; objects that JSON does not have are replaced by their names."""
     if isinstance(value, dict):
         return {str(key): plain(entry) for key, entry in value.items()}
     if isinstance(value, list | tuple):
@@ -68,8 +67,8 @@ def plain(value: Any) -> Any:
     return getattr(value, "__name__", None) or getattr(value, "name", type(value).__name__)
 
 
-def installed(package: str) -> bool:
-    """Whether a package is installed; it is not imported."""
+def is_installed(package: str) -> bool:
+    """Return whether a package is installed, without importing it."""
     return importlib.util.find_spec(package) is not None
 
 

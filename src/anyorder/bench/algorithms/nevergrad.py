@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from anyorder.bench.algorithms.library import Library
 from anyorder.bench.algorithms.meter import Codes, Meter
 from anyorder.bench.algorithms.naming import Settings, check_settings, peer, plain
 from anyorder.space import Space
@@ -21,13 +22,13 @@ from anyorder.space import Space
 _PATIENCE = 50  # times 0.02 s for a thread to end
 
 
-class Nevergrad:
+class Nevergrad(Library):
     """Optimisers of nevergrad's registry; they take no settings."""
 
     package = "nevergrad"
 
     def names(self) -> list[str]:
-        """All names of the registry; the import takes seconds."""
+        """Return all names of the registry; the import takes seconds."""
         return sorted(_registry())
 
     def check(self, name: str, settings: Settings, space: Space | None) -> None:
@@ -88,7 +89,7 @@ class _Variables:
 
 @functools.cache
 def _missing(name: str) -> str | None:
-    """The package that an optimiser requires and that is not installed."""
+    """Return the package that an optimiser requires and that is not installed."""
     parameter = peer("nevergrad").p.TransitionChoice(range(2), repetitions=4)
     before = set(threading.enumerate())
     try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
+from anyorder.bench.algorithms.library import Library
 from anyorder.bench.algorithms.meter import Meter
 from anyorder.bench.algorithms.naming import Settings, check_settings, complete, peer
 from anyorder.space import Space
@@ -17,7 +18,7 @@ _NUMERIC = ("CmaEs", "QMC")
 _NEEDS = {"CmaEs": ("cmaes",), "GP": ("scipy", "torch"), "QMC": ("scipy",)}
 
 
-class Optuna:
+class Optuna(Library):
     """Samplers of Optuna, with their keyword arguments as settings.
 
     Unordered variables are categorical, ordered ones integers; for CmaEs and QMC all are integers.
@@ -26,7 +27,7 @@ class Optuna:
     package = "optuna"
 
     def names(self) -> list[str]:
-        """All samplers that require nothing but the space."""
+        """Return all samplers that require nothing but the space."""
         found = [n.removesuffix("Sampler") for n in dir(_samplers()) if n.endswith("Sampler")]
         return [name for name in found if name not in _LEFT_OUT]
 

@@ -2,49 +2,71 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Mapping
 from typing import Any
 
-from anyorder._checks import unknown
+from anyorder._internal.checks import unknown
+from anyorder.bench.algorithms.library import Library
 from anyorder.bench.algorithms.meter import Meter
 from anyorder.bench.algorithms.naming import Settings
 from anyorder.optimize import maximize
+from anyorder.policy.specification import Policy
 from anyorder.problems.base import Problem
 from anyorder.result import Result
 from anyorder.space import Space
-from anyorder.strategies.base import Strategy
-from anyorder.strategies.create import named
-from anyorder.strategies.policy.config import PRESET_NAMES, Config, resolve
+from anyorder.strategies import registry
+from anyorder.strategies.create import Algorithm, create_named
+from anyorder.strategies.policy.config import PRESETS, Config, resolve
 from anyorder.strategies.policy.engines import ENGINES
-from anyorder.strategies.registry import ALIASES, REGISTRY
 
 
-class Policy:
+class Presets(Library):
     """A preset with settings of `Config` changed; `engine`, and `graph=known`."""
 
-    package = None
+    used = ("numpy", "numba")
 
     def names(self) -> list[str]:
-        """The presets; no name is the default one."""
-        return ["", *PRESET_NAMES]
+        """Return the presets; no name is the default one."""
+        return ["", *PRESETS]
 
     def check(self, name: str, settings: Settings, space: Space | None) -> None:
         """Raise for a bad preset or setting."""
-        engine = configured(name, settings)[1]
+        engine = configure(name, settings)[1]
         if engine not in ("auto", *ENGINES):
             raise unknown("engine", str(engine), ["auto", *ENGINES])
 
     def search(self, name: str, settings: Settings, meter: Meter, seed: int) -> Settings:
         """Spend the meter's budget."""
-        config, engine = configured(name, settings)
+        config, engine = configure(name, settings)
         known = settings.get("graph") == "known"
         graph = known_graph(meter.problem) if known else None
-        result = _run(meter, seed, "policy", config=config, engine=engine, graph=graph)
-        chosen = {"graph": "known"} if known else {}
-        return {**result.settings, "engine": result.engine, **chosen}
+        settings = _run(meter, seed, Policy(config, engine, graph)).settings
+        del settings["stop_collapsed"], settings["graph"]
+        return {**settings, "graph": "known"} if known else settings
+
+    def choose_engine(self, settings: Settings, engine: str) -> Settings:
+        """Return settings with an engine, if they do not set one."""
+        return {"engine": engine, **settings}
+
+    def engine(self, settings: Settings) -> str:
+        """Return the engine that settings ask for."""
+        return str(settings.get("engine", "auto"))
+
+    def meaning(self, name: str, settings: Settings) -> tuple[Hashable | Settings, ...]:
+        """Return the configuration, the engine and whether the graph is known."""
+        return *configure(name, settings), "graph" in settings
+
+    def still(self, name: str, settings: Settings, configuration: Mapping[str, Any]) -> bool:
+        """Return whether the preset with these settings is what a run was configured by."""
+        fields = {key: x for key, x in configuration.items() if key not in ("engine", "graph")}
+        try:
+            return Config.from_dict(fields) == configure(name, settings)[0]
+        except (TypeError, ValueError):  # settings of another version
+            return False
 
 
-def configured(name: str, settings: Settings) -> tuple[Config, str]:
-    """What `policy:NAME` with these settings is, and the engine that computes it."""
+def configure(name: str, settings: Settings) -> tuple[Config, str]:
+    """Return what `policy:NAME` with these settings is, and the engine that computes it."""
     rest = dict(settings)
     engine, graph = rest.pop("engine", "auto"), rest.pop("graph", "known")
     if graph != "known":
@@ -53,37 +75,41 @@ def configured(name: str, settings: Settings) -> tuple[Config, str]:
 
 
 def known_graph(problem: Problem) -> Any:
-    """The interaction graph of a problem, or an error if it has none."""
+    """Return the interaction graph of a problem; raise an error if it has none."""
     graph = problem.interaction_graph()
     if graph is None:
         raise ValueError(f"graph is 'known', but {problem.name} does not know its graph")
     return graph
 
 
-class Others:
+class Others(Library):
     """Any other strategy, with its keyword arguments as settings."""
 
-    package = None
-
     def names(self) -> list[str]:
-        """Those of the registry, and their older names."""
-        return [*(name for name in REGISTRY if name != "policy"), *ALIASES]
+        """List those that have names, except for the policy."""
+        return [name for name in registry.names() if name != "policy"]
 
     def check(self, name: str, settings: Settings, space: Space | None) -> None:
         """Raise for a setting it does not have, or a value it does not accept."""
-        named(name, settings, space or Space.binary(64), seed=0, budget=1_000)
+        create_named(*_parts(name), settings, space or Space.binary(64), seed=0, budget=1_000)
 
     def search(self, name: str, settings: Settings, meter: Meter, seed: int) -> Settings:
         """Spend the meter's budget, or stop when the strategy has finished."""
-        strategy = named(name, settings, meter.problem.space, seed, meter.budget)
-        return _run(meter, seed, strategy).settings
+        strategy = create_named(*_parts(name), settings, meter.problem.space, seed, meter.budget)
+        return _run(meter, seed, strategy, strategy.batch).settings
 
 
-def _run(meter: Meter, seed: int, algorithm: str | Strategy, **options: Any) -> Result:
+def _parts(name: str) -> tuple[str, str]:
+    """Return the name of a strategy and its preset."""
+    own, _, preset = name.partition(":")
+    return own, preset
+
+
+def _run(meter: Meter, seed: int, algorithm: Algorithm, batch: int | None = None) -> Result:
     # every candidate is evaluated and counted: the meter is the cache's opposite
     result = maximize(
         meter.evaluate, meter.problem.space, meter.budget, algorithm=algorithm, seed=seed,
-        vectorized=True, progress=False, cache=False, **options,
+        vectorized=True, batch=batch, progress=False, cache=False,
     )  # fmt: skip
     if result.stop_reason == "interrupted":
         raise KeyboardInterrupt

@@ -18,13 +18,13 @@ from anyorder.strategies.policy.orders import sampling_keys
 
 
 def absent(space: Space, digits: Digits, points: Codes) -> npt.NDArray[np.bool_]:
-    """Which digits `(..., m)` of drawn points belong to variables that the points do not have."""
+    """Return which digits `(..., m)` of drawn points belong to variables that are absent."""
     codes = digits.join(points).reshape(-1, len(space))
     return ~space.present(codes)[:, digits.owner].reshape(points.shape)
 
 
 def hidden(space: Space, digits: Digits, codes: Codes) -> Codes:
-    """What the model reads of points `(m, n)` that it has not drawn: digits, absent ones -1."""
+    """Return the digits that the model reads of points `(m, n)` it did not draw; -1 if absent."""
     points = digits.split(codes)
     if space.conditional:
         points[absent(space, digits, points)] = -1
@@ -40,7 +40,7 @@ def hide_absent(
     points: Codes,
     old: Floats,
 ) -> tuple[Codes, Floats]:
-    """What `engine.sample(policy, draw)` gave, with absent variables hidden."""
+    """Hide absent variables in what `engine.sample(policy, draw)` gave."""
     gone = absent(space, digits, points)
     points = np.where(gone, -1, points).astype(np.int32)
     keys = draw.keys

@@ -11,7 +11,7 @@ Floats = npt.NDArray[np.float64]
 
 
 def ranks(values: Floats, ties: str) -> Floats:
-    """rk(x): how many candidates are better; 0 is the best.
+    """Return rk(x), how many candidates are better; 0 is the best.
 
     NaN is a failure: all of them share the last rank, however many there are, so that none is
     ever reinforced.
@@ -35,7 +35,7 @@ def ranks(values: Floats, ties: str) -> Floats:
 
 
 def advantages(values: Floats, utility: Sequence[float], ties: str) -> Floats:
-    """A(x) = U(rk(x) / (lambda - 1)), eq. (5), with U given by its values at equal steps.
+    """Return A(x) = U(rk(x) / (lambda - 1)), eq. (5), with U given by its values at equal steps.
 
     One candidate alone has nothing to be compared with: its advantage is 0.
     """

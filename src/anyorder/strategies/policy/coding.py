@@ -76,13 +76,13 @@ class Coding:
         return int(self.value_start[-1])
 
     def features_of(self, points: npt.NDArray[np.integer]) -> npt.NDArray[np.float32]:
-        """Inputs `(..., F)` of codes `(..., n)`; inputs of a code of -1 are hidden."""
+        """Return the inputs `(..., F)` of codes `(..., n)`; those of a code of -1 are hidden."""
         value = np.take(points, self.owner, axis=-1)
         return np.where(value < 0, self.hidden_value, self.codes[self.code_base + value])
 
 
 def make_coding(cards: npt.ArrayLike, ordered: npt.ArrayLike, config: Config) -> Coding:
-    """The coding of a space whose variable i has `cards[i]` values."""
+    """Return the coding of a space whose variable i has `cards[i]` values."""
     cards = np.asarray(cards, np.int64)
     thermometer = np.asarray(ordered, bool) & (config.integer_encoding == "thermometer")
     outputs = np.where(cards == 1, 0, np.where(cards == 2, 1, cards))
@@ -109,7 +109,7 @@ def make_coding(cards: npt.ArrayLike, ordered: npt.ArrayLike, config: Config) ->
 def _code_tables(
     cards: IntArray, thermometer: npt.NDArray[np.bool_], unchosen: float
 ) -> tuple[npt.NDArray[np.float32], IntArray]:
-    """One table per kind of variable, and for each variable where v - t = 0 is in its table.
+    """Return a table per kind of variable, and for each variable where v - t = 0 is in its table.
 
     Input t of value v depends on v - t alone, so a table has 2 d - 1 entries and every input is a
     window on it.

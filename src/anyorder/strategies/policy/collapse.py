@@ -45,7 +45,7 @@ def agreement(
 
 
 def generations_in_a_row(count: Any, agreement: Any, limit: float) -> Any:
-    """The length of a series of collapsed generations after one more generation.
+    """Return the length of a series of collapsed generations after one more generation.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ def generations_in_a_row(count: Any, agreement: Any, limit: float) -> Any:
 
 
 def entropy(probs: npt.NDArray[np.floating], cards: npt.NDArray[np.int64]) -> float:
-    """Mean entropy of distributions `(B, V)`, as a share of the largest possible one."""
+    """Return mean entropy of distributions `(B, V)`, as a share of the largest possible one."""
     most = float(np.log(cards).sum())
     if not len(probs) or most == 0:
         return 1.0

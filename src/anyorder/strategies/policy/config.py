@@ -10,7 +10,16 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from anyorder._checks import Check, choice, entries, integer, known_names, optional, real, unknown
+from anyorder._internal.checks import (
+    Check,
+    choice,
+    entries,
+    integer,
+    known_names,
+    optional,
+    real,
+    unknown,
+)
 from anyorder.space.digits import WIDE
 
 # Upper bounds. The cpu and cuda engines compute in float32, and Adam squares the gradient and sums
@@ -26,7 +35,7 @@ _LEAST_CLIP = 1e-7
 
 
 def _utility(what: str, value: Any) -> tuple[float, ...]:
-    """Values of U from the best rank to the worst."""
+    """Return the values of U from the best rank to the worst."""
     bounded = partial(real, low=-_LARGEST_WEIGHT, high=_LARGEST_WEIGHT)
     knots: tuple[float, ...] = entries(bounded, least=2)(what, value)
     if any(later > earlier for earlier, later in itertools.pairwise(knots)):
@@ -47,7 +56,7 @@ _rate = partial(real, low=0.0, high=_LARGEST_RATE)
 
 
 def _setting(default: Any, check: Check, doc: str) -> Any:
-    """A field with its default, its check and its documentation."""
+    """Make a field with its default, its check and its documentation."""
     return field(default=default, kw_only=True, metadata={"check": check, "doc": doc})
 
 
@@ -81,6 +90,11 @@ class PaperReadings:
         "categorical", _words("categorical", "bernoulli"),
         'KL divergence of a variable with d > 2 values: "categorical", or "bernoulli", the sum of '
         "d Bernoulli divergences. The two are the same for binary variables.",
+    )  # fmt: skip
+    objective: str = _setting(
+        "ratio", _words("ratio", "log"),
+        'What the advantage weighs: the "ratio" of the new probability of a value to that it was '
+        'sampled with, as in eq. (8), or the "log" of the new one, as in the appendix on IGO.',
     )  # fmt: skip
     adam: str = _setting(
         "anew", _words("anew", "kept"),
@@ -192,6 +206,13 @@ class Config(PaperReadings):
     beta: float = _setting(
         1.0, partial(real, low=0.0, high=_LARGEST_WEIGHT), "Weight of the KL penalty."
     )
+    kl_target: float | None = _setting(
+        None, optional(partial(real, low=0.0, high=_LARGEST_WEIGHT, above=True)),
+        "None: beta is constant. A number: beta is adaptive, by PPO's rule. It is halved after a "
+        "generation in which the distributions of its candidates have diverged by less than two "
+        "thirds of this (a mean KL divergence over candidates and variables), and doubled if by "
+        "more than 1.5 times.",
+    )  # fmt: skip
     clip: float = _setting(
         1e-3, partial(real, low=_LEAST_CLIP, high=0.49),
         "Probabilities are clipped to [clip, 1 - clip] [epsilon]. With d > 2 values the lower "
@@ -201,8 +222,8 @@ class Config(PaperReadings):
         None, optional(partial(real, low=0.0, high=_LARGEST_WEIGHT, above=True)),
         "None: advantages are utilities of ranks. A number alpha: the advantage of a candidate's "
         "variable is alpha (f - V), where V is the estimate of a critic: networks like those of "
-        "the policy, trained for `epochs` on the values of each generation under the orders of "
-        "its candidates. The paper has 10 for values within 1 and 1e-3 for values of hundreds.",
+        "the policy, trained for `epochs` on the values of each generation under new random "
+        "orders. The paper has 10 for values within 1 and 1e-3 for values of hundreds.",
     )  # fmt: skip
     # A collapsed policy samples its mode for the rest of the budget. No run was seen to improve
     # after an agreement of 99.5 % over five generations.
@@ -238,10 +259,22 @@ class Config(PaperReadings):
                 "hidden is (), expected at least one layer with network='shared': without one "
                 'nothing is shared, and "separate" is the linear model'
             )
+        if self.kl_target is not None:
+            self._check_adaptive()
         if self.generation_order == "gibbs":
             self._check_gibbs()
         if "learned" in (self.generation_order, self.training_order):
             self._check_learned()
+
+    def _check_adaptive(self) -> None:
+        if self.beta == 0:
+            raise ValueError("beta is 0.0, expected more than 0: kl_target multiplies it")
+        if self.generation_order == "learned" or self.drop_generation > 0:
+            raise ValueError(
+                f"kl_target is {self.kl_target}, expected None with learned orders or dropout in "
+                "generation: distributions are compared in the orders that candidates were sampled "
+                "in, without dropout"
+            )
 
     def _check_gibbs(self) -> None:
         if self.training_order != "none":
@@ -293,20 +326,20 @@ class Config(PaperReadings):
             )
 
     def replace(self, **changes: Any) -> Config:
-        """A copy with some fields changed; unknown names raise a ValueError."""
+        """Return a copy with some fields changed; unknown names raise a ValueError."""
         known_names("setting", changes, _names())
         if "network" in changes and self.hidden == _default_hidden(self.network):
             changes = {"hidden": None, **changes}
         return dataclasses.replace(self, **changes)
 
     def to_dict(self) -> dict[str, Any]:
-        """All fields as JSON values."""
+        """Return all fields as JSON values."""
         values = {name: getattr(self, name) for name in _names()}
         return {key: list(x) if isinstance(x, tuple) else x for key, x in values.items()}
 
     @staticmethod
     def from_dict(fields: Mapping[str, Any]) -> Config:
-        """The inverse of `to_dict`; fields that are not given have their default."""
+        """Make a configuration from the fields of `to_dict`; missing ones have their default."""
         known_names("setting", fields, _names())
         return Config(**fields)
 
@@ -316,7 +349,7 @@ def _default_hidden(network: str) -> tuple[int, ...]:
 
 
 def _names() -> list[str]:
-    """Names of all settings, those of `PaperReadings` last."""
+    """Return names of all settings, those of `PaperReadings` last."""
     names = [setting.name for setting in dataclasses.fields(Config)]
     inherited = len(dataclasses.fields(PaperReadings))
     return names[inherited:] + names[:inherited]
@@ -334,7 +367,7 @@ def _document(cls: type[Any], heading: str, settings: list[dataclasses.Field[Any
 _readings = list(dataclasses.fields(PaperReadings))
 _document(PaperReadings, "Attributes", _readings)
 _document(Config, "Attributes", list(dataclasses.fields(Config))[len(_readings) :])
-_document(Config, "Readings of the paper", _readings)
+_document(Config, "Other Parameters", _readings)
 
 
 # The paper's text. It does not say whether Adam's moments are kept; the published code resets them.
@@ -368,20 +401,13 @@ PRESETS["fast"] = _CURRICULUM.replace(population=5, epochs=100, drop_decay=0.999
 # between that and "default"
 PRESETS["balanced"] = _CURRICULUM.replace(drop_decay=0.993)
 
-# Former names of presets, in stored results and old scripts.
-_ALIASES = {"text": "paper", "authors": "paper-code"}
-
-# All names that `resolve` takes.
-PRESET_NAMES = (*PRESETS, *_ALIASES)
-
 
 def resolve(config: Config | str) -> Config:
-    """A `Config` from itself or from the name of a preset."""
+    """Return a `Config`, given itself or the name of a preset."""
     if isinstance(config, Config):
         return config
     if not isinstance(config, str):
         raise TypeError(f"config is {config!r}, expected a Config or the name of a preset")
-    name = _ALIASES.get(config, config)
-    if name not in PRESETS:
+    if config not in PRESETS:
         raise unknown("preset", config, PRESETS)
-    return PRESETS[name]
+    return PRESETS[config]

@@ -42,7 +42,7 @@ class Critic:
         self.engine = create(engine, make_critic_model(model))
 
     def fresh(self, seeds: Sequence[int], restarts: Sequence[int]) -> Policy:
-        """Initial parameters of each run's critic."""
+        """Return initial parameters of each run's critic."""
         return self.engine.fresh(seeds, [TWIN + count for count in restarts])
 
     def advantages(
@@ -85,7 +85,7 @@ class Critic:
 
 
 def _finite(values: Floats) -> Floats:
-    """Values with a worst one in place of those of failed and refused candidates; 0 if all are."""
+    """Return values in which failed and refused candidates have the worst one, or 0."""
     good = np.isfinite(values) & (values > FEASIBLE_ABOVE)
     worst = np.where(good, values, np.inf).min(axis=1, keepdims=True)
     worst[~np.isfinite(worst)] = 0.0

@@ -15,7 +15,7 @@ PASSES = 3  # over all points, over the better half of them, over the better qua
 def groups(
     values: npt.NDArray[np.float64], size: int, seed: Sequence[int]
 ) -> Iterator[npt.NDArray[np.intp]]:
-    """Groups of `size` points, by index, each to be trained on like a generation.
+    """Yield groups of `size` points, by index, each to be trained on like a generation.
 
     The first pass has all points, each later one the better half of the one before, in a random
     order: the policy first learns what sets good points apart from bad ones, and then what sets the

@@ -17,7 +17,7 @@ from anyorder.strategies.policy.orders import Bools
 
 
 def forward(layers: Sequence[tuple[Floats, Floats]], x: Floats) -> list[Floats]:
-    """g_i: the activations of every layer for inputs (B, F); the last entry is the logits."""
+    """Return the activations of every layer of g_i for inputs (B, F); the last are the logits."""
     activations = [x]
     for k, (weights, biases) in enumerate(layers):
         z = activations[-1] @ weights.T + biases
@@ -26,7 +26,10 @@ def forward(layers: Sequence[tuple[Floats, Floats]], x: Floats) -> list[Floats]:
 
 
 def raw_probabilities(logits: Floats, some: Bools | None = None) -> Floats:
-    """Sigmoid of one logit, or softmax of d logits: (B, d). With `some` (B, d): over these only."""
+    """Return the sigmoid of one logit, or the softmax of d logits: (B, d).
+
+    With `some` (B, d): over these only.
+    """
     if some is not None:
         logits = np.pad(logits, ((0, 0), (1, 0))) if logits.shape[1] == 1 else logits
         logits = np.where(some, logits, -np.inf)
@@ -38,13 +41,13 @@ def raw_probabilities(logits: Floats, some: Bools | None = None) -> Floats:
 
 
 def clip(raw: Floats, floor: float, some: Bools | None = None) -> Floats:
-    """Probabilities within [epsilon, 1 - epsilon]; those of values that are masked stay 0."""
+    """Clip probabilities to [epsilon, 1 - epsilon]; those of masked values stay 0."""
     clipped = np.minimum(np.maximum(raw, floor), 1.0 - floor)  # np.clip takes three times as long
     return clipped if some is None else clipped * some
 
 
 def probabilities(logits: Floats, floor: float, some: Bools | None = None) -> Floats:
-    """pi(. | context): clipped to [epsilon, 1 - epsilon], then renormalised."""
+    """Return pi(. | context): clipped to [epsilon, 1 - epsilon], then renormalised."""
     clipped = clip(raw_probabilities(logits, some), floor, some)
     return np.asarray(clipped / clipped.sum(axis=1, keepdims=True))
 
@@ -53,7 +56,7 @@ def probabilities(logits: Floats, floor: float, some: Bools | None = None) -> Fl
 
 
 def kl_divergence(old: Floats, new: Floats, kind: str) -> Floats:
-    """D_KL(old || new) of each row: categorical, or a sum of Bernoulli divergences."""
+    """Return d_KL(old || new) of each row: categorical, or a sum of Bernoulli divergences."""
     kl = old * np.log(quotient(old, new, 1.0))
     if kind == "bernoulli" and old.shape[1] > 2:
         kl = kl + (1.0 - old) * np.log(quotient(1.0 - old, 1.0 - new, 1.0))
@@ -61,7 +64,7 @@ def kl_divergence(old: Floats, new: Floats, kind: str) -> Floats:
 
 
 def quotient(a: Floats, b: Floats, otherwise: float) -> Floats:
-    """The quotient a / b, or another number where b is 0: in distributions with masked values."""
+    """Return a / b, or another number where b is 0, which it is for masked values."""
     return np.divide(a, b, where=b != 0.0, out=np.full_like(a, otherwise))
 
 
@@ -76,15 +79,17 @@ def objective(
     beta: float,
     kind: str,
     some: Bools | None = None,
+    log: bool = False,
 ) -> float:
-    """Variable k's term of eq. (8): the mean over candidates of ratio * A - beta * KL.
+    """Return variable k's term of eq. (8): the mean over candidates of ratio * A - beta * KL.
 
+    With `log`, the ratio is replaced by ln pi of the value, as in the appendix on IGO.
     With `some` (B, d), these values are allowed, and `old` is 0 elsewhere.
     """
     new = probabilities(forward(layers, x)[-1], floor, some)
     row = np.arange(len(value))
-    ratio = new[row, value] / old[row, value]
-    term = weight * (ratio * advantage - beta * kl_divergence(old, new, kind))
+    gain = np.log(new[row, value]) if log else new[row, value] / old[row, value]
+    term = weight * (gain * advantage - beta * kl_divergence(old, new, kind))
     return float(term.mean())
 
 
@@ -99,11 +104,14 @@ def gradient(
     beta: float,
     kind: str,
     some: Bools | None = None,
+    log: bool = False,
 ) -> list[tuple[Floats, Floats]]:
-    """The gradient of `objective` with respect to every layer's weights and biases."""
+    """Return the gradient of `objective` with respect to every layer's weights and biases."""
     activations = forward(layers, x)
     share = weight / len(value)
-    slope = logit_slopes(activations[-1], value, old, advantage, share, floor, beta, kind, some)
+    slope = logit_slopes(
+        activations[-1], value, old, advantage, share, floor, beta, kind, some, log
+    )
     return backward(layers, activations, slope)
 
 
@@ -117,8 +125,9 @@ def logit_slopes(
     beta: float,
     kind: str,
     some: Bools | None = None,
+    log: bool = False,
 ) -> Floats:
-    """The derivatives of a sum of weighted terms of the objective with respect to logits (B, o)."""
+    """Return the derivatives of a sum of weighted terms of the objective by logits (B, o)."""
     raw = raw_probabilities(logits, some)
     clipped = clip(raw, floor, some)
     total = clipped.sum(axis=1, keepdims=True)
@@ -129,7 +138,7 @@ def logit_slopes(
         slope = quotient(-beta * (new - old), new * (1.0 - new), 0.0)
     else:
         slope = quotient(beta * old, new, 0.0)
-    slope[row, value] += advantage / old[row, value]
+    slope[row, value] += advantage / (new if log else old)[row, value]
     slope *= weight[:, None]
     # back through the renormalisation, the clip (flat outside its bounds) and the softmax
     slope = (slope - (slope * new).sum(axis=1, keepdims=True)) / total
@@ -142,7 +151,7 @@ def logit_slopes(
 def backward(
     layers: Sequence[tuple[Floats, Floats]], activations: Sequence[Floats], slope: Floats
 ) -> list[tuple[Floats, Floats]]:
-    """Gradients of every layer's weights and biases from the slopes of the logits."""
+    """Return gradients of every layer's weights and biases from the slopes of the logits."""
     result: list[tuple[Floats, Floats]] = []
     for (weights, _), entered in zip(reversed(layers), reversed(activations[:-1]), strict=True):
         result.append((slope.T @ entered, slope.sum(axis=0)))
@@ -153,7 +162,7 @@ def backward(
 def critic_gradient(
     layers: Sequence[tuple[Floats, Floats]], x: Floats, target: Floats, weight: Floats
 ) -> list[tuple[Floats, Floats]]:
-    """The gradient of minus the mean of weight * (target - V)^2, V being the network's output."""
+    """Return the gradient of -mean(weight * (target - V)^2); V is the network's output."""
     activations = forward(layers, x)
     error = target - activations[-1][:, 0]
     return backward(layers, activations, (2.0 * weight * error / len(target))[:, None])
@@ -170,7 +179,7 @@ def adam_step(
     beta2: float,
     eps: float,
 ) -> None:
-    """One step of gradient ascent by Adam (Kingma and Ba, Algorithm 1), in place."""
+    """Take one step of gradient ascent by Adam (Kingma and Ba, Algorithm 1), in place."""
     m += (1.0 - beta1) * (gradient - m)
     v += (1.0 - beta2) * (gradient**2 - v)
     corrected_m, corrected_v = m / (1.0 - beta1**step), v / (1.0 - beta2**step)

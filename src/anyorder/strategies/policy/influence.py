@@ -14,7 +14,7 @@ from anyorder.strategies.policy.rng import ORDER_G
 def influence(
     engine: Engine, policy: Policy, digits: Digits, draw: Draw
 ) -> npt.NDArray[np.float64]:
-    """`PolicySearch.influence` of one run, over the candidates of a request.
+    """Return `PolicySearch.influence` of one run, over the candidates of a request.
 
     Entry [i, j] is 0 where i = j, where i never sees j, and where either has one value only.
     """

@@ -69,15 +69,15 @@ class LearnedOrder:
         self._engine = create(engine, each)
 
     def fresh(self, seeds: Sequence[int], restarts: Sequence[int]) -> Policy:
-        """Initial scores of each run."""
+        """Return initial scores of each run."""
         return Policy.start(np.zeros((len(seeds), self.model.n)), self.model.config.adam)
 
     def keys(self, scores: Floats, seed: int, stamps: Iterable[tuple[int, int]]) -> UIntArray:
         """Sort keys `(B, n)` of the orders of a run's candidates, by generation and number."""
         return ranks(scores + gumbel(order_keys_of(self.model, seed, ORDER_G, stamps)))
 
-    def drawn(self, scores: Policy, draw: Draw) -> Draw:
-        """The request with the orders of its candidates."""
+    def draw_orders(self, scores: Policy, draw: Draw) -> Draw:
+        """Return the request with the orders of its candidates."""
         keys = [
             self.keys(scores.theta[r], draw.seeds[r], [
                 (draw.generations[r], draw.first[r] + k) for k in range(draw.count)
@@ -87,7 +87,7 @@ class LearnedOrder:
         return replace(draw, keys=np.stack(keys))
 
     def train(self, policy: Policy, scores: Policy, batch: Batch) -> None:
-        """E epochs of the networks and of the scores; changes both in place."""
+        """Train the networks and the scores for E epochs, both in place."""
         if self._device is not None:
             self._device.train(policy, scores, batch)
             return
@@ -129,7 +129,7 @@ def _only(batch: Batch, r: int) -> Batch:
 
 
 def gumbel(words: UIntArray) -> Floats:
-    """Words as standard Gumbel noise; the smaller a word, the larger its noise.
+    """Convert words to standard Gumbel noise; the smaller a word, the larger its noise.
 
     So with equal scores the order is the random one of the same words.
     """
@@ -137,7 +137,7 @@ def gumbel(words: UIntArray) -> Floats:
 
 
 def ranks(noisy: Floats) -> UIntArray:
-    """Places `(..., n)` of the variables in a descending order; equal ones are by index."""
+    """Return places `(..., n)` of the variables in a descending order; equal ones are by index."""
     order = np.argsort(-noisy, axis=-1, kind="stable")
     return np.argsort(order, axis=-1, kind="stable").astype(np.uint32)
 
@@ -164,7 +164,7 @@ class RelaxedSort:
         self.before[:, np.arange(n), np.arange(n)] = 0.0
 
     def backward(self, slopes: Floats) -> Floats:
-        """The gradient `(B, n)` with respect to the perturbed scores, from that of `before`."""
+        """Return the gradient `(B, n)` by the perturbed scores, from that by `before`."""
         n = slopes.shape[-1]
         slopes = slopes * (1.0 - np.eye(n))
         earlier = _product("bai,bij->baj", self._places, slopes)
@@ -179,7 +179,7 @@ class RelaxedSort:
 def score_gradient(
     model: Model[Network], theta: npt.NDArray[np.floating], noisy: Floats, batch: Batch, r: int
 ) -> Floats:
-    """The gradient `(n,)` of run r's relaxed objective with respect to its scores."""
+    """Return the gradient `(n,)` of run r's relaxed objective with respect to its scores."""
     coding, config = model.coding, model.config
     points, count = batch.points[r], batch.points.shape[1]
     sort = RelaxedSort(noisy)
@@ -192,7 +192,7 @@ def score_gradient(
         if model.graph is not None:
             seen = seen * model.graph[members][:, None, :]
         x = coding.hidden_value + seen[..., coding.owner] * contrast
-        layers = _stacked(model.network, theta, members)
+        layers = _stack(model.network, theta, members)
         activations = _forward(layers, x)
         places = coding.value_start[members][:, None] + np.arange(coding.cards[members[0]])
         flat = len(members) * count
@@ -205,6 +205,7 @@ def score_gradient(
             float(coding.floor[members[0]]),
             config.beta,
             config.kl,
+            log=config.objective == "log",
         ).reshape(activations[-1].shape)
         for (weights, _), entered in zip(layers[:0:-1], activations[-2:0:-1], strict=True):
             slope = _product("gbo,goi->gbi", slope, weights) * (1.0 - entered**2)
@@ -217,7 +218,7 @@ def score_gradient(
 
 
 def _product(axes: str, a: npt.NDArray[np.floating], b: Floats) -> Floats:
-    """Products of matrices, in an order of summation that is always the same.
+    """Return products of matrices, in an order of summation that is always the same.
 
     Those of BLAS, which `@` uses, depend on its number of threads.
     """
@@ -225,16 +226,16 @@ def _product(axes: str, a: npt.NDArray[np.floating], b: Floats) -> Floats:
 
 
 def _sums_above(rows: Floats) -> Floats:
-    """For each row of `(B, n, n)` the sum of all rows after it."""
+    """Return for each row of `(B, n, n)` the sum of all rows after it."""
     sums = np.zeros_like(rows)
     sums[:, :-1] = np.cumsum(rows[:, :0:-1], axis=1)[:, ::-1]
     return sums
 
 
-def _stacked(
+def _stack(
     network: Network, theta: npt.NDArray[np.floating], members: npt.NDArray[np.intp]
 ) -> list[tuple[Floats, Floats]]:
-    """Weights `(g, out, in)` and biases `(g, 1, out)` of some variables' networks, by layer."""
+    """Return some networks' weights `(g, out, in)` and biases `(g, 1, out)`, by layer."""
     each = [network.layers(theta, int(i)) for i in members]
     return [
         (
@@ -246,7 +247,7 @@ def _stacked(
 
 
 def _forward(layers: Sequence[tuple[Floats, Floats]], x: Floats) -> list[Floats]:
-    """The activations `(g, B, width)` of every layer; the last entry is the logits."""
+    """Return the activations `(g, B, width)` of every layer; the last entry is the logits."""
     activations = [x]
     for k, (weights, biases) in enumerate(layers):
         z = _product("gbi,goi->gbo", activations[-1], weights) + biases

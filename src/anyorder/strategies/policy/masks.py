@@ -32,8 +32,8 @@ Floats = npt.NDArray[np.floating]
 LEAST = 1e-30  # what is exchanged is at least this, so that no sum over some values is zero
 
 
-def allowed(group: Group, codes: npt.NDArray[np.integer], before: Bools) -> Bools:
-    """Values `(B, D)` that the next column of a group may take.
+def find_allowed(group: Group, codes: npt.NDArray[np.integer], before: Bools) -> Bools:
+    """Return the values `(B, D)` that the next column of a group may take.
 
     `codes` and `before`, `(B, size)`, are those of the group's columns, and whether they have been
     drawn; other codes do not matter.
@@ -45,18 +45,18 @@ def allowed(group: Group, codes: npt.NDArray[np.integer], before: Bools) -> Bool
     return np.asarray((used < group.most) & (needed - (used < group.least) <= left - 1))
 
 
-def restricted(probs: Floats, some: Bools, floor: float) -> Floats:
-    """Distributions `(B, d)` over some of the values, clipped and renormalised."""
+def restrict(probs: Floats, some: Bools, floor: float) -> Floats:
+    """Return distributions `(B, d)` over some of the values, clipped and renormalised."""
     kept = probs * some
     kept /= kept.sum(axis=1, keepdims=True)
     clipped = np.clip(kept, floor, 1.0 - floor) * some
     return np.asarray(clipped / clipped.sum(axis=1, keepdims=True))
 
 
-def masked(
+def apply_masks(
     model: Model[Network], probs: Floats, points: npt.NDArray[np.integer], keys: UIntArray | None
 ) -> Floats:
-    """The distributions `(B, V)` that points `(B, n)` are drawn from under orders, by their keys.
+    """Return the distributions `(B, V)` that points `(B, n)` are drawn from in their orders.
 
     `probs` is what `Engine.sample` and `Engine.conditionals` give: it is masked in the columns of
     groups, and the same elsewhere.
@@ -69,7 +69,7 @@ def masked(
         for i in index[group.columns]:
             key, place = keys[:, i, None], slice(*model.value_start[i : i + 2])
             before = (own < key) | ((own == key) & (index[group.columns] < i))
-            some = allowed(group, codes, before)
+            some = find_allowed(group, codes, before)
             floor = float(model.coding.floor[i])
-            result[:, place] = restricted(probs[:, place], some, floor)
+            result[:, place] = restrict(probs[:, place], some, floor)
     return result

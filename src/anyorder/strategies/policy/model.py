@@ -83,16 +83,16 @@ def make_model(
     graph: npt.NDArray[np.bool_] | None = None,
     groups: Sequence[Group] = (),
 ) -> Model[Network]:
-    """The model of a space whose variable i has `cards[i]` values."""
+    """Return the model of a space whose variable i has `cards[i]` values."""
     if groups and config.generation_order == "gibbs":
         raise ValueError(
-            "generation_order is 'gibbs', expected 'random' or 'fixed' with Permutation and "
-            "Subset: given all others, a column of theirs can keep its value only"
+            "generation_order is 'gibbs', expected 'random' or 'fixed' with lists: given "
+            "all others, a column of theirs can keep its value only"
         )
     if groups and config.generation_order == "learned":
         raise ValueError(
-            "generation_order is 'learned', expected 'random' or 'fixed' with Permutation and "
-            "Subset: there is no gradient through which of their values are used up"
+            "generation_order is 'learned', expected 'random' or 'fixed' with lists: there "
+            "is no gradient through which of their values are used up"
         )
     coding = make_coding(cards, ordered, config)
     network = make_network(coding, config)
@@ -102,7 +102,7 @@ def make_model(
 def model_of(
     space: Space, config: Config, graph: npt.NDArray[np.bool_] | None = None
 ) -> tuple[Model[Network], Digits]:
-    """The model of a space, and the digits that are the model's variables.
+    """Return the model of a space, and the digits that are the model's variables.
 
     `graph` is over the variables of the space. The digits of one variable always see each other.
     """
@@ -116,7 +116,7 @@ def model_of(
 
 
 def make_critic_model(model: Model[Network]) -> Model[Network]:
-    """The twin of a policy's model that estimates values: one output per variable, no squashing.
+    """Make a policy model's twin that estimates values: one output per variable, no squashing.
 
     It is trained under random orders if the policy is, and otherwise under those in which the
     candidates were sampled; there is no dropout. It has no groups: there is nothing to mask in a

@@ -42,7 +42,7 @@ def order_keys_of(
     model: Model[Network], seed: int, purpose: int, stamps: Iterable[tuple[int, int]],
     epoch: int = 0,
 ) -> UIntArray:  # fmt: skip
-    """`order_keys` of several candidates, by generation and number: `(B, n)`."""
+    """Return `order_keys` of several candidates, by generation and number: `(B, n)`."""
     generations, rows = np.array([*stamps], np.int64).reshape(-1, 2).T
     config = model.config
     kind = config.generation_order if purpose == ORDER_G else config.training_order
@@ -65,17 +65,17 @@ def sampling_keys(
 
 
 def before(keys: UIntArray, i: int) -> Bools:
-    """The causal mask sigma(x)_{<i}: variables before i; equal keys are ordered by index."""
+    """Return the causal mask sigma(x)_{<i}: variables before i; equal keys are by index."""
     earlier: Bools = keys < keys[i]
     earlier[:i] |= keys[:i] == keys[i]
     return earlier
 
 
-def dropped(
+def draw_dropped(
     model: Model[Network], seed: int, purpose: int, generation: int, row: int, i: int, p: float,
     epoch: int = 0,
 ) -> Bools:  # fmt: skip
-    """Structural dropout: variables that are hidden from i even if they come before it."""
+    """Return the variables that structural dropout hides from i even if they come before it."""
     blocks = -(-model.n // 4)
     word = words(seed, purpose, generation, row, model.n, epoch=epoch, first_block=i * blocks)
     return word < drop_threshold(p)

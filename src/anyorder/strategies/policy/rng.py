@@ -39,7 +39,7 @@ _LOW, _SHIFT = np.uint64(0xFFFFFFFF), np.uint64(32)
 
 
 def philox(counter: npt.ArrayLike, key: tuple[int, int]) -> UIntArray:
-    """Philox4x32-10 of counters `(..., 4)` under a key of two words: `(..., 4)` words.
+    """Return Philox4x32-10 of counters `(..., 4)` under a key of two words: `(..., 4)` words.
 
     J. Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC11.
     """
@@ -54,7 +54,7 @@ def philox(counter: npt.ArrayLike, key: tuple[int, int]) -> UIntArray:
 
 
 def split_seed(seed: int) -> tuple[int, int]:
-    """The Philox key of a run: the low and the high word of its 64-bit seed."""
+    """Return the Philox key of a run: the low and the high word of its 64-bit seed."""
     return seed & 0xFFFFFFFF, seed >> 32
 
 
@@ -68,7 +68,7 @@ def words(
     epoch: int = 0,
     first_block: int = 0,
 ) -> UIntArray:
-    """`count` words of one row, from block `first_block` on."""
+    """Return `count` words of one row, from block `first_block` on."""
     blocks = -(-count // 4)
     counter = np.empty((blocks, 4), np.uint64)
     counter[:, 0] = np.arange(first_block, first_block + blocks)
@@ -85,7 +85,7 @@ def words_of_rows(
     *,
     epoch: int = 0,
 ) -> UIntArray:
-    """`count` words of each of several rows: `(rows, count)`, in a fraction of their time alone."""
+    """Return `count` words of each of several rows, `(rows, count)`, faster than one by one."""
     blocks = -(-count // 4)
     counter = np.empty((np.size(rows), blocks, 4), np.uint64)
     counter[..., 0] = np.arange(blocks)
@@ -96,10 +96,10 @@ def words_of_rows(
 
 
 def uniform(words: UIntArray) -> npt.NDArray[np.float64]:
-    """Words as numbers in [0, 1): the upper 24 bits, exact in float32 as well as in float64."""
+    """Convert words to numbers in [0, 1): their upper 24 bits, which float32 holds exactly."""
     return np.asarray(words >> np.uint32(8), np.float64) * 2.0**-24
 
 
 def drop_threshold(p: float) -> int:
-    """A word below this hides an input that is dropped with probability `p`."""
+    """Return the number below which a word hides an input, with probability `p`."""
     return round(p * 2.0**32)

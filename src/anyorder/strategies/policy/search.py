@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from anyorder._checks import graph as checked_graph
-from anyorder._checks import integer
+from anyorder._internal.checks import flag, integer
+from anyorder._internal.checks import graph as checked_graph
 from anyorder.archive import Archive
 from anyorder.errors import OK
 from anyorder.space import Space
@@ -26,17 +26,18 @@ from anyorder.strategies.policy import stored
 from anyorder.strategies.policy.absent import hidden, hide_absent
 from anyorder.strategies.policy.advantage import advantages
 from anyorder.strategies.policy.collapse import agreement, entropy, generations_in_a_row
-from anyorder.strategies.policy.config import Config, resolve
+from anyorder.strategies.policy.config import PRESETS, Config, resolve
 from anyorder.strategies.policy.critic import Critic
 from anyorder.strategies.policy.data import LEAST, groups
 from anyorder.strategies.policy.engines import Batch, Draw, Policy, create, model_of
 from anyorder.strategies.policy.influence import influence
 from anyorder.strategies.policy.learned_order import LearnedOrder
-from anyorder.strategies.policy.masks import masked
+from anyorder.strategies.policy.masks import apply_masks
 from anyorder.strategies.policy.orders import sampling_keys
+from anyorder.strategies.policy.penalty import NEUTRAL, Penalty
 from anyorder.strategies.policy.rng import UIntArray
 from anyorder.strategies.policy.stored import CRITIC, ORDER, PARAMETERS, Candidate, of_others
-from anyorder.strategies.state import State
+from anyorder.strategies.state import CHECKSUM, State, checksum_of
 
 
 class PolicySearch:
@@ -54,12 +55,14 @@ class PolicySearch:
         "cuda", "cpu" or "reference"; "auto" takes the fastest that can run here.
     graph
         An n x n boolean matrix, True where variable i may depend on j, if that is known.
-    restart
-        Whether a collapsed policy is restarted as the configuration says. One that draws nothing
-        but known points is restarted in any case: it would train on them for ever.
+    stop_collapsed
+        Whether to end once the population has become nearly one point. Otherwise a collapsed policy
+        is restarted as the configuration says, and one that draws nothing but known points in any
+        case: it would train on them for ever.
     """
 
     name = "policy"
+    influence_unit = "mean change of its probabilities"
 
     def __init__(
         self,
@@ -69,7 +72,7 @@ class PolicySearch:
         engine: str = "auto",
         graph: npt.ArrayLike | None = None,
         *,
-        restart: bool = True,
+        stop_collapsed: bool = False,
     ) -> None:
         self.space = space
         self.seed = integer("seed", seed, 0, 2**64 - 1)
@@ -85,8 +88,10 @@ class PolicySearch:
         values, learns = self.config.critic, self.config.generation_order == "learned"
         self._critic = None if values is None else Critic(self._model, self._engine.name)
         self._order = LearnedOrder(self._model, self._engine.name) if learns else None
+        adaptive = self.config.kl_target is not None
+        self._penalty = Penalty(self._engine, 1) if adaptive else None
         self._start()
-        self._restart = restart
+        self._stop_collapsed = flag("stop_collapsed", stop_collapsed)
         self._age = 0  # trainings since the last restart
         self._drawn = 0  # candidates drawn from this generation's policy
         self._next_ticket = 0
@@ -98,11 +103,48 @@ class PolicySearch:
         self._last_probs = np.empty((0, self._model.values), self._engine.dtype)
 
     def _start(self) -> None:
+        if self._penalty is not None:
+            self._penalty.restart([0])
         self._policy = self._engine.fresh([self.seed], [self.restarts])
         if self._critic is not None:
             self._critic_policy = self._critic.fresh([self.seed], [self.restarts])
         if self._order is not None:
             self._scores = self._order.fresh([self.seed], [self.restarts])
+
+    @classmethod
+    def arguments(cls, preset: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the arguments of the constructor for a preset and the settings beside its name."""
+        given = dict(settings)
+        own = {key: given.pop(key) for key in _ARGUMENTS if key in given}
+        return {**own, "config": resolve(preset or "default").replace(**given)}
+
+    def settings(self) -> dict[str, Any]:
+        """Return the fields of `Config`, the engine, the graph and `stop_collapsed`."""
+        graph = None if self._graph is None else self._graph.astype(int).tolist()
+        return {
+            **self.config.to_dict(), "engine": self.engine, "graph": graph,
+            "stop_collapsed": self._stop_collapsed,
+        }  # fmt: skip
+
+    @staticmethod
+    def describe(settings: Mapping[str, Any]) -> str:
+        """Return the preset that settings are, or what they change in the default, and the engine.
+
+        They may lack fields that are newer than they are.
+        """
+        rest = dict(settings)
+        engine, graph = rest.pop("engine", None), rest.pop("graph", None)
+        ends = rest.pop("stop_collapsed", False)
+        preset = "default"
+        changed: dict[str, Any] = {}
+        for name, config in PRESETS.items():
+            if not (other := _differences(rest, config)):
+                preset, changed = name, {}
+                break
+            changed = changed or other  # the first is the default
+        parts = [f"{key}={value}" for key, value in changed.items()]
+        parts += [f"engine={engine}"] * (engine is not None) + ["graph=..."] * (graph is not None)
+        return "+".join([f"policy:{preset}", *parts, *(["stop_collapsed=True"] if ends else [])])
 
     @property
     def engine(self) -> str:
@@ -134,7 +176,7 @@ class PolicySearch:
         return entropy(self._last_probs, self._model.cards)
 
     def facts(self) -> dict[str, Any]:
-        """How far the policy has converged, and the variables that a learned order begins with."""
+        """Return how far the policy has converged, and the first variables of a learned order."""
         found = {"diversity": round(self.diversity, 4), "entropy": round(self.entropy, 4)}
         if self._order is None:
             return found
@@ -157,8 +199,12 @@ class PolicySearch:
     # --- proposals ------------------------------------------------------------------------------
 
     def propose(self, count: int, given: Codes | None = None) -> Proposals:
-        """Candidates drawn from the present policy."""
+        """Return candidates drawn from the present policy; none once it has ended."""
         extra = 0 if given is None else len(given)
+        if self._stop_collapsed and self.converged:
+            count = extra
+        if not count:
+            return Proposals((), np.empty((0, len(self.space)), np.int32))
         rows = [(self.generation, self._drawn + k) for k in range(count)]
         keys = None if self._order is None else self._keys(rows)
         codes = np.empty((count, self._model.n), np.int32)
@@ -222,7 +268,7 @@ class PolicySearch:
             self._learn_others()
 
     def _train(self) -> None:
-        """Algorithm 1: ranks, advantages (eq. 5), and E epochs on the objective (eq. 8)."""
+        """Run the rest of Algorithm 1: ranks, advantages (eq. 5), E epochs on eq. (8)."""
         size = self.config.population
         self._answered.sort(key=lambda candidate: candidate.ticket)
         group, self._answered = self._answered[:size], self._answered[size:]
@@ -233,7 +279,7 @@ class PolicySearch:
         gain = self._advantages(points, values, stamps)
         late = [k for k, c in enumerate(group) if c.generation != self.generation]
         if late:
-            old[late], ratio = self._anchored([group[k] for k in late])
+            old[late], ratio = self._anchor([group[k] for k in late])
             gain[late] *= ratio
         self._fit(points, old, gain, stamps)
         self._follow_collapse(points, values, all(candidate.known for candidate in group))
@@ -241,7 +287,7 @@ class PolicySearch:
     def _advantages(
         self, points: Codes, values: npt.NDArray[np.float64], stamps: list[tuple[int, int]]
     ) -> npt.NDArray[np.float64]:
-        """Those of a generation, (size, n): by rank, or by the critic, which trains on it first."""
+        """Return a generation's advantages, (size, n): by rank, or by the trained critic."""
         if self._critic is None:
             ranked = advantages(values, self.config.utility, self.config.ties)
             return np.tile(ranked[:, None], (1, self._model.n))
@@ -258,7 +304,7 @@ class PolicySearch:
         gain: npt.NDArray[np.float64],
         stamps: list[tuple[int, int]],
     ) -> None:
-        """A generation: E epochs on points with their advantages, (size, n)."""
+        """Train E epochs on points with their advantages, (size, n)."""
         config = self.config
         batch = Batch(
             seeds=[self.seed],
@@ -270,7 +316,10 @@ class PolicySearch:
             drop=[config.drop_training * config.drop_decay**self._age],
             stamps=np.array([stamps], np.int64),
         )
-        if self._order is None:
+        if self._penalty is not None:
+            self._engine.train(self._policy, self._penalty.scale(batch, [0]))
+            self._penalty.follow(self._policy, batch, [0])
+        elif self._order is None:
             self._engine.train(self._policy, batch)
         else:
             self._order.train(self._policy, self._scores, batch)
@@ -289,10 +338,10 @@ class PolicySearch:
             old = self._distributions(points, self._keys(stamps))
             self._fit(points, old, self._advantages(points, values[group], stamps), stamps)
 
-    def _anchored(
+    def _anchor(
         self, late: list[Candidate]
     ) -> tuple[npt.NDArray[np.floating], npt.NDArray[np.float64]]:
-        """For candidates of earlier generations: today's distributions, and a correction.
+        """Return today's distributions of candidates of earlier generations, and a correction.
 
         The KL term of eq. (8) keeps a step near the policy it starts from. For a candidate that is
         answered late that is today's policy; the one it was drawn from would pull the policy back.
@@ -307,7 +356,7 @@ class PolicySearch:
         today = self._distributions(codes, keys)
         birth = np.stack([candidate.probs for candidate in late])
         places = self._model.value_start[:-1] + np.maximum(codes, 0)
-        above, below = (masked(self._model, probs, codes, keys) for probs in (today, birth))
+        above, below = (apply_masks(self._model, probs, codes, keys) for probs in (today, birth))
         rows = np.arange(len(late))[:, None]
         return today, above[rows, places].astype(np.float64) / below[rows, places]
 
@@ -318,7 +367,7 @@ class PolicySearch:
         return sampling_keys(self._model, self.seed, stamps)
 
     def _distributions(self, codes: Codes, keys: UIntArray | None) -> npt.NDArray[np.floating]:
-        """Today's distributions of points, under orders given by their sort keys."""
+        """Return today's distributions of points, under orders given by their sort keys."""
         every = None if keys is None else keys[None]
         probs: npt.NDArray[np.floating]
         (probs,) = self._engine.conditionals(self._policy, codes[None], every)
@@ -333,7 +382,7 @@ class PolicySearch:
         limit = self.config.restart_agreement
         self._collapsed = generations_in_a_row(self._collapsed, share, limit or _AGREEMENT)
         self.converged = self._collapsed >= self.config.restart_patience
-        if self.converged and self._restart and (limit is not None or known):
+        if self.converged and not self._stop_collapsed and (limit is not None or known):
             self.restarts += 1
             self._start()
             self._age = self._collapsed = 0
@@ -345,7 +394,7 @@ class PolicySearch:
     # --- the learned dependencies ---------------------------------------------------------------
 
     def influence(self, points: int = 10) -> npt.NDArray[np.float64]:
-        """How much the distribution of variable i moves when variable j changes, an n x n array.
+        """Return how much variable i's distribution moves when variable j changes, (n, n).
 
         A mean over `points` candidates: the total variation, 0 to 1, between i's distributions
         before and after j takes another value. j is drawn first, unless the order is fixed.
@@ -353,26 +402,29 @@ class PolicySearch:
         count = integer("points", points, 1)
         draw = Draw([self.seed], [self.generation], [0], [0.0], count)
         if self._order is not None:
-            draw = self._order.drawn(self._scores, draw)
+            draw = self._order.draw_orders(self._scores, draw)
         return influence(self._engine, self._policy, self._digits, draw)
 
     # --- state ----------------------------------------------------------------------------------
 
     def state(self) -> State:
-        """Parameters, counters, and the candidates that have not been trained on."""
+        """Return parameters, counters, and the candidates that have not been trained on."""
         header = {name: getattr(self, name) for name in _COUNTERS}
+        if self._penalty is not None:
+            header["doublings"] = int(self._penalty.doublings[0])
         header |= {"seed": self.seed, "open": len(self._open), "others": len(self._others)}
         kept = [*self._open.values(), *self._answered, *self._others.values()]
-        return {
-            "header": np.array(json.dumps(header)),
+        arrays = {
             **self._parameters(),
             "diversity": np.array(self._diversity),
             **stored.pack(kept, self._model, self._engine.dtype),
             "last_probs": self._last_probs.copy(),
         }
+        header[CHECKSUM] = checksum_of(header, arrays)
+        return {"header": np.array(json.dumps(header)), **arrays}
 
     def _parameters(self) -> dict[str, npt.NDArray[Any]]:
-        """Those of the policy, of its critic and of its order, if it has them."""
+        """Return the parameters of the policy, of its critic and of its order, if it has them."""
         arrays = self._engine.export(self._policy)
         if self._critic is not None:
             twin = self._critic.engine.export(self._critic_policy)
@@ -383,9 +435,12 @@ class PolicySearch:
 
     def restore(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
         """Continue from a state; ValueError if it is damaged or of another space."""
+        counters = _COUNTERS if self._penalty is None else (*_COUNTERS, "doublings")
         numbers, arrays = stored.read(
-            state, _COUNTERS, self._parameters(), self._model, -1 if self.space.conditional else 0
+            state, counters, self._parameters(), self._model, -1 if self.space.conditional else 0
         )
+        if self._penalty is not None:
+            self._penalty.doublings[0] = min(numbers["doublings"], 2 * NEUTRAL)
         self.seed, self._policy = numbers["seed"], self._engine.load(arrays)
         if self._critic is not None:
             twin = {name: arrays[CRITIC + name] for name in PARAMETERS}
@@ -406,5 +461,12 @@ class PolicySearch:
 
 
 _AGREEMENT = Config().restart_agreement or 1.0  # of a collapsed policy that is never restarted
+_ARGUMENTS = ("engine", "graph", "stop_collapsed")  # settings that are not fields of `Config`
 _SHOWN = 5  # variables of a learned order
 _COUNTERS = ("generation", "restarts", "_age", "_drawn", "_next_ticket", "_collapsed")
+
+
+def _differences(fields: Mapping[str, Any], config: Config) -> dict[str, Any]:
+    """Return the fields that differ from those of a configuration."""
+    usual = config.to_dict()
+    return {key: value for key, value in fields.items() if value != usual.get(key)}

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from anyorder._checks import integer
+from anyorder._internal.checks import integer
 from anyorder.strategies.base import Codes
 from anyorder.strategies.policy.model import Model
 from anyorder.strategies.policy.networks import Network
+from anyorder.strategies.state import check_sum
 
 Arrays = Mapping[str, npt.NDArray[Any]]
 
@@ -41,12 +42,12 @@ class Candidate:
 
     @property
     def key(self) -> bytes:
-        """The same for equal points with equal values."""
+        """A key that equal points with equal values share."""
         return self.codes.tobytes() + np.float64(self.value).tobytes()
 
 
 def of_others(model: Model[Network], codes: Codes, value: float) -> Candidate:
-    """A point that others have measured: it has no order, and distributions come later."""
+    """Return a point that others have measured: it has no order, and distributions come later."""
     keys = np.zeros(model.n, np.uint32) if _learns_orders(model) else None
     return Candidate(0, 0, 0, codes, np.ones(model.values, np.float32), keys, value)
 
@@ -54,7 +55,7 @@ def of_others(model: Model[Network], codes: Codes, value: float) -> Candidate:
 def pack(
     kept: Sequence[Candidate], model: Model[Network], dtype: npt.DTypeLike
 ) -> dict[str, npt.NDArray[Any]]:
-    """Candidates as arrays."""
+    """Return candidates as arrays."""
     stamps = [(c.ticket, c.generation, c.index, c.known) for c in kept]
     arrays = {
         "codes": np.array([c.codes for c in kept], np.int32).reshape(-1, model.n),
@@ -68,7 +69,7 @@ def pack(
 
 
 def unpack(arrays: Arrays, dtype: npt.DTypeLike) -> list[Candidate]:
-    """The inverse of `pack`."""
+    """Return the candidates that `pack` was given."""
     result = []
     for k, (ticket, generation, index, known) in enumerate(arrays["stamps"].tolist()):
         codes, probs = arrays["codes"][k].astype(np.int32), arrays["probs"][k].astype(dtype)
@@ -81,7 +82,9 @@ def unpack(arrays: Arrays, dtype: npt.DTypeLike) -> list[Candidate]:
 def read(
     state: Arrays, counters: Sequence[str], parameters: Arrays, model: Model[Network], lowest: int
 ) -> tuple[dict[str, int], Arrays]:
-    """The counters (with "seed", and how many candidates are open, or of others), and the arrays.
+    """Return the counters and the arrays of a state.
+
+    The counters include "seed", and how many candidates are open, or of others.
 
     `parameters` are arrays of the shapes expected of those that hold parameters, and `lowest` is
     the least code that points may have. ValueError if it is damaged or of another space.
@@ -91,6 +94,7 @@ def read(
         del names["keys"]
     try:
         header = json.loads(str(state["header"]))
+        check_sum(header, state)
         numbers = {name: integer(name, header[name], 0, 2**62) for name in counters}
         numbers["seed"] = integer("seed", header["seed"], 0, 2**64 - 1)
         arrays = {name: np.asarray(state[name]) for name in names}

@@ -24,8 +24,8 @@ import sys
 from importlib import metadata
 from pathlib import Path
 
-from anyorder._checks import unknown
-from anyorder.strategies.compiling import announce_compilation
+from anyorder._internal.checks import unknown
+from anyorder._internal.compiling import announce_compilation
 from anyorder.strategies.policy.engines.base import Batch, Draw, Engine, Policy
 from anyorder.strategies.policy.model import Model, make_model, model_of
 from anyorder.strategies.policy.networks import Network
@@ -60,13 +60,13 @@ _CAPABILITY = (8, 0)  # the first GPUs that multiply bfloat16
 _WORTH_A_GPU = 1e8
 # Units of two shared hidden layers on a GPU: the weights between them are kept on the chip.
 _WIDEST_PAIR = 128
-_NO_MASKS = "has no masks for Permutation and Subset"
+_NO_MASKS = "has no masks for lists"
 
 _log = logging.getLogger("anyorder")
 
 
 def why_not(name: str, network: str = "separate") -> str | None:
-    """Why an engine cannot run here, or cannot compute a kind of network; None if it can."""
+    """Return why an engine cannot run here, or not compute a kind of network; None if it can."""
     if name not in ENGINES:
         raise unknown("engine", name, ENGINES)
     if (network, name) not in ENGINE_CLASSES:
@@ -80,7 +80,7 @@ def why_not(name: str, network: str = "separate") -> str | None:
 
 
 def choose(model: Model[Network], runs: int = 1) -> tuple[str, str]:
-    """The engine that "auto" takes for so many runs at once, and why."""
+    """Choose the engine that "auto" stands for with so many runs at once, and say why."""
     config, kind = model.config, model.network.kind
     missing: str | None = "there is no NVIDIA GPU"
     if _may_have_a_gpu():
@@ -96,7 +96,7 @@ def choose(model: Model[Network], runs: int = 1) -> tuple[str, str]:
 
 
 def create(name: str, model: Model[Network], runs: int = 1) -> Engine:
-    """The engine of that name, or with "auto" the fastest one for so many runs at once."""
+    """Create the engine of that name, or with "auto" the fastest one for so many runs at once."""
     if name == "auto":
         name, reason = choose(model, runs)
         _log.info("engine %s: %s", name, reason)
@@ -124,7 +124,7 @@ def create(name: str, model: Model[Network], runs: int = 1) -> Engine:
 
 
 def _not_on_a_gpu(model: Model[Network]) -> str | None:
-    """Why the engine "cuda" does not compute a model; None if it does."""
+    """Return why the engine "cuda" does not compute a model; None if it does."""
     config = model.config
     if model.groups:
         return f"it {_NO_MASKS}"
@@ -150,7 +150,7 @@ def _not_on_a_gpu(model: Model[Network]) -> str | None:
 
 
 def _may_have_a_gpu() -> bool:
-    """Whether it is worth the seconds that importing PyTorch takes."""
+    """Return whether it is worth the seconds that importing PyTorch takes."""
     devices = ("/dev/nvidiactl", "/dev/dxg", "/dev/nvhost-ctrl")
     return sys.platform == "win32" or any(Path(device).exists() for device in devices)
 

@@ -44,12 +44,12 @@ class Policy:
 
     @staticmethod
     def start(theta: Floats, adam: str) -> Policy:
-        """A policy that has not trained yet; `adam` is the configuration's."""
+        """Return a policy that has not trained yet; `adam` is the configuration's."""
         zeros = np.zeros((len(theta), theta.shape[1] if adam == "kept" else 0), theta.dtype)
         return Policy(theta, zeros, zeros.copy(), np.zeros(len(theta), np.int64))
 
     def export(self) -> dict[str, npt.NDArray[Any]]:
-        """The arrays to store, of a policy in NumPy; `Engine.export` takes any policy."""
+        """Return the arrays to store, of a policy in NumPy; `Engine.export` takes any policy."""
         return {
             "theta": self.theta.copy(),
             "adam_m": self.m.copy(),
@@ -59,7 +59,7 @@ class Policy:
 
     @staticmethod
     def load(arrays: Mapping[str, npt.NDArray[Any]], dtype: npt.DTypeLike) -> Policy:
-        """The inverse of `export`, in the given precision.
+        """Return the policy of the arrays that `export` gave, in the given precision.
 
         Raises ValueError for numbers that training cannot have produced.
         """
@@ -157,28 +157,28 @@ class Engine(Protocol):
         """What the engine computes."""
 
     def runs_that_fit(self, runs: int, budget: int) -> int:
-        """How many of `runs` runs fit in memory together; MemoryError if none does."""
+        """Return how many of `runs` runs fit in memory together; MemoryError if none does."""
 
     def fresh(self, seeds: Sequence[int], restarts: Sequence[int]) -> Policy:
-        """A policy with initial parameters for each run."""
+        """Return a policy with initial parameters for each run."""
 
     def export(self, policy: Policy) -> dict[str, npt.NDArray[Any]]:
-        """The policy as NumPy arrays, in the network's arrangement."""
+        """Return the policy as NumPy arrays, in the network's arrangement."""
 
     def load(self, arrays: Mapping[str, npt.NDArray[Any]]) -> Policy:
-        """The inverse of `export`."""
+        """Return the policy of the arrays that `export` gave."""
 
     def sample(self, policy: Policy, draw: Draw) -> tuple[Codes, Floats]:
-        """Candidates `(R, B, n)` and the distributions they were sampled from `(R, B, V)`.
+        """Sample candidates `(R, B, n)`; return them and their distributions `(R, B, V)`.
 
         Those of columns of groups are the softmax over all values, neither masked nor clipped:
-        `masks.masked` gives the ones that were drawn from.
+        `masks.apply_masks` gives the ones that were drawn from.
         """
 
     def conditionals(
         self, policy: Policy, points: Codes, keys: npt.NDArray[np.uint32] | None = None
     ) -> Floats:
-        """The distribution `(R, B, V)` of every variable of every point, given some of the others.
+        """Return the distribution `(R, B, V)` of every variable given some of the others.
 
         With sort keys `(R, B, n)` variable i sees the variables before it: those with a smaller
         key, or with the same key and a smaller index (ranks of a permutation are keys, too).
@@ -187,4 +187,4 @@ class Engine(Protocol):
         """
 
     def train(self, policy: Policy, batch: Batch) -> None:
-        """E epochs on a batch; changes the policy in place."""
+        """Train E epochs on a batch; change the policy in place."""

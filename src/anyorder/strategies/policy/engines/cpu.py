@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from anyorder._checks import cores
+from anyorder._internal.checks import cores
 from anyorder.strategies.policy.coding import IntArray
 from anyorder.strategies.policy.engines import kernels
 from anyorder.strategies.policy.engines.base import Batch, Codes, Draw, Floats, Policy
@@ -38,7 +38,7 @@ _Task = Callable[[int, int, int], None]
 
 
 def default_threads() -> int:
-    """Threads to use: ANYORDER_NUM_THREADS, or every core this process may run on."""
+    """Return threads to use: ANYORDER_NUM_THREADS, or every core this process may run on."""
     setting = os.environ.get("ANYORDER_NUM_THREADS", "")
     if setting:
         if not (setting.isascii() and setting.isdigit()) or int(setting) < 1:
@@ -77,14 +77,14 @@ class CpuEngine:
         self._local = threading.local()
 
     def runs_that_fit(self, runs: int, budget: int) -> int:
-        """How many of `runs` runs fit in memory together; MemoryError if none does."""
+        """Return how many of `runs` runs fit in memory together; MemoryError if none does."""
         rows = int(self.model.network.widths[1:].sum() + self.model.coding.outputs.max())
         # weights and moments of one thread, whose rows are padded to the longest
         scratch = 3 * self.dtype.itemsize * rows * max(self.model.coding.features, rows)
         return runs_in_memory(self.model, self.dtype.itemsize, scratch, runs)
 
     def fresh(self, seeds: Sequence[int], restarts: Sequence[int]) -> Policy:
-        """A policy with initial parameters for each run."""
+        """Return a policy with initial parameters for each run."""
         theta = np.empty((len(seeds), self.model.parameters), np.float32)
 
         def task(r: int, i0: int, i1: int) -> None:
@@ -95,15 +95,15 @@ class CpuEngine:
         return Policy.start(theta, self.model.config.adam)
 
     def export(self, policy: Policy) -> dict[str, npt.NDArray[Any]]:
-        """The policy as arrays to store."""
+        """Return the policy as arrays to store."""
         return policy.export()
 
     def load(self, arrays: Mapping[str, npt.NDArray[Any]]) -> Policy:
-        """The inverse of `export`."""
+        """Return the policy of the arrays that `export` gave."""
         return Policy.load(arrays, self.dtype)
 
     def sample(self, policy: Policy, draw: Draw) -> tuple[Codes, Floats]:
-        """Candidates and the distributions they were sampled from."""
+        """Sample candidates; return them and the distributions they were sampled from."""
         model, runs, count = self.model, len(draw.seeds), draw.count
         points = np.empty((runs, count, model.n), np.int32)
         probs = np.empty((runs, count, model.values), np.float32)
@@ -122,7 +122,7 @@ class CpuEngine:
         return points, self.conditionals(policy, points) if gibbs else probs
 
     def conditionals(self, policy: Policy, points: Codes, keys: UIntArray | None = None) -> Floats:
-        """The distribution of every variable given those before it, or all others."""
+        """Return the distribution of every variable given those before it, or all others."""
         coding = self.model.coding
         runs, count, _ = points.shape
         probs = np.empty((runs, count, coding.values), np.float32)
@@ -140,7 +140,7 @@ class CpuEngine:
         return probs
 
     def train(self, policy: Policy, batch: Batch) -> None:
-        """E epochs of Adam on eq. (8) for every variable."""
+        """Train E epochs of Adam on eq. (8) for every variable."""
         config = self.model.config
         runs, count, _ = batch.points.shape
         points = np.ascontiguousarray(batch.points, np.int32)
@@ -174,7 +174,7 @@ class CpuEngine:
         return training_keys(self.model, stream, batch, r, self.model.coding.owner)
 
     def _scratch(self, batch: int) -> Scratch:
-        """The scratch memory of this thread, for batches up to this size; it is kept."""
+        """Return this thread's scratch memory for batches up to this size; it is kept."""
         if getattr(self._local, "batch", -1) < batch:
             layers, lot, units = len(self._plan.widths), int(round_up(batch, 5)), self._units
             length = max(int(self._plan.pads[0]), units)
@@ -201,12 +201,13 @@ class CpuEngine:
 
 
 def schedule_of(model: Model[Network]) -> Schedule:
-    """Constants of training."""
+    """Return the constants of training."""
     config = model.config
     kl = kernels.BERNOULLI if config.kl == "bernoulli" else kernels.CATEGORICAL
     return Schedule(
         epochs=config.epochs,
         kl=kernels.SQUARES if model.loss == "squares" else kl,
+        log=config.objective == "log",
         beta=config.beta,
         beta1=config.adam_beta1,
         beta2=config.adam_beta2,
@@ -264,7 +265,7 @@ def training_keys(
 def with_turns(
     groups: Groups | None, model: Model[Network], stream: Stream, batch: Batch, r: int
 ) -> Groups | None:
-    """Groups with the sort keys of the orders that masks follow in training.
+    """Return groups with the sort keys of the orders that masks follow in training.
 
     Without an order in training it is the one that a candidate was drawn in.
     """
@@ -306,17 +307,19 @@ def share(threads: int, task: _Task, runs: int, count: int, work: int) -> None:
 
 
 def stream_of(seed: int, generation: int, drop: float) -> Stream:
-    """The random stream of a run in one generation."""
+    """Return the random stream of a run in one generation."""
     return Stream(*split_seed(seed), int(generation), drop_threshold(drop))
 
 
 def round_up(size: Any, unit: int) -> Any:
-    """The least multiple of `unit` that is not less than `size`."""
+    """Return the least multiple of `unit` that is not less than `size`."""
     return -(-size // unit) * unit
 
 
 def aligned_zeros(place: int, *shape: int) -> npt.NDArray[np.float32]:
-    """Zeros that start at a cache line; each place is offset by 5/16 of a page from the one before.
+    """Return zeros that start at a cache line.
+
+    Each place is offset by 5/16 of a page from the one before.
 
     A load waits for a recent store if the lower 12 bits of their addresses agree. With addresses
     left to chance, that makes training up to 1.6 times slower.

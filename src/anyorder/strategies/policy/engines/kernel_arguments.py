@@ -19,7 +19,7 @@ Float32 = npt.NDArray[np.float32]
 
 
 def coding_fields(model: Model[Network]) -> dict[str, Any]:
-    """The fields of a plan that do not depend on the kind of network."""
+    """Return the fields of a plan that do not depend on the kind of network."""
     coding = model.coding
     graph = np.zeros((0, 0), np.uint8) if model.graph is None else model.graph
     names = ("cards", "outputs", "value_start", "feature_start", "owner", "codes", "code_base",
@@ -47,7 +47,7 @@ class Groups(NamedTuple):
 
 
 def groups_of(model: Model[Network]) -> Groups | None:
-    """The groups of a model, without the keys of training; None if it has none."""
+    """Return the groups of a model, without the keys of training; None if it has none."""
     groups = model.groups
     if not groups:
         return None
@@ -111,6 +111,7 @@ class Schedule(NamedTuple):
 
     epochs: int
     kl: int  # CATEGORICAL, BERNOULLI or SQUARES of `kernels.py`
+    log: bool  # ln pi instead of the ratio
     beta: float
     beta1: float
     beta2: float

@@ -28,7 +28,7 @@ import math
 import numpy as np
 from numba.core.compiler import Compiler
 
-from anyorder.strategies.compiling import cached
+from anyorder._internal.compiling import cached
 from anyorder.strategies.policy import masks
 from anyorder.strategies.policy.rng import DROP_G, DROP_T, INIT, VALUE
 
@@ -77,7 +77,7 @@ _32 = np.uint64(32)
 
 @jit()
 def philox(c0, c1, c2, c3, k0, k1):
-    """Philox4x32-10, as in `rng.philox`, on words held in uint64."""
+    """Return Philox4x32-10, as in `rng.philox`, of words held in uint64."""
     for _ in range(10):
         p0 = c0 * _M0
         p1 = c2 * _M1
@@ -105,7 +105,7 @@ def words(out, first_block, row, generation, tag, key0, key1):
 
 @jit()
 def unit(word):
-    """A word as a number in [0, 1): `rng.uniform`."""
+    """Return a word as a number in [0, 1), as `rng.uniform` does."""
     return f32(word >> np.uint32(8)) * f32(2.0**-24)
 
 
@@ -125,7 +125,7 @@ def order_keys(keys, owner, n, purpose, rows, generations, key0, key1):
 
 @jit()
 def initial_theta(theta, i0, i1, plan, key0, key1, restart):
-    """`SeparateNetworks.initial_theta` for variables i0 to i1."""
+    """Draw what `SeparateNetworks.initial_theta` gives for variables i0 to i1."""
     for i in range(i0, i1):
         size = plan.theta_start[i + 1] - plan.theta_start[i]
         scratch = np.empty((size + 3) // 4 * 4, np.uint32)
@@ -147,7 +147,7 @@ def initial_theta(theta, i0, i1, plan, key0, key1, restart):
 
 @jit(fastmath=FMA)
 def tanh(x):
-    """Tanh to 4e-7 relative: a least-squares fit of x P(x^2) / Q(x^2) on [-9, 9]."""
+    """Return tanh to 4e-7 relative: a least-squares fit of x P(x^2) / Q(x^2) on [-9, 9]."""
     t = x * x
     t = t if t < f32(81.0) else f32(81.0)
     p = f32(1.3355364814060522e-08)
@@ -167,7 +167,7 @@ def tanh(x):
 
 @jit(forceinline=True, fastmath=SUM, pipeline_class=NoAlias)
 def dense(w, r, rows, b, y, below, batch, width, h, layer):
-    """A layer for a batch: h[layer] = y[below] w^T + biases; weights from row r on, biases in b.
+    """Compute h[layer] = y[below] w^T + biases for a batch; weights from row r on, biases in b.
 
     Two rows by five candidates at a time. An odd last row is followed by a row of zeros.
     """
@@ -202,7 +202,7 @@ def dense(w, r, rows, b, y, below, batch, width, h, layer):
 
 @jit(forceinline=True, fastmath=SUM, pipeline_class=NoAlias)
 def dense_one(theta, at, rows, y, below, width, h, layer):
-    """`dense` for candidate 0 only, with parameters from theta, where the layer starts at `at`."""
+    """Do what `dense` does for candidate 0, with the layer's parameters in theta from `at` on."""
     at, width, below, layer = at & INDEX, width & INDEX, below & INDEX, layer & INDEX
     bias = (at + rows * width) & INDEX
     fours = rows // 4 * 4
@@ -229,7 +229,7 @@ def dense_one(theta, at, rows, y, below, width, h, layer):
 
 @jit(forceinline=True, fastmath=FMA, pipeline_class=NoAlias)
 def activate(h, layer, batch):
-    """Tanh of a layer's outputs. Padding is tanh(0) = 0."""
+    """Apply tanh to a layer's outputs. Padding is tanh(0) = 0."""
     layer = layer & INDEX
     for c in range(batch):
         for k in range(h.shape[2]):
@@ -238,7 +238,7 @@ def activate(h, layer, batch):
 
 @jit(forceinline=True, fastmath=STEP, pipeline_class=NoAlias)
 def backpropagate(w, r, rows, delta, layer, h, batch, width):
-    """Through a layer and the tanh below it: delta[layer - 1] = (delta[layer] w) (1 - y^2).
+    """Propagate back through a layer and tanh: delta[layer - 1] = (delta[layer] w) (1 - y^2).
 
     Five rows at a time: the slopes of rows after the last one are zero.
     """
@@ -258,7 +258,9 @@ def backpropagate(w, r, rows, delta, layer, h, batch, width):
 
 @jit(forceinline=True, fastmath=STEP, pipeline_class=NoAlias)
 def adam_ascent(w, m, v, r, rows, delta, layer, y, below, g, batch, width, adam):
-    """Adam on weights from row r on; row k has the gradient sum_c delta[layer, c, k] y[below, c].
+    """Apply Adam to weights from row r on.
+
+    Row k has the gradient sum_c delta[layer, c, k] y[below, c].
 
     m and v are decaying sums of the gradient and its square, not means. The factors for that,
     Adam's bias corrections and the learning rate are all in `slow` and `eps`, which saves
@@ -310,7 +312,7 @@ def adam_ascent(w, m, v, r, rows, delta, layer, y, below, g, batch, width, adam)
 
 @jit()
 def _fan_out(plan, i, layer):
-    """Number of outputs of a layer of variable i's network."""
+    """Return the number of outputs of a layer of variable i's network."""
     return plan.widths[layer + 1] if layer + 1 < len(plan.widths) else plan.outputs[i]
 
 
@@ -333,7 +335,7 @@ def load(plan, i, theta, rows_of, fans, scale):
 
 @jit(pipeline_class=NoAlias)
 def store(plan, i, theta, rows_of, fans, scale):
-    """The inverse of `load`."""
+    """Store what `load` reads."""
     at, widths, row_start = plan.theta_start[i] & INDEX, plan.widths, plan.row_start
     for layer in range(len(widths)):
         width, r, bias = widths[layer] & INDEX, row_start[layer] & INDEX, row_start[-1] + layer
@@ -348,7 +350,7 @@ def store(plan, i, theta, rows_of, fans, scale):
 
 @jit(forceinline=True, pipeline_class=NoAlias)
 def show_earlier(x, active, batch, features, keys, e, hidden, first):
-    """Inputs of the variable whose own inputs start at `first`: variables after it are hidden.
+    """Set the inputs of the variable whose own start at `first`; hide variables after it.
 
     Equal keys are ordered by variable.
     """
@@ -365,7 +367,7 @@ def show_earlier(x, active, batch, features, keys, e, hidden, first):
 
 @jit(pipeline_class=NoAlias)
 def show_all(x, active, batch, features, hidden, first, end):
-    """Inputs of the variable that owns inputs first to end when it sees all others."""
+    """Set the inputs of the variable that owns inputs first to end when it sees all others."""
     for a in range(batch):
         for f in range(len(hidden)):
             x[0, a, f] = features[active[a], f]
@@ -384,7 +386,7 @@ def hide_by_graph(x, batch, graph, owner, hidden, i):
 
 @jit()
 def hide_dropped(x, a, owner, hidden, i, scratch, c, tag, stream):
-    """Structural dropout of the inputs of variable i, row a, candidate c."""
+    """Apply structural dropout to the inputs of variable i, row a, candidate c."""
     words(scratch, i * (len(scratch) // 4), c, stream.generation, tag, stream.key0, stream.key1)
     for f in range(len(owner)):
         if np.uint64(scratch[owner[f]]) < np.uint64(stream.threshold):
@@ -393,7 +395,7 @@ def hide_dropped(x, a, owner, hidden, i, scratch, c, tag, stream):
 
 @jit(inline="always")
 def propagate(w, x, h, fans, pads, row_start, batch):
-    """Forward pass of a variable's network for a batch, from x to the logits in h[-1]."""
+    """Propagate a batch through a variable's network, from x to the logits in h[-1]."""
     bias = row_start[-1]
     dense(w, FIRST, fans[0], bias, x, FIRST, batch, pads[0], h, FIRST)
     for layer in range(1, len(pads)):
@@ -406,7 +408,7 @@ def propagate(w, x, h, fans, pads, row_start, batch):
 
 @jit(inline="always")
 def softmax(h, last, a, raw, d):
-    """Probabilities of one candidate from its logits: sigmoid of one, or softmax of d."""
+    """Compute probabilities of one candidate from its logits: sigmoid of one, or softmax of d."""
     if d == 2:
         one = ONE / (ONE + math.exp(-h[last, a, 0]))
         raw[0], raw[1] = ONE - one, one
@@ -433,7 +435,7 @@ def clip_total(raw, d, floor):
 
 @jit()
 def write_probabilities(probs, c, start, h, last, a, raw, d, floor):
-    """Clipped and renormalised probabilities of one candidate and variable."""
+    """Write the clipped and renormalised probabilities of one candidate and variable."""
     softmax(h, last, a, raw, d)
     total = clip_total(raw, d, floor)
     for k in range(d):
@@ -441,8 +443,8 @@ def write_probabilities(probs, c, start, h, last, a, raw, d, floor):
 
 
 @jit(inline="always")
-def drawn(probs, c, start, d, u):
-    """The value of a uniform number under a distribution."""
+def pick(probs, c, start, d, u):
+    """Return the value that a uniform number gives under a distribution."""
     value = 0
     if d == 2:
         value = 1 if u < probs[c, start + 1] else 0
@@ -455,33 +457,40 @@ def drawn(probs, c, start, d, u):
 
 
 @jit()
-def binary_terms(terms, active, count, data, i, start, beta):
-    """Factors of `binary_slopes` that are the same in all epochs."""
+def binary_terms(terms, active, count, data, i, start, beta, log):
+    """Compute the factors of `binary_slopes` that are the same in all epochs."""
     points, old, advantages, weights = data.points, data.old, data.advantages, data.weights
     for a in range(count):
         c = active[a]
         share, one = weights[c, i] / f32(len(points)), old[c, start + 1]
         gain = advantages[c, i] / one if points[c, i] == 1 else -advantages[c, i] / old[c, start]
         terms[0, a], terms[1, a], terms[2, a] = gain * share, beta * share, one
+        if log:
+            gain = advantages[c, i]
+            terms[0, a] = share * ((gain if points[c, i] == 1 else ZERO) + beta * one)
+            terms[1, a] = share * (gain + beta)
 
 
 @jit(forceinline=True)
-def binary_slopes(delta, h, last, terms, count, floor):
-    """The slope of the objective in the logit of a variable with two values, into `delta[last]`.
+def binary_slopes(delta, h, last, terms, count, floor, log):
+    """Compute the objective's slope in the logit of two values, into `delta[last]`.
 
     `categorical_slopes` multiplied out: with q = pi(1), the slope of the ratio's term is
-    +-A / pi_old(x) q (1 - q), that of the KL's is q - pi_old(1).
+    +-A / pi_old(x) q (1 - q), that of the KL's is q - pi_old(1), and that of ln pi is A (x - q).
     """
     last = last & INDEX
     for a in range(count):
         q = ONE / (ONE + math.exp(-h[last, a, 0]))
-        slope = terms[0, a] * (q * (ONE - q)) - terms[1, a] * (q - terms[2, a])
+        if log:
+            slope = terms[0, a] - terms[1, a] * q
+        else:
+            slope = terms[0, a] * (q * (ONE - q)) - terms[1, a] * (q - terms[2, a])
         delta[last, a, 0] = slope if q > floor and q < ONE - floor else ZERO
 
 
 @jit()
-def categorical_slopes(delta, h, last, raw, active, count, data, i, plan, beta, kl):
-    """The same for a variable with d > 2 values: see `equations.gradient`."""
+def categorical_slopes(delta, h, last, raw, active, count, data, i, plan, beta, kl, log):
+    """Compute the slopes of a variable with d > 2 values: see `equations.gradient`."""
     points, old, advantages, weights = data.points, data.old, data.advantages, data.weights
     d, start, floor = plan.cards[i], plan.value_start[i], plan.floor[i]
     scale = ONE / f32(len(points))
@@ -497,7 +506,7 @@ def categorical_slopes(delta, h, last, raw, active, count, data, i, plan, beta, 
             else:
                 slope = beta * before / new
             if k == points[c, i]:
-                slope += advantages[c, i] / before
+                slope += advantages[c, i] / (new if log else before)
             delta[last, a, k] = slope * (weights[c, i] * scale)
             mean += delta[last, a, k] * new
         inner = ZERO
@@ -511,7 +520,7 @@ def categorical_slopes(delta, h, last, raw, active, count, data, i, plan, beta, 
 
 @jit()
 def square_slopes(delta, h, last, active, count, data, i):
-    """The slope of minus the squared error of an output; targets are in the place of advantages."""
+    """Compute the slope of minus the squared error of an output; advantages are the targets."""
     advantages, weights, scale = data.advantages, data.weights, f32(2.0) / f32(len(data.points))
     for a in range(count):
         c = active[a]
@@ -520,7 +529,7 @@ def square_slopes(delta, h, last, active, count, data, i):
 
 @jit()
 def adam_step(schedule, rate, stretch, spread):
-    """The constants of `adam_ascent`; `stretch` and `spread` include Adam's bias corrections."""
+    """Return the constants of `adam_ascent`; the last two arguments include bias corrections."""
     # within float32: a gradient of 0 would be 0 / 0 with eps = 0, and inf * 0 with slow = inf
     eps = min(max(stretch / rate * schedule.eps, 1e-30), 1e30)
     slow = min(spread / rate, 1e30)
@@ -532,7 +541,7 @@ def adam_step(schedule, rate, stretch, spread):
 
 @jit()
 def write_plain(probs, c, start, raw, d):
-    """Probabilities over all values, before masks and clip, from the logits in `raw`."""
+    """Write probabilities over all values, before masks and clip, from the logits in `raw`."""
     if d == 2:
         one = ONE / (ONE + math.exp(-raw[0]))
         probs[c, start], probs[c, start + 1] = max(ONE - one, LEAST), max(one, LEAST)
@@ -550,7 +559,7 @@ def write_plain(probs, c, start, raw, d):
 
 @jit()
 def count_used(used, points, c, epoch, groups, i):
-    """How often values occur in the columns of a group before column i; returns how many are left.
+    """Count each value's occurrences in a group before column i; return how many are left.
 
     Columns are ordered by their sort keys, and those with equal ones by their number.
     """
@@ -568,7 +577,7 @@ def count_used(used, points, c, epoch, groups, i):
 
 @jit()
 def find_allowed(allowed, used, left, groups, g):
-    """Values that the next column of group g may take, as `masks.allowed`."""
+    """Find the values that the next column of group g may take, as `masks.find_allowed` does."""
     least, most, needed = groups.least, groups.most, 0
     for v in range(len(used)):
         needed += max(least[g, v] - used[v], 0)
@@ -579,7 +588,7 @@ def find_allowed(allowed, used, left, groups, g):
 
 @jit()
 def masked_softmax(raw, allowed, d):
-    """Probabilities from logits, in place, over the values that are allowed; others are 0."""
+    """Turn logits into probabilities over the allowed values, in place; others become 0."""
     if d == 2:
         one = ONE / (ONE + math.exp(-raw[0]))
         raw[1] = one if allowed[0] and allowed[1] else (ONE if allowed[1] else ZERO)
@@ -609,7 +618,7 @@ def masked_total(raw, allowed, d, floor):
 
 @jit()
 def draw_masked(raw, used, plan, groups, i, u):
-    """The value of a uniform number for column i of a group, from its logits in `raw`.
+    """Return the value that a uniform number gives for column i of a group with logits `raw`.
 
     `used[g]` counts the values of group g that have been drawn, and this one then, too.
     """
@@ -633,8 +642,10 @@ def draw_masked(raw, used, plan, groups, i, u):
 
 
 @jit()
-def masked_slopes(out, at, raw, data, c, i, plan, groups, beta, kl, epoch):
-    """Slopes in the logits of column i of a group, from `out[at]` on: see `equations.gradient`.
+def masked_slopes(out, at, raw, data, c, i, plan, groups, beta, kl, log, epoch):
+    """Compute slopes in the logits of column i of a group, from `out[at]` on.
+
+    See `equations.gradient`.
 
     The logits are in `raw`, which is changed. The old distribution is masked here, as the new one.
     """
@@ -664,7 +675,7 @@ def masked_slopes(out, at, raw, data, c, i, plan, groups, beta, kl, epoch):
             else:
                 slope[k] = beta * before / new
             if k == data.points[c, i]:
-                slope[k] += data.advantages[c, i] / before
+                slope[k] += data.advantages[c, i] / (new if log else before)
             slope[k] *= share
             mean += slope[k] * new
     inner = ZERO
@@ -678,12 +689,14 @@ def masked_slopes(out, at, raw, data, c, i, plan, groups, beta, kl, epoch):
 
 
 @jit()
-def group_slopes(delta, h, last, raw, active, count, data, i, plan, groups, beta, kl, epoch):
-    """The slopes of column i of a group for all candidates, into `delta[last]`."""
+def group_slopes(delta, h, last, raw, active, count, data, i, plan, groups, beta, kl, log, epoch):
+    """Compute the slopes of column i of a group for all candidates, into `delta[last]`."""
     for a in range(count):
         for k in range(plan.outputs[i]):
             raw[k] = h[last, a, k]
-        masked_slopes(delta[last, a], FIRST, raw, data, active[a], i, plan, groups, beta, kl, epoch)
+        masked_slopes(
+            delta[last, a], FIRST, raw, data, active[a], i, plan, groups, beta, kl, log, epoch
+        )
 
 
 # --- sampling, conditionals, training ---------------------------------------------------------
@@ -738,7 +751,7 @@ def sample(points, probs, orders, first, theta, plan, groups, stream, scratch, s
                 value = draw_masked(raw, used, plan, groups, i, u)
             if value < 0:
                 write_probabilities(probs, c, start, h, last, FIRST, raw, d, plan.floor[i])
-                value = drawn(probs, c, start, d, u)
+                value = pick(probs, c, start, d, u)
             points[c, i] = value
             for f in range(plan.feature_start[i], plan.feature_start[i + 1]):
                 known[f] = plan.codes[plan.code_base[f] + value]
@@ -746,7 +759,10 @@ def sample(points, probs, orders, first, theta, plan, groups, stream, scratch, s
 
 @jit()
 def conditionals(probs, features, keys, theta, plan, groups, scratch, loss, i0, i1):
-    """The distributions of variables i0 to i1 for every point; without keys all others are seen."""
+    """Compute the distributions of variables i0 to i1 for every point.
+
+    Without keys every variable sees all others.
+    """
     count, hidden, last = len(features), plan.hidden_value, len(plan.pads) - 1
     x, h, active, fans = scratch.x, scratch.h, scratch.active, scratch.fans
     for c in range(count):
@@ -778,7 +794,7 @@ def conditionals(probs, features, keys, theta, plan, groups, scratch, loss, i0, 
 
 @jit()
 def train(parameters, data, plan, groups, schedule, stream, scratch, i0, i1):
-    """All epochs of variables i0 to i1 of one run."""
+    """Train variables i0 to i1 of one run, all epochs."""
     # arrays are read from their tuples here, outside the loops: each read costs reference counts
     theta, moment1, moment2 = parameters.theta, parameters.m, parameters.v
     features, weights, keys = data.features, data.weights, data.keys
@@ -787,7 +803,7 @@ def train(parameters, data, plan, groups, schedule, stream, scratch, i0, i1):
     pads, row_start, rates, graph = plan.pads, plan.row_start, plan.rates, plan.graph
     hidden, owner, drops = plan.hidden_value, plan.owner, scratch.words
     last, beta, terms = len(pads) - 1, f32(schedule.beta), scratch.terms
-    beta1, beta2, loss = schedule.beta1, schedule.beta2, schedule.kl
+    beta1, beta2, loss, log = schedule.beta1, schedule.beta2, schedule.kl, schedule.log
     kept = len(moment1) > 0
     for i in range(i0, i1):
         count = FIRST
@@ -810,7 +826,7 @@ def train(parameters, data, plan, groups, schedule, stream, scratch, i0, i1):
         if groups is not None:  # the compiler drops this where there are no groups
             grouped = groups.of[i] >= 0
         if d == 2 and loss != SQUARES and not grouped:
-            binary_terms(terms, active, count, data, i, start, beta)
+            binary_terms(terms, active, count, data, i, start, beta, log)
         delta[last, :batch] = ZERO  # stays zero after this variable's candidates and values
         power1, power2 = beta1**parameters.steps, beta2**parameters.steps
         for epoch in range(schedule.epochs):
@@ -827,14 +843,29 @@ def train(parameters, data, plan, groups, schedule, stream, scratch, i0, i1):
             propagate(w, x, h, fans, pads, row_start, batch)
             if groups is not None and grouped:
                 group_slopes(
-                    delta, h, last, row, active, count, data, i, plan, groups, beta, loss, epoch
+                    delta,
+                    h,
+                    last,
+                    row,
+                    active,
+                    count,
+                    data,
+                    i,
+                    plan,
+                    groups,
+                    beta,
+                    loss,
+                    log,
+                    epoch,
                 )
             elif loss == SQUARES:
                 square_slopes(delta, h, last, active, count, data, i)
             elif d == 2:
-                binary_slopes(delta, h, last, terms, count, floor)
+                binary_slopes(delta, h, last, terms, count, floor, log)
             else:
-                categorical_slopes(delta, h, last, row, active, count, data, i, plan, beta, loss)
+                categorical_slopes(
+                    delta, h, last, row, active, count, data, i, plan, beta, loss, log
+                )
             power1 *= beta1
             power2 *= beta2
             stretch = (1.0 - power1) / (1.0 - beta1)

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import os
 
 from anyorder.strategies.policy.model import Model
 from anyorder.strategies.policy.networks import Network
 
+LARGE = 2**30  # bytes of one run's parameters from which a user is told what needs less
+
+_log = logging.getLogger("anyorder")
+
 
 def memory_here() -> float:
-    """Bytes of this machine's memory; infinity if unknown."""
+    """Return the bytes of this machine's memory; infinity if unknown."""
     try:
         return float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
     except (AttributeError, ValueError, OSError):
@@ -18,7 +23,7 @@ def memory_here() -> float:
 
 
 def runs_in_memory(model: Model[Network], size: int, scratch: int, runs: int) -> int:
-    """How many of `runs` runs fit in memory together; MemoryError if none does.
+    """Return how many of `runs` runs fit in memory together; MemoryError if none does.
 
     Parameters
     ----------
@@ -30,13 +35,20 @@ def runs_in_memory(model: Model[Network], size: int, scratch: int, runs: int) ->
     copies = 3 if model.config.adam == "kept" else 1
     each = size * model.parameters * copies
     have = memory_here()
+    less = "Smaller hidden layers and variables with fewer values need less"
+    if model.network.kind == "separate":
+        less += ", and one network for all variables (network='shared') needs far less"
     if each + scratch > 0.9 * have:
         raise MemoryError(
             f"{model.n} variables with {model.coding.features} inputs and hidden layers "
             f"{model.config.hidden} have {model.parameters:,} parameters; training them takes "
-            f"{(each + scratch) / 2**30:.1f} GiB, and this machine has {have / 2**30:.1f}. Smaller "
-            "hidden layers and variables with fewer values need less."
+            f"{(each + scratch) / 2**30:.1f} GiB, and this machine has {have / 2**30:.1f}. {less}."
         )
+    if each > LARGE and runs == 1:
+        _log.warning(
+            "the policy of %d variables has %s parameters, %.1f GiB, which take long to train. %s.",
+            model.n, f"{model.parameters:,}", each / 2**30, less,
+        )  # fmt: skip
     if have == math.inf or not each:
         return runs
     return min(runs, int((0.9 * have - scratch) / each))

@@ -22,10 +22,10 @@ from anyorder.strategies.policy.equations import (
     probabilities,
     raw_probabilities,
 )
-from anyorder.strategies.policy.masks import LEAST, allowed, restricted
+from anyorder.strategies.policy.masks import LEAST, find_allowed, restrict
 from anyorder.strategies.policy.model import Model
 from anyorder.strategies.policy.networks import SeparateNetworks, SharedNetwork
-from anyorder.strategies.policy.orders import Bools, before, dropped, order_keys
+from anyorder.strategies.policy.orders import Bools, before, draw_dropped, order_keys
 from anyorder.strategies.policy.rng import DROP_G, DROP_T, ORDER_G, ORDER_T, VALUE, uniform, words
 
 Networks = SeparateNetworks | SharedNetwork
@@ -34,7 +34,7 @@ Networks = SeparateNetworks | SharedNetwork
 
 
 def inputs(model: Model[Networks], features: Floats, visible: Bools, i: int) -> Floats:
-    """The inputs of network i: those of variables that are not visible are hidden."""
+    """Return the inputs of network i: those of variables that are not visible are hidden."""
     if model.graph is not None:
         visible = visible & model.graph[i]
     return np.where(visible[..., model.coding.owner], features, model.coding.hidden_value)
@@ -53,23 +53,23 @@ class ReferenceEngine:
         self.dtype: np.dtype[Any] = np.dtype(dtype)
 
     def runs_that_fit(self, runs: int, budget: int) -> int:
-        """How many of `runs` runs fit in memory together; MemoryError if none does."""
+        """Return how many of `runs` runs fit in memory together; MemoryError if none does."""
         moments = 2 * self.dtype.itemsize * self.model.parameters  # of the run that trains
         return runs_in_memory(self.model, self.dtype.itemsize, moments, runs)
 
     def fresh(self, seeds: Sequence[int], restarts: Sequence[int]) -> Policy:
-        """A policy with initial parameters for each run."""
+        """Return a policy with initial parameters for each run."""
         theta = np.stack(
             [self.model.network.initial_theta(s, k) for s, k in zip(seeds, restarts, strict=True)]
         ).astype(self.dtype)
         return Policy.start(theta, self.model.config.adam)
 
     def export(self, policy: Policy) -> dict[str, npt.NDArray[Any]]:
-        """The policy as arrays to store."""
+        """Return the policy as arrays to store."""
         return policy.export()
 
     def load(self, arrays: Mapping[str, npt.NDArray[Any]]) -> Policy:
-        """The inverse of `export`."""
+        """Return the policy of the arrays that `export` gave."""
         return Policy.load(arrays, self.dtype)
 
     def sample(self, policy: Policy, draw: Draw) -> tuple[Codes, Floats]:
@@ -94,13 +94,13 @@ class ReferenceEngine:
                             continue
                         visible = assigned & (np.arange(coding.n) != i)
                         if p > 0:
-                            visible &= ~dropped(model, seed, DROP_G, generation, number, i, p)
+                            visible &= ~draw_dropped(model, seed, DROP_G, generation, number, i, p)
                         logits = self._logits(policy.theta[r], x[None], visible[None], i)
                         place = slice(coding.value_start[i], coding.value_start[i + 1])
-                        pi = probs[r, c, place] = self._exchanged(logits, i)[0]
+                        pi = probs[r, c, place] = self._exchange(logits, i)[0]
                         values = np.arange(len(pi))
                         if model.group_of[i] >= 0:
-                            some = self._allowed(x[None], assigned[None], i)
+                            some = self._find_allowed(x[None], assigned[None], i)
                             pi = probabilities(logits, float(coding.floor[i]), some)[0]
                             values = np.flatnonzero(some)
                         below = np.cumsum(pi[values[:-1]])  # inverse of the cumulative distribution
@@ -115,7 +115,7 @@ class ReferenceEngine:
     def conditionals(
         self, policy: Policy, points: Codes, keys: npt.NDArray[np.uint32] | None = None
     ) -> Floats:
-        """The distribution of every variable given those before it, or all others."""
+        """Return the distribution of every variable given those before it, or all others."""
         coding = self.model.coding
         probs = np.ones((*points.shape[:2], coding.values), self.dtype)
         for r in range(len(points)):
@@ -126,7 +126,7 @@ class ReferenceEngine:
                     visible = np.stack([before(row, i) for row in keys[r]])
                 logits = self._logits(policy.theta[r], points[r], visible, i)
                 place = slice(coding.value_start[i], coding.value_start[i + 1])
-                probs[r, :, place] = self._exchanged(logits, i)
+                probs[r, :, place] = self._exchange(logits, i)
         return probs
 
     def train(self, policy: Policy, batch: Batch) -> None:
@@ -166,7 +166,7 @@ class ReferenceEngine:
         self, network: SharedNetwork, theta: Floats, m: Floats, v: Floats, steps: int,
         batch: Batch, r: int,
     ) -> None:  # fmt: skip
-        """The gradient of the shared layers is the sum of those of all variables' networks."""
+        """Train shared layers: their gradient is the sum of those of all variables' networks."""
         active = np.any(batch.weights[r] != 0, axis=0) & (self.model.coding.outputs > 0)
         heads = np.repeat(active, np.diff(network.head_start))  # others keep their parameters
         layers, ms, vs = network.parts(theta), network.parts(m), network.parts(v)
@@ -191,7 +191,7 @@ class ReferenceEngine:
     def _gradient(
         self, layers: Sequence[tuple[Floats, Floats]], batch: Batch, r: int, i: int, epoch: int
     ) -> list[tuple[Floats, Floats]]:
-        """The gradient of variable i's objective in one epoch."""
+        """Return the gradient of variable i's objective in one epoch."""
         model, config = self.model, self.model.config
         # candidates without weight are left out; the mean is over all candidates nevertheless
         active = np.flatnonzero(batch.weights[r, :, i])
@@ -202,8 +202,8 @@ class ReferenceEngine:
         some = None
         if model.group_of[i] >= 0:
             earlier = np.stack([self._earlier(batch, r, int(c), i, epoch) for c in active])
-            some = self._allowed(batch.points[r, active], earlier, i)
-            old = restricted(old, some, float(model.coding.floor[i]))
+            some = self._find_allowed(batch.points[r, active], earlier, i)
+            old = restrict(old, some, float(model.coding.floor[i]))
         visible = np.array([self._training_view(batch, r, int(c), i, epoch) for c in active])
         x = inputs(model, features, visible, i).astype(self.dtype)
         advantage, weight = (
@@ -222,6 +222,7 @@ class ReferenceEngine:
             config.beta,
             config.kl,
             some,
+            config.objective == "log",
         )
 
     def _step(
@@ -234,7 +235,7 @@ class ReferenceEngine:
         )  # fmt: skip
 
     def _earlier(self, batch: Batch, r: int, c: int, i: int, epoch: int) -> Bools:
-        """The variables before i in the order that candidate c is trained in, or was drawn in."""
+        """Return the variables before i in the order candidate c is trained in, or was drawn in."""
         seed = batch.seeds[r]
         if batch.keys is not None:
             return before(batch.keys[r, c], i)
@@ -251,21 +252,21 @@ class ReferenceEngine:
             visible = self._earlier(batch, r, c, i, epoch)
         seed, generation, p = batch.seeds[r], batch.generations[r], batch.drop[r]
         if p > 0:
-            visible &= ~dropped(self.model, seed, DROP_T, generation, c, i, p, epoch)
+            visible &= ~draw_dropped(self.model, seed, DROP_T, generation, c, i, p, epoch)
         return visible
 
-    def _allowed(self, points: Codes, earlier: Bools, i: int) -> Bools:
-        """The values that variable i of a group may take after these variables."""
+    def _find_allowed(self, points: Codes, earlier: Bools, i: int) -> Bools:
+        """Return the values that variable i of a group may take after these variables."""
         group = self.model.groups[self.model.group_of[i]]
-        return allowed(group, points[:, group.columns], earlier[:, group.columns])
+        return find_allowed(group, points[:, group.columns], earlier[:, group.columns])
 
     def _logits(self, theta: Floats, points: Codes, visible: Bools, i: int) -> Floats:
         coding, network = self.model.coding, self.model.network
         x = inputs(self.model, coding.features_of(points), visible, i).astype(self.dtype)
         return forward(network.layers(theta, i), x)[-1]
 
-    def _exchanged(self, logits: Floats, i: int) -> Floats:
-        """What `sample` and `conditionals` give: distributions, or a critic's estimates."""
+    def _exchange(self, logits: Floats, i: int) -> Floats:
+        """Return what `sample` and `conditionals` give: distributions, or a critic's estimates."""
         if self.model.loss == "squares":
             return logits
         if self.model.group_of[i] >= 0:  # before masks: see `masks.py`

@@ -28,5 +28,5 @@ _MAKERS: dict[str, Callable[[Coding, Config], Network]] = {
 
 
 def make_network(coding: Coding, config: Config) -> Network:
-    """The network that a configuration asks for."""
+    """Return the network that a configuration asks for."""
     return _MAKERS[config.network](coding, config)

@@ -34,4 +34,4 @@ class Network(Protocol):
         """Work of one forward pass of one candidate, all variables together."""
 
     def layers(self, theta: Floats, i: int) -> list[tuple[Floats, Floats]]:
-        """(weights, biases) of every layer that leads to variable i's logits, views into theta."""
+        """Return views of (weights, biases) of every layer that leads to variable i's logits."""

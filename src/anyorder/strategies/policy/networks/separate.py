@@ -59,7 +59,7 @@ class SeparateNetworks:
         return self.parameters
 
     def layers(self, theta: Floats, i: int) -> list[tuple[Floats, Floats]]:
-        """(weights, biases) of every layer of variable i's network, as views into theta."""
+        """Return (weights, biases) of every layer of variable i's network, as views into theta."""
         at = int(self.theta_start[i])
         result = []
         for inputs, outputs in self._shapes(i):
@@ -69,7 +69,7 @@ class SeparateNetworks:
         return result
 
     def initial_theta(self, seed: int, restart: int) -> npt.NDArray[np.float32]:
-        """Initial parameters: uniform in +-1/sqrt(fan in), weights and biases alike."""
+        """Return initial parameters: uniform in +-1/sqrt(fan in), weights and biases alike."""
         theta = np.empty(self.parameters, np.float32)
         for i in range(len(self.outputs)):
             start, end = self.theta_start[i : i + 2]
@@ -82,7 +82,7 @@ class SeparateNetworks:
         return theta
 
     def _shapes(self, i: int) -> list[tuple[int, int]]:
-        """(inputs, outputs) of every layer of variable i's network."""
+        """Return (inputs, outputs) of every layer of variable i's network."""
         out = int(self.outputs[i])
         if out == 0:
             return []
@@ -91,7 +91,7 @@ class SeparateNetworks:
 
 
 def make_separate(coding: Coding, config: Config) -> SeparateNetworks:
-    """The networks of a coding; those of a univariate policy have neither inputs nor layers."""
+    """Make the networks of a coding; a univariate policy's have neither inputs nor layers."""
     hidden = () if config.network == "univariate" else config.hidden
     widths = np.array([coding.features, *hidden], np.int64)
     hidden_size = widths[:-1] @ widths[1:] + widths[1:].sum()
@@ -106,7 +106,7 @@ def make_separate(coding: Coding, config: Config) -> SeparateNetworks:
 
 
 def layer_rates(coding: Coding, config: Config, layers: int) -> npt.NDArray[np.float64]:
-    """`(layers, 2)`: learning rates of each layer's weights and biases."""
+    """Return learning rates `(layers, 2)` of each layer's weights and biases."""
     rates = np.full((layers, 2), config.learning_rate)
     if config.layer_rates is not None:
         rates *= np.array(config.layer_rates)[:, None]
@@ -116,5 +116,5 @@ def layer_rates(coding: Coding, config: Config, layers: int) -> npt.NDArray[np.f
 
 
 def adam_eps(coding: Coding, config: Config) -> float:
-    """Adam's eps for gradients of a mean over candidates."""
+    """Return Adam's eps for gradients of a mean over candidates."""
     return config.adam_eps * (1 if config.loss_runs is None else config.loss_runs * coding.n)

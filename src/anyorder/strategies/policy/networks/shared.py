@@ -67,7 +67,7 @@ class SharedNetwork:
         return self.parameters + (len(self.head_start) - 1) * inner
 
     def parts(self, theta: Floats) -> list[tuple[Floats, Floats]]:
-        """(weights, biases) of every layer as views into theta; weights are outputs x inputs."""
+        """Return views of (weights, biases) of every layer; weights are outputs x inputs."""
         at, result = 0, []
         for layer, (inputs, outputs) in enumerate(self.shapes):
             end = at + inputs * outputs
@@ -83,13 +83,13 @@ class SharedNetwork:
         return result
 
     def layers(self, theta: Floats, i: int) -> list[tuple[Floats, Floats]]:
-        """The network of variable i alone: the hidden layers and its own head, as views."""
+        """Return the network of variable i alone: the hidden layers and its own head, as views."""
         *hidden, (weights, biases) = self.parts(theta)
         own = slice(int(self.head_start[i]), int(self.head_start[i + 1]))
         return [*hidden, (weights[own], biases[own])]
 
     def initial_theta(self, seed: int, restart: int) -> npt.NDArray[np.float32]:
-        """Initial parameters: uniform in +-1/sqrt(fan in), weights and biases alike."""
+        """Return initial parameters: uniform in +-1/sqrt(fan in), weights and biases alike."""
         draws = uniform(words(seed, INIT, restart, 0, self.parameters))
         theta = (2.0 * draws - 1.0).astype(np.float32)
         for weights, biases in self.parts(theta):
@@ -101,7 +101,7 @@ class SharedNetwork:
 
 
 def make_shared(coding: Coding, config: Config) -> SharedNetwork:
-    """The network of a coding."""
+    """Make the network of a coding."""
     return SharedNetwork(
         head_start=np.concatenate([[0], np.cumsum(coding.outputs)]),
         widths=np.array([coding.features, *config.hidden], np.int64),

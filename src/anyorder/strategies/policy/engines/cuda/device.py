@@ -25,7 +25,7 @@ _LEAST_EPS = 1e-18
 class DeviceEngine:
     """The part of an engine that does not depend on the kind of network.
 
-    The methods on tensors never wait for the device; `many/device.py` uses these.
+    The methods on tensors never wait for the device; `policy/many/device.py` uses these.
     """
 
     name = "cuda"
@@ -37,13 +37,13 @@ class DeviceEngine:
         self._coefficient_table: Tensor = None
 
     def memory_of(self, runs: int, budget: int) -> int:
-        """About how many bytes that many runs take on the device."""
+        """Return about how many bytes that many runs take on the device."""
         raise NotImplementedError
 
     def initialize(
         self, theta: Tensor, runs: Tensor, only_restarting: bool = False, first: int = 0
     ) -> None:
-        """Initial parameters of all runs, or of those whose status is RESTARTING.
+        """Initialize the parameters of all runs, or of those whose status is RESTARTING.
 
         They are those of `fresh` with `first` added to each run's restarts.
         """
@@ -53,31 +53,31 @@ class DeviceEngine:
         self, theta: Tensor, runs: Tensor, points: Tensor, probs: Tensor, drop: bool,
         given: Tensor = None,
     ) -> None:  # fmt: skip
-        """`sample`, into candidates (R, count, n) and distributions (R, count, V).
+        """Draw candidates (R, count, n) and their distributions (R, count, V), as `sample` does.
 
         `given`, (R, count, n), are places of the variables in the orders, instead of random ones.
         """
         raise NotImplementedError
 
     def orders(self, runs: Tensor, count: int, stamps: Tensor = None, into: Any = None) -> Any:
-        """The orders that `learn` trains under; they depend on seeds and generations only."""
+        """Return the orders that `learn` trains under, which follow from seeds and generations."""
         raise NotImplementedError
 
     def given_orders(self, keys: UIntArray) -> Any:
-        """Training orders by their sort keys (R, B, n), the same in all epochs."""
+        """Return training orders by their sort keys (R, B, n), the same in all epochs."""
         raise NotImplementedError
 
     def learn(
         self, policy: Policy, runs: Tensor, points: Tensor, old: Tensor, advantages: Tensor,
         weights: Tensor, orders: Any, drop: bool, most_steps: int = 0,
     ) -> None:  # fmt: skip
-        """`train`; advantages and weights may be expanded views."""
+        """Do what `train` does; advantages and weights may be expanded views."""
         raise NotImplementedError
 
     # --- the protocol, on NumPy arrays ----------------------------------------------------------
 
     def fresh(self, seeds: Sequence[int], restarts: Sequence[int]) -> Policy:
-        """A policy with initial parameters for each run."""
+        """Return a policy with initial parameters for each run."""
         runs = self.rows(seeds)
         runs[:, common.RESTARTS.value] = self.put(np.array(restarts, np.int64))
         theta = torch.empty((len(seeds), self._model.parameters), device=self.device)
@@ -87,7 +87,7 @@ class DeviceEngine:
         return Policy(theta, m, torch.zeros_like(m), np.zeros(len(seeds), np.int64))
 
     def sample(self, policy: Policy, draw: Draw) -> tuple[Codes, Floats]:
-        """Candidates and the distributions they were drawn from."""
+        """Sample candidates; return them and the distributions they were drawn from."""
         runs = self.rows(draw.seeds, draw.generations)
         runs[:, common.FIRST.value] = self.put(np.array(draw.first, np.int64))
         runs[:, common.DROPS_G.value] = self._thresholds(draw.drop)
@@ -99,7 +99,7 @@ class DeviceEngine:
         return host(points), host(probs)
 
     def train(self, policy: Policy, batch: Batch) -> None:
-        """E epochs of Adam on eq. (8)."""
+        """Train E epochs of Adam on eq. (8)."""
         runs = self.rows(batch.seeds, batch.generations)
         runs[:, common.DROPS_T.value] = self._thresholds(batch.drop)
         runs[:, common.STEPS.value] = self.put(policy.steps.astype(np.int64))
@@ -123,7 +123,7 @@ class DeviceEngine:
             policy.steps += self._model.config.epochs
 
     def restart(self, policy: Policy, runs: Tensor, first: int = 0) -> None:
-        """Initial parameters and moments of the runs whose status is RESTARTING."""
+        """Initialize parameters and moments of the runs whose status is RESTARTING."""
         if self._model.config.adam == "kept":
             restarting = runs[:, common.STATUS.value] == common.RESTARTING.value
             policy.m.masked_fill_(restarting[:, None], 0.0)
@@ -131,18 +131,18 @@ class DeviceEngine:
         self.initialize(policy.theta, runs, only_restarting=True, first=first)
 
     def export(self, policy: Policy) -> dict[str, npt.NDArray[Any]]:
-        """The policy as arrays to store."""
+        """Return the policy as arrays to store."""
         theta, m, v = (host(x) for x in (policy.theta, policy.m, policy.v))
         return Policy(theta, m, v, policy.steps).export()
 
     def load(self, arrays: Mapping[str, npt.NDArray[Any]]) -> Policy:
-        """The inverse of `export`."""
+        """Return the policy of the arrays that `export` gave."""
         policy = Policy.load(arrays, self.dtype)
         theta, m, v = (self.put(x) for x in (policy.theta, policy.m, policy.v))
         return Policy(theta, m, v, policy.steps)
 
     def rows(self, seeds: Sequence[int], generations: Sequence[int] | None = None) -> Tensor:
-        """The array `runs` of the kernels: see `common.py`."""
+        """Return the array `runs` of the kernels: see `common.py`."""
         rows = np.zeros((len(seeds), common.FIELDS.value), np.int64)
         rows[:, common.SEED.value] = np.array(seeds, np.uint64).view(np.int64)
         if generations is not None:
@@ -150,7 +150,7 @@ class DeviceEngine:
         return self.put(rows)
 
     def runs_that_fit(self, runs: int, budget: int) -> int:
-        """How many runs go onto the device together, of so many; MemoryError if not even one."""
+        """Return how many of so many runs fit onto the device; MemoryError if not even one."""
         if self.device.type != "cuda":
             return runs
         free, total = torch.cuda.mem_get_info()
@@ -167,7 +167,7 @@ class DeviceEngine:
         return min(runs, room // one, 65535)
 
     def _training(self, most_steps: int) -> arguments.Training:
-        """Constants of training, for moments that have taken so many steps at most."""
+        """Return the constants of training for moments that took at most so many steps."""
         config = self._model.config
         beta1, beta2 = config.adam_beta1, config.adam_beta2
         return arguments.Training(
@@ -176,7 +176,7 @@ class DeviceEngine:
         )  # fmt: skip
 
     def _coefficients(self, most_steps: int) -> Tensor:
-        """What Adam multiplies and adds at every step: each layer's two rates, and eps.
+        """Return what Adam multiplies and adds at every step: each layer's two rates, and eps.
 
         With M = m / (1 - beta1), V = v / (1 - beta2) and k = sqrt((1 - beta2^t) / (1 - beta2)), a
         step is rate * k (1 - beta1) / (1 - beta1^t) * M / (sqrt(V) + k eps).
@@ -197,22 +197,22 @@ class DeviceEngine:
         return self.put(np.array([drop_threshold(p) for p in drop], np.int64))
 
     def put(self, array: npt.NDArray[Any]) -> Tensor:
-        """An array as a tensor on the device."""
+        """Copy an array to the device and return the tensor."""
         return torch.from_numpy(np.ascontiguousarray(array)).to(self.device)
 
 
 def host(tensor: Tensor) -> npt.NDArray[Any]:
-    """A tensor as an array."""
+    """Copy a tensor to the host and return the array."""
     array: npt.NDArray[Any] = tensor.detach().cpu().numpy()
     return array
 
 
 def not_empty(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """The array, or one zero: a kernel needs a valid pointer."""
+    """Return the array, or one zero: a kernel needs a valid pointer."""
     return array if len(array) else np.zeros(1, array.dtype)
 
 
 def places_of(keys: UIntArray) -> npt.NDArray[np.int32]:
-    """Places of the variables in the orders of sort keys `(..., n)`; equal keys are by index."""
+    """Return the places of variables in the orders of sort keys `(..., n)`; ties by index."""
     order = np.argsort(keys, axis=-1, kind="stable")
     return np.argsort(order, axis=-1, kind="stable").astype(np.int32)

@@ -113,7 +113,7 @@ class CudaEngine(DeviceEngine):
         self._gibbs = config.generation_order == "gibbs"
 
     def conditionals(self, policy: Policy, points: Codes, keys: UIntArray | None = None) -> Floats:
-        """The distribution of every variable given those before it, or all others."""
+        """Return the distribution of every variable given those before it, or all others."""
         coding, (runs, count, _) = self.model.coding, points.shape
         probs = torch.ones((runs, count, self.model.values), device=self.device)
         stored: Tensor = None
@@ -128,7 +128,7 @@ class CudaEngine(DeviceEngine):
     def initialize(
         self, theta: Tensor, runs: Tensor, only_restarting: bool = False, first: int = 0
     ) -> None:
-        """Initial parameters: see `DeviceEngine`."""
+        """Initialize parameters: see `DeviceEngine`."""
         model = self.model
         if model.parameters == 0:
             return
@@ -142,7 +142,7 @@ class CudaEngine(DeviceEngine):
         self, theta: Tensor, runs: Tensor, points: Tensor, probs: Tensor, drop: bool,
         given: Tensor = None,
     ) -> None:  # fmt: skip
-        """`sample`, into candidates (R, count, n) and distributions (R, count, V).
+        """Draw candidates (R, count, n) and their distributions (R, count, V), as `sample` does.
 
         With orders that are given, `given` are the places (R, count, n) of the variables in them.
         """
@@ -186,7 +186,7 @@ class CudaEngine(DeviceEngine):
     def estimate(
         self, theta: Tensor, runs: Tensor, points: Tensor, probs: Tensor, ranks: Tensor = None
     ) -> None:
-        """`conditionals` of candidates (R, count, n), into distributions (R, count, V).
+        """Compute `conditionals` of candidates (R, count, n) into distributions (R, count, V).
 
         `ranks`, (R, count, padded F), are as in `Orders`; without them all others are seen. A
         critic's estimates are written instead of distributions; entries of constants stay.
@@ -206,7 +206,7 @@ class CudaEngine(DeviceEngine):
             )  # fmt: skip
 
     def _estimate_words(self, count: int, group: Group) -> int:
-        """Scratch memory of `estimate` for one run."""
+        """Return the size of `estimate`'s scratch memory for one run."""
         programs = len(group.variables) * -(-count // _ROWS)
         width = general_shape(self.model, _ROWS, group)["HP"]
         return programs * (self._depth + 1) * _ROWS * width
@@ -215,7 +215,7 @@ class CudaEngine(DeviceEngine):
         self, runs: Tensor, count: int, stamps: Tensor = None, into: Orders | None = None,
         order: str | None = None,
     ) -> Orders:  # fmt: skip
-        """The orders that `learn` trains under, or those of another `training_order`.
+        """Return the orders that `learn` trains under, or those of another `training_order`.
 
         They depend on seeds and generations only.
         """
@@ -246,7 +246,7 @@ class CudaEngine(DeviceEngine):
         return into
 
     def given_orders(self, keys: UIntArray) -> Orders:
-        """Training orders by their sort keys (R, B, n), the same in all epochs."""
+        """Return training orders by their sort keys (R, B, n), the same in all epochs."""
         model, (size, count, _) = self.model, keys.shape
         ranks = np.full((size, count, self._inputs), order_kernels.ALWAYS_SEEN.value, np.int32)
         top = order_kernels.TOP.value
@@ -258,7 +258,7 @@ class CudaEngine(DeviceEngine):
         self, policy: Policy, runs: Tensor, points: Tensor, old: Tensor, advantages: Tensor,
         weights: Tensor, orders: Orders, drop: bool, most_steps: int = 0,
     ) -> None:  # fmt: skip
-        """`train`; advantages and weights may be expanded views."""
+        """Do what `train` does; advantages and weights may be expanded views."""
         model, config = self.model, self.model.config
         size, count, _ = points.shape
         kept = config.adam == "kept"
@@ -270,7 +270,8 @@ class CudaEngine(DeviceEngine):
         parameters = arguments.Parameters(policy.theta, policy.m, policy.v, policy.v)
         kind = {
             "GRAPH": model.graph is not None, "DROP": drop, "KEPT": kept,
-            "BERNOULLI": config.kl == "bernoulli", "SQUARES": self._squares,
+            "BERNOULLI": config.kl == "bernoulli", "LOG": config.objective == "log",
+            "SQUARES": self._squares,
         }  # fmt: skip
         for group in self._groups:
             grid = (len(group.variables), size)
@@ -313,7 +314,7 @@ class CudaEngine(DeviceEngine):
         )  # fmt: skip
 
     def ready_inputs(self, points: Tensor) -> Tensor:
-        """The inputs (R, B, F padded) of candidates before masking."""
+        """Return the inputs (R, B, F padded) of candidates before masking."""
         size, count, _ = points.shape
         inputs = torch.empty((size, count, self._inputs), device=self.device)
         general.ready_inputs[(count, size)](
@@ -323,7 +324,7 @@ class CudaEngine(DeviceEngine):
         return inputs
 
     def memory_of(self, runs: int, budget: int) -> int:
-        """About how many bytes that many runs take on the device."""
+        """Return about how many bytes that many runs take on the device."""
         model, config = self.model, self.model.config
         learned = config.training_order == "learned"  # moments from one epoch to the next
         kept = config.adam == "kept" or learned or "memory" in self.path(config.population)
@@ -350,6 +351,6 @@ class CudaEngine(DeviceEngine):
         return int(runs * (4 * words + 9 * budget))
 
     def path(self, count: int) -> tuple[str, ...]:
-        """Which kernel trains each group of variables: "registers" or "memory"."""
+        """Return which kernel trains each group of variables: "registers" or "memory"."""
         shapes = [register_shape(self.model, count, group) for group in self._groups]
         return tuple("memory" if shape is None else "registers" for shape in shapes)

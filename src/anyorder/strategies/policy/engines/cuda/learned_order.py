@@ -43,7 +43,7 @@ class PartlySeeing(CudaEngine):
         self, theta: Tensor, runs: Tensor, points: Tensor, inputs: Tensor, old: Tensor,
         advantages: Tensor, weights: Tensor, degrees: Tensor,
     ) -> None:  # fmt: skip
-        """Replace degrees of visibility (R, B, n, n) by the derivatives of eq. (8) by them.
+        """Replace degrees of visibility (R, B, n, n) by the derivatives of eq. (8).
 
         Entry [j, i] of a candidate is the degree to which j sees i; `inputs` are `ready_inputs`.
         """
@@ -60,7 +60,8 @@ class PartlySeeing(CudaEngine):
             self._train_in_memory(
                 group, parameters, runs, data, ranks, self._training(0),
                 SEEN=general.PARTLY.value, GRAPH=model.graph is not None, DROP=False, KEPT=True,
-                BERNOULLI=model.config.kl == "bernoulli", SQUARES=False, MOST=most,
+                BERNOULLI=model.config.kl == "bernoulli",
+                LOG=model.config.objective == "log", SQUARES=False, MOST=most,
                 T_1=min(64, self._inputs), READY=True,
                 **general_shape(model, max(16, power_of_two(count)), group),
             )  # fmt: skip
@@ -93,7 +94,7 @@ class DeviceOrder:
     # --- on tensors -----------------------------------------------------------------------------
 
     def fresh(self, runs: int) -> Scores:
-        """Initial scores: all orders are equally likely."""
+        """Return initial scores, under which all orders are equally likely."""
         zeros = [
             torch.zeros((runs, self.model.n), dtype=torch.float64, device=self.engine.device)
             for _ in range(3)
@@ -101,24 +102,24 @@ class DeviceOrder:
         return Scores(*zeros)
 
     def restart(self, scores: Scores, runs: Tensor) -> None:
-        """Initial scores of the runs whose status is RESTARTING."""
+        """Initialize the scores of the runs whose status is RESTARTING."""
         restarting = runs[:, common.STATUS.value] == common.RESTARTING.value
         for each in (scores.theta, scores.m, scores.v):
             each.masked_fill_(restarting[:, None], 0.0)
 
     def places(self, scores: Scores, runs: Tensor, count: int) -> Tensor:
-        """Places (R, count, n) of the variables in the orders of the next candidates."""
+        """Return the places (R, count, n) of the variables in the orders of the next candidates."""
         size = len(runs)
         noise = self._noise(runs, count, 1, common.ORDER_G.value)
         places = torch.empty((size, count, self.model.n), dtype=torch.int32, device=noise.device)
-        self._sort(self._relaxed(size, count), scores, noise[0], places, places, runs, False)
+        self._sort(self._get_scratch(size, count), scores, noise[0], places, places, runs, False)
         return places
 
     def learn(
         self, policy: Policy, scores: Scores, runs: Tensor, points: Tensor, old: Tensor,
         advantages: Tensor, weights: Tensor, most_steps: int,
     ) -> None:  # fmt: skip
-        """All epochs of the networks and of the scores, which are changed in place.
+        """Train the networks and the scores, all epochs, in place.
 
         `most_steps` are the steps that kept moments have taken at most, before or after this.
         """
@@ -131,7 +132,7 @@ class DeviceOrder:
             most_steps = 0
         most_steps += config.epochs
         corrections = self._corrections_of(most_steps)
-        relaxed = self._relaxed(size, count)
+        relaxed = self._get_scratch(size, count)
         places = torch.empty((size, count, n), dtype=torch.int32, device=engine.device)
         ranks = torch.empty((size, count, self._inputs), dtype=torch.int16, device=engine.device)
         orders = Orders(ranks, ranks, count * self._inputs, 0)
@@ -157,7 +158,7 @@ class DeviceOrder:
     # --- on NumPy arrays ------------------------------------------------------------------------
 
     def train(self, policy: Policy, scores: Policy, batch: Batch) -> None:
-        """`learn`, of scores in NumPy."""
+        """Do what `learn` does, with scores in NumPy."""
         engine, config = self.engine, self.model.config
         runs = engine.rows(batch.seeds, batch.generations)
         runs[:, common.STEPS.value] = engine.put(policy.steps.astype(np.int64))
@@ -183,7 +184,7 @@ class DeviceOrder:
     # --- launches -------------------------------------------------------------------------------
 
     def _noise(self, runs: Tensor, count: int, epochs: int, purpose: int) -> Tensor:
-        """Gumbel noise (epochs, R, count, n), float64."""
+        """Return Gumbel noise (epochs, R, count, n), float64."""
         size, n, config = len(runs), self.model.n, self.model.config
         shape = (epochs, size, count, n)
         x = torch.zeros(shape, dtype=torch.float64, device=self.engine.device)
@@ -204,7 +205,7 @@ class DeviceOrder:
         )  # fmt: skip
 
     def _relax(self, relaxed: arguments.Relaxed, runs: Tensor, count: int) -> None:
-        """Degrees of visibility under relaxed orders."""
+        """Compute the degrees of visibility under relaxed orders."""
         n, size, across = self.model.n, len(runs), -(-self.model.n // _TILE)
         relaxed_sort.sums_before[(across, count, size)](relaxed, runs, n, J=_TILE, A=_DEPTH)
         relaxed_sort.degrees[(across**2, count, size)](
@@ -212,13 +213,13 @@ class DeviceOrder:
         )
 
     def _differentiate(self, relaxed: arguments.Relaxed, runs: Tensor, count: int) -> None:
-        """The gradients of the perturbed scores, from the derivatives by the degrees."""
+        """Compute the gradients of the perturbed scores from the derivatives by the degrees."""
         n, size, across = self.model.n, len(runs), -(-self.model.n // _TILE)
         relaxed_sort.place_slopes[(across**2, count, size)](relaxed, runs, n, N=_TILE, K=_DEPTH)
         relaxed_sort.score_slopes[(count, size)](relaxed, runs, n, **self._rows)
 
-    def _relaxed(self, runs: int, count: int) -> arguments.Relaxed:
-        """Scratch memory for so many runs and candidates; it is kept."""
+    def _get_scratch(self, runs: int, count: int) -> arguments.Relaxed:
+        """Return scratch memory for so many runs and candidates; it is kept."""
         kept, n = self._scratch, self.model.n
         if kept is None or kept.noisy.shape[0] < runs or kept.noisy.shape[1] < count:
             vectors = {
@@ -237,7 +238,7 @@ class DeviceOrder:
         return kept
 
     def _corrections_of(self, steps: int) -> Tensor:
-        """1 - beta^t of both betas, for at least so many steps."""
+        """Return 1 - beta^t of both betas, for at least so many steps."""
         if len(self._corrections) < steps:
             t = np.arange(1, 2 * steps + 1)
             betas = (self.model.config.adam_beta1, self.model.config.adam_beta2)
@@ -246,5 +247,5 @@ class DeviceOrder:
 
 
 def _arrays(scores: Policy, kept: bool) -> tuple[Tensor, ...]:
-    """The arrays that outlive a generation."""
+    """Return the arrays that outlive a generation."""
     return (scores.theta, scores.m, scores.v) if kept else (scores.theta,)

@@ -64,7 +64,10 @@ class Group:
 def register_shape(
     model: Model[SeparateNetworks], count: int, group: Group
 ) -> dict[str, int] | None:
-    """Compile-time constants of `registers.train` for `count` candidates; None if it cannot."""
+    """Return the compile-time constants of `registers.train` for `count` candidates.
+
+    None if it cannot train them.
+    """
     coding, network = model.coding, model.network
     hidden, depth = set(coding.hidden_value.tolist()), len(network.widths) - 1
     fits = (
@@ -93,20 +96,23 @@ def register_shape(
 
 
 def general_shape(model: Model[SeparateNetworks], rows: int, group: Group) -> dict[str, int]:
-    """Compile-time constants of the kernels in `general.py` for `rows` places of candidates."""
+    """Return the compile-time constants of `general.py` for `rows` places of candidates."""
     widest = max(*model.network.widths[1:].tolist(), group.places, 16)
     return {"C": rows, "T": 32, "U": 32, "HP": int(power_of_two(widest)), "num_warps": 4}
 
 
 def first_layer_shape(model: Model[SeparateNetworks]) -> dict[str, int]:
-    """Those of `general.train` for the first layer: large tiles where it is most of the work."""
+    """Return the constants of `general.train` for the first layer.
+
+    Its tiles are large where it is most of the work.
+    """
     if model.coding.features <= HELD_INPUTS:
         return {"T_1": 32, "READY": False}
     return {"T_1": 64, "READY": True}
 
 
 def tiles_of(inputs: int, units: int) -> dict[str, int] | None:
-    """The smallest of `_TILES` that holds a first layer."""
+    """Return the smallest of `_TILES` that holds a first layer."""
     for (warps, lots, size, fold), most_units in _TILES.items():
         if inputs <= warps * lots * size and units <= most_units:
             stored = warps * lots * size > HELD_INPUTS
@@ -115,18 +121,18 @@ def tiles_of(inputs: int, units: int) -> dict[str, int] | None:
 
 
 def stored_size(shape: dict[str, int]) -> int:
-    """Numbers that `registers.train` has in memory for a variable: the tiles of second moments."""
+    """Return how many numbers `registers.train` has in memory for a variable's second moments."""
     size = (shape["L"] + 1) * shape["W"] * 16 * shape["T"]
     return size if shape["STORED"] else 0
 
 
 def padded_inputs(model: Model[SeparateNetworks]) -> int:
-    """Length of a row of inputs or ranks."""
+    """Return the length of a row of inputs or ranks."""
     return max(32, int(power_of_two(model.coding.features)))
 
 
 def power_of_two(size: Any) -> Any:
-    """The least power of two that is not less, of an integer or of each entry of an array."""
+    """Return the least power of two that is not less than an integer or each entry of an array."""
     if isinstance(size, np.ndarray):
         return np.array([triton.next_power_of_2(max(1, int(entry))) for entry in size])
     return triton.next_power_of_2(max(1, int(size)))

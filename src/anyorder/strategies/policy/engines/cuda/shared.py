@@ -75,8 +75,10 @@ class SharedRows(NamedTuple):
 
 
 class SharedWork(NamedTuple):
-    """Memory of training. Rows have P places, a power of two, or S, the fewest that are whole
-    16 bytes: the latter are most of what an epoch writes and reads.
+    """Memory of training.
+
+    Rows have P places, a power of two, or S, the fewest that are whole 16 bytes: the latter are
+    most of what an epoch writes and reads.
     """
 
     w: Tensor  # (R, rows, P): parameters and moments, see `SharedRows`
@@ -162,7 +164,7 @@ class SharedCudaEngine(DeviceEngine):
         self._kept_work: SharedWork | None = None
 
     def conditionals(self, policy: Policy, points: Codes, keys: UIntArray | None = None) -> Floats:
-        """The distribution of every variable given those before it, or all others."""
+        """Return the distribution of every variable given those before it, or all others."""
         runs, count, n = points.shape
         probs = torch.empty((runs, count, self.model.values), device=self.device)
         order = np.broadcast_to(np.arange(n), points.shape)
@@ -177,7 +179,7 @@ class SharedCudaEngine(DeviceEngine):
     def initialize(
         self, theta: Tensor, runs: Tensor, only_restarting: bool = False, first: int = 0
     ) -> None:
-        """Initial parameters of all runs, or of those whose status is RESTARTING."""
+        """Initialize the parameters of all runs, or of those whose status is RESTARTING."""
         blocks = -(-self.model.parameters // _PARAMETERS_AT_ONCE)
         if blocks:
             shared.initialize[(blocks, len(theta))](
@@ -190,7 +192,7 @@ class SharedCudaEngine(DeviceEngine):
         self, theta: Tensor, runs: Tensor, points: Tensor, probs: Tensor, drop: bool,
         given: Tensor = None,
     ) -> None:  # fmt: skip
-        """`sample`, into candidates (R, count, n) and distributions (R, count, V).
+        """Draw candidates (R, count, n) and their distributions (R, count, V), as `sample` does.
 
         `given`, (R, count, n), are places of the variables in the orders.
         """
@@ -198,33 +200,33 @@ class SharedCudaEngine(DeviceEngine):
         if given is not None:
             orders = torch.argsort(given, dim=-1).to(torch.int32)
         elif self.model.config.generation_order == "fixed":
-            orders = self._fixed(size, count)
+            orders = self._fixed_orders(size, count)
         else:
-            orders = self._sorted(runs, 1, count, order_kernels.SAMPLING.value, runs)
+            orders = self._sort(runs, 1, count, order_kernels.SAMPLING.value, runs)
         self._walk(theta, runs, points, probs, orders, DRAW=True, OTHERS=False)
 
     def orders(
         self, runs: Tensor, count: int, stamps: Tensor = None, into: Tensor = None
     ) -> Tensor:
-        """The orders that `learn` trains under, (R, epochs or 1, count, n)."""
+        """Return the orders that `learn` trains under, (R, epochs or 1, count, n)."""
         config, size = self.model.config, len(runs)
         if config.training_order == "fixed":
-            return self._fixed(size, count)
+            return self._fixed_orders(size, count)
         else:
             kind = _ORDERS[config.training_order]
             epochs = config.epochs if kind is order_kernels.RANDOM else 1
             stamps = runs if stamps is None else stamps
-            return self._sorted(runs, epochs, count, kind.value, stamps, into)
+            return self._sort(runs, epochs, count, kind.value, stamps, into)
 
     def given_orders(self, keys: UIntArray) -> Tensor:
-        """Training orders by their sort keys (R, B, n), the same in all epochs."""
+        """Return training orders by their sort keys (R, B, n), the same in all epochs."""
         return self.put(np.argsort(keys, axis=-1, kind="stable").astype(np.int32)[:, None])
 
     def learn(
         self, policy: Policy, runs: Tensor, points: Tensor, old: Tensor, advantages: Tensor,
         weights: Tensor, orders: Tensor, drop: bool, most_steps: int = 0,
     ) -> None:  # fmt: skip
-        """`train`; advantages and weights may be expanded views."""
+        """Do what `train` does; advantages and weights may be expanded views."""
         config, shape = self.model.config, self._shape
         size, count, n = points.shape
         kept = config.adam == "kept"
@@ -245,10 +247,11 @@ class SharedCudaEngine(DeviceEngine):
         size_of = {name: shape[name] for name in ("DEPTH", "P")}
         widths = {name: shape[name] for name in ("H", "TOP")}
         half, block, most = {"HALF": self._half}, self._block, shape["MAXF"]
+        log = config.objective == "log"
         stride, units = self._stride, min(_UNITS, self._pad)
         shared_training.prepare[(-(-n // _PREPARED), count, size)](
-            runs, data, work, *model[:2], config.beta, unit, MAXF=most, VP=self._values,
-            T=_PREPARED,
+            runs, data, work, *model[:2], config.beta, unit, LOG=log, MAXF=most,
+            VP=self._values, T=_PREPARED,
         )  # fmt: skip
         for epoch in range(config.epochs):
             order = (orders, epoch % orders.shape[1], orders.shape[1])
@@ -257,7 +260,7 @@ class SharedCudaEngine(DeviceEngine):
             )
             shared_training.sweep[(count, size)](
                 runs, data, *order, work, *model, config.beta, unit,
-                BERNOULLI=config.kl == "bernoulli", MIDDLE=self._middle,
+                BERNOULLI=config.kl == "bernoulli", LOG=log, MIDDLE=self._middle,
                 ONE_EACH=self._one_each, MAXF=most, VP=self._values, S=stride, T=block,
                 **self._schedule, **size_of, **half,
             )  # fmt: skip
@@ -296,7 +299,7 @@ class SharedCudaEngine(DeviceEngine):
             at = end + outputs
 
     def memory_of(self, runs: int, budget: int) -> int:
-        """About how many bytes that many runs take on the device."""
+        """Return about how many bytes that many runs take on the device."""
         model, config, pad = self.model, self.model.config, self._pad
         orders = config.epochs if config.training_order == "random" else 1
         wide = self._stride * (4 if self._middle else 2)  # rows of activations and slopes
@@ -316,12 +319,12 @@ class SharedCudaEngine(DeviceEngine):
             **self._shape,
         )  # fmt: skip
 
-    def _fixed(self, size: int, count: int) -> Tensor:
+    def _fixed_orders(self, size: int, count: int) -> Tensor:
         n = self.model.n
         order = torch.arange(n, dtype=torch.int32, device=self.device)
         return order.expand(size, 1, count, n).contiguous()
 
-    def _sorted(
+    def _sort(
         self, runs: Tensor, epochs: int, count: int, kind: int, stamps: Tensor, into: Tensor = None
     ) -> Tensor:
         n, shape = self.model.n, (len(runs), epochs, count, self.model.n)
@@ -344,7 +347,7 @@ class SharedCudaEngine(DeviceEngine):
         return into
 
     def _work(self, size: int, count: int) -> SharedWork:
-        """Memory of training, kept: a recorded generation uses the same addresses again."""
+        """Return the memory of training, kept: a recorded generation uses the same addresses."""
         n, pad, logits = self.model.n, self._pad, max(1, self._sizes.logits)
         if self._kept_work is None or self._kept_work.places.shape[:2] != (size, count):
             rows, each, none = (self._rows.total, pad), (count, n, self._stride), (1,)

@@ -74,29 +74,29 @@ class SharedCpuEngine:
         self._local = threading.local()
 
     def runs_that_fit(self, runs: int, budget: int) -> int:
-        """How many of `runs` runs fit in memory together; MemoryError if none does."""
+        """Return how many of `runs` runs fit in memory together; MemoryError if none does."""
         model, batch = self.model, self.model.config.population
         inner = (len(model.network.widths) - 2) * self._pad
         floats = 3 * self._rows + inner + batch * (2 * model.n + inner + 8) + 3 * model.n
         return runs_in_memory(model, self.dtype.itemsize, 4 * floats * self._pad, runs)
 
     def fresh(self, seeds: Sequence[int], restarts: Sequence[int]) -> Policy:
-        """A policy with initial parameters for each run."""
+        """Return a policy with initial parameters for each run."""
         theta = np.empty((len(seeds), self.model.parameters), np.float32)
         for r, seed in enumerate(seeds):
             common.initial_theta(theta[r], self._plan, *split_seed(seed), restarts[r])
         return Policy.start(theta, self.model.config.adam)
 
     def export(self, policy: Policy) -> dict[str, npt.NDArray[Any]]:
-        """The policy as arrays to store."""
+        """Return the policy as arrays to store."""
         return policy.export()
 
     def load(self, arrays: Mapping[str, npt.NDArray[Any]]) -> Policy:
-        """The inverse of `export`."""
+        """Return the policy of the arrays that `export` gave."""
         return Policy.load(arrays, self.dtype)
 
     def sample(self, policy: Policy, draw: Draw) -> tuple[Codes, Floats]:
-        """Candidates and the distributions they were sampled from."""
+        """Sample candidates; return them and the distributions they were sampled from."""
         model, runs, count = self.model, len(draw.seeds), draw.count
         points = np.zeros((runs, count, model.n), np.int32)
         probs = np.empty((runs, count, model.values), np.float32)
@@ -121,7 +121,7 @@ class SharedCpuEngine:
         return points, self.conditionals(policy, points) if gibbs else probs
 
     def conditionals(self, policy: Policy, points: Codes, keys: UIntArray | None = None) -> Floats:
-        """The distribution of every variable given those before it, or all others."""
+        """Return the distribution of every variable given those before it, or all others."""
         runs, count, n = points.shape
         probs = np.empty((runs, count, self.model.values), np.float32)
         stream = stream_of(0, 0, 0.0)
@@ -158,7 +158,7 @@ class SharedCpuEngine:
         share(self.threads, task, 1, count, self.model.network.multiply_adds * count)
 
     def train(self, policy: Policy, batch: Batch) -> None:
-        """E epochs of Adam on eq. (8)."""
+        """Train E epochs of Adam on eq. (8)."""
         for r in range(len(batch.points)):
             self._train_run(policy, batch, r)
         if self.model.config.adam == "kept":
@@ -211,7 +211,7 @@ class SharedCpuEngine:
     # --- contexts and memory --------------------------------------------------------------------
 
     def _kind(self, kind: int, stream: Stream) -> int:
-        """The kind of contexts; dropout and a known graph need masks."""
+        """Return the kind of contexts; dropout and a known graph need masks."""
         return common.LISTED if stream.threshold > 0 or self.model.graph is not None else kind
 
     def _load(self, policy: Policy, r: int, shared: Shared) -> None:
@@ -233,7 +233,7 @@ class SharedCpuEngine:
             common.store(self._plan, policy.v[r], shared.v, np.float32(1.0 - config.adam_beta2))
 
     def _memory(self, batch: int) -> Shared:
-        """The memory of the run that this thread works on, for batches up to this size; kept."""
+        """Return the memory of this thread's run, for batches up to this size; it is kept."""
         if getattr(self._local, "batch", -1) < batch:
             middle, pad = len(self._plan.widths) - 2, self._pad
             n, rows = int(round_up(self.model.n, 4)), self._rows
@@ -254,7 +254,7 @@ class SharedCpuEngine:
         return shared
 
     def _own(self) -> Own:
-        """The memory of this thread; it is kept."""
+        """Return the memory of this thread; it is kept."""
         if not hasattr(self._local, "own"):
             n, layers, pad = int(round_up(self.model.n, 4)), len(self._plan.widths) - 1, self._pad
             masks = training.BLOCK if self._may_need_masks() else 1

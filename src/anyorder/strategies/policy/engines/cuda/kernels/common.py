@@ -41,7 +41,7 @@ LOG2E = tl.constexpr(1.4426950408889634)
 
 @triton.jit
 def field(runs, r, name: tl.constexpr):
-    """One entry of a run's row."""
+    """Return one entry of a run's row."""
     return tl.load(runs + r * FIELDS + name)
 
 
@@ -50,7 +50,7 @@ def field(runs, r, name: tl.constexpr):
 
 @triton.jit
 def exp2(x):
-    """2 to the x."""
+    """Return 2 to the x."""
     if INTERPRETED:
         return tl.exp2(x)
     else:
@@ -61,7 +61,7 @@ def exp2(x):
 
 @triton.jit
 def reciprocal(x):
-    """1 / x."""
+    """Return 1 / x."""
     if INTERPRETED:
         return 1.0 / x
     else:
@@ -72,8 +72,9 @@ def reciprocal(x):
 
 @triton.jit
 def reciprocals(x):
-    """1 / x, two at a time, from 1 / (x y). Every thread must have an even number of entries, and
-    their products must be normal numbers.
+    """Return 1 / x, two at a time, from 1 / (x y).
+
+    Every thread must have an even number of entries, and their products must be normal numbers.
     """
     if INTERPRETED:
         return 1.0 / x
@@ -96,7 +97,7 @@ def reciprocals(x):
 
 @triton.jit
 def square_root(x):
-    """The square root."""
+    """Return the square root."""
     if INTERPRETED:
         return tl.sqrt(x)
     else:
@@ -107,29 +108,33 @@ def square_root(x):
 
 @triton.jit
 def tanh(x):
-    """As accurate as float32 in absolute terms."""
+    """Return tanh(x), in absolute terms as accurate as float32."""
     return 1.0 - 2.0 * reciprocal(1.0 + exp2(x * (2.0 * LOG2E)))
 
 
 @triton.jit
 def sigmoid(x):
-    """1 / (1 + exp(-x))."""
+    """Return 1 / (1 + exp(-x))."""
     return reciprocal(1.0 + exp2(x * -LOG2E))
 
 
 @triton.jit
 def product(a, b):
-    """a b, for sums over threads. If the compiler fused the product with the first addition, two
-    threads that add each other's terms would get sums that differ in the last bit.
+    """Return a b, for sums over threads.
+
+    If the compiler fused the product with the first addition, two threads that add each other's
+    terms would get sums that differ in the last bit.
     """
     return tl.fma(a, b, 0.0)
 
 
 @triton.jit
 def adam(w, m, v, g, beta1, beta2, rate, eps, PAIRS: tl.constexpr = False):
-    """One step of gradient ascent. The moments are m / (1 - beta1) and v / (1 - beta2), which
-    saves two operations; `rate` and `eps` (`CudaEngine._coefficients`) contain the factors.
-    PAIRS: every thread has an even number of parameters.
+    """Return parameters and moments after one step of gradient ascent.
+
+    The moments are m / (1 - beta1) and v / (1 - beta2), which saves two operations; `rate` and
+    `eps` (`CudaEngine._coefficients`) contain the factors. PAIRS: every thread has an even number
+    of parameters.
     """
     m = beta1 * m + g
     v = beta2 * v + g * g
@@ -140,7 +145,7 @@ def adam(w, m, v, g, beta1, beta2, rate, eps, PAIRS: tl.constexpr = False):
 @triton.jit
 def step(parameters, at, inside, g, epoch, rate, eps, training, KEPT: tl.constexpr, copies=None,
          COPIED: tl.constexpr = False):  # fmt: skip
-    """Adam on parameters in memory; without KEPT the moments are zero before epoch 0.
+    """Apply Adam to parameters in memory; without KEPT the moments are zero before epoch 0.
 
     COPIED: `copies` get the parameters, too, in their precision.
     """
@@ -164,7 +169,7 @@ def step(parameters, at, inside, g, epoch, rate, eps, training, KEPT: tl.constex
 
 @triton.jit
 def words(seed, row, generation, purpose, first_block, BLOCKS: tl.constexpr):
-    """4 * BLOCKS consecutive words of a row, from block `first_block` on."""
+    """Return 4 * BLOCKS consecutive words of a row, from block `first_block` on."""
     block = first_block + tl.arange(0, BLOCKS)
     same = block * 0
     w0, w1, w2, w3 = tl.philox(
@@ -175,7 +180,7 @@ def words(seed, row, generation, purpose, first_block, BLOCKS: tl.constexpr):
 
 @triton.jit
 def word_of(seed, row, generation, purpose, word):
-    """The words numbered `word`, a tensor, of the rows `row`."""
+    """Return the words numbered `word`, a tensor, of the rows `row`."""
     zero = word * 0
     w0, w1, w2, w3 = tl.philox(
         seed,
@@ -190,11 +195,11 @@ def word_of(seed, row, generation, purpose, word):
 
 @triton.jit
 def uniform(word):
-    """A word as a number in [0, 1)."""
+    """Convert a word to a number in [0, 1)."""
     return (word.to(tl.uint32, bitcast=True) >> 8).to(tl.float32) * 5.9604644775390625e-08
 
 
 @triton.jit
 def below(word, threshold):
-    """word < threshold, a 33-bit number."""
+    """Return whether word < threshold, a 33-bit number."""
     return word.to(tl.uint32, bitcast=True).to(tl.int64) < threshold

@@ -45,7 +45,7 @@ PARTLY = tl.constexpr(2)  # each to its own degree: `relaxed_sort.py`
 
 @triton.jit
 def ready_inputs(inputs, points, tables, sizes, FP: tl.constexpr, BLOCK: tl.constexpr):
-    """The inputs (R, B, FP) of all candidates before masking, one program per candidate."""
+    """Store the inputs (R, B, FP) of all candidates before masking, one program per candidate."""
     row = (tl.program_id(1) * tl.num_programs(0) + tl.program_id(0)).to(tl.int64)
     for first in range(0, FP, BLOCK):
         f = first + tl.arange(0, BLOCK)
@@ -62,7 +62,7 @@ def ready_inputs(inputs, points, tables, sizes, FP: tl.constexpr, BLOCK: tl.cons
 def _inputs(points, rank, mine, tables, sizes, f, c, i, stream, epoch, B, SEEN: tl.constexpr,
             GRAPH: tl.constexpr, DROP: tl.constexpr, FP: tl.constexpr,
             READY: tl.constexpr):  # fmt: skip
-    """The inputs (C, T) of variable i: columns f of candidates c, `mine` their ranks of i.
+    """Return the inputs (C, T) of variable i: columns f of candidates c, `mine` their ranks of i.
 
     `stream` is the seed, the generation and the threshold of dropout. With READY, `points` are the
     inputs before masking.
@@ -116,7 +116,7 @@ def _forward(theta, at, acts, count, points, rank, mine, tables, sizes, c, i, st
              DEPTH: tl.constexpr, SEEN: tl.constexpr, GRAPH: tl.constexpr, DROP: tl.constexpr,
              FP: tl.constexpr, C: tl.constexpr, T: tl.constexpr, U: tl.constexpr,
              HP: tl.constexpr, T_1: tl.constexpr, READY: tl.constexpr):  # fmt: skip
-    """Activations of every layer into `acts`, (DEPTH + 1, C, HP); the last are the logits.
+    """Store the activations of every layer in `acts`, (DEPTH + 1, C, HP); logits come last.
 
     Tiles have T inputs, those of the first layer T_1.
     """
@@ -154,10 +154,11 @@ def _forward(theta, at, acts, count, points, rank, mine, tables, sizes, c, i, st
 @triton.jit
 def train(parameters, runs, data, orders, training, tables, sizes, variables, scratch,
           DEPTH: tl.constexpr, SEEN: tl.constexpr, GRAPH: tl.constexpr, DROP: tl.constexpr,
-          BERNOULLI: tl.constexpr, SQUARES: tl.constexpr, KEPT: tl.constexpr, FP: tl.constexpr,
-          C: tl.constexpr, T: tl.constexpr, U: tl.constexpr, HP: tl.constexpr, OP: tl.constexpr,
-          T_1: tl.constexpr, READY: tl.constexpr, MOST: tl.constexpr = 1):  # fmt: skip
-    """All epochs of one variable of one run; `scratch` is (programs, 2 DEPTH + 2, C, HP).
+          BERNOULLI: tl.constexpr, LOG: tl.constexpr, SQUARES: tl.constexpr,
+          KEPT: tl.constexpr, FP: tl.constexpr, C: tl.constexpr, T: tl.constexpr,
+          U: tl.constexpr, HP: tl.constexpr, OP: tl.constexpr, T_1: tl.constexpr,
+          READY: tl.constexpr, MOST: tl.constexpr = 1):  # fmt: skip
+    """Train one variable of one run, all epochs; `scratch` is (programs, 2 DEPTH + 2, C, HP).
 
     SQUARES: a critic, whose targets are `data.advantages`; it has one output.
     With PARTLY (and READY) nothing is trained: the degrees in `orders` are replaced by the
@@ -188,7 +189,7 @@ def train(parameters, runs, data, orders, training, tables, sizes, variables, sc
     at_gain = data.advantages + r * data.advantage_run + c * data.advantage_candidate
     at_gain = at_gain + i * data.advantage_variable
     advantage = tl.load(at_gain, mask=there, other=0.0).to(tl.float32)
-    if not SQUARES:
+    if not (SQUARES or LOG):
         advantage = advantage / tl.load(old + value, mask=there, other=1.0)
     floor = tl.load(tables.floors + i)
     count = tl.load(tables.outputs + i)
@@ -221,13 +222,13 @@ def train(parameters, runs, data, orders, training, tables, sizes, variables, sc
         elif OP == 1:
             old0 = tl.load(old, mask=there, other=0.5)
             old1 = tl.load(old + 1, mask=there, other=0.5)
-            terms = binary_terms(value, old0, old1, advantage, weight, training.beta)
+            terms = binary_terms(value, old0, old1, advantage, weight, training.beta, LOG)
             slopes = binary_slope(tl.sum(logits, 1), terms, floor)[:, None]
         else:
             olds = tl.load(old[:, None] + o[None, :], mask=valid & there[:, None], other=0.5)
             slopes = categorical_slope(
                 logits, valid, value[:, None] == o[None, :], olds, advantage[:, None],
-                weight[:, None], floor, training.beta, BERNOULLI,
+                weight[:, None], floor, training.beta, BERNOULLI, LOG,
             )  # fmt: skip
         at_slopes = deltas + DEPTH * C * HP + c[:, None] * HP + o[None, :]
         tl.store(at_slopes, slopes, mask=valid)
@@ -311,7 +312,7 @@ def train(parameters, runs, data, orders, training, tables, sizes, variables, sc
 def _degree_slopes(to, weights, from_above, x_of, tables, sizes, c, i, B, width,
                    GRAPH: tl.constexpr, FP: tl.constexpr, C: tl.constexpr, T: tl.constexpr,
                    U: tl.constexpr, MOST: tl.constexpr):  # fmt: skip
-    """The derivatives by the degrees to which variable i sees the others, into `to`.
+    """Store in `to` the derivatives by the degrees to which variable i sees the others.
 
     An input at degree M is M of the way from its hidden value to its own.
     """
@@ -348,7 +349,7 @@ def conditionals(theta, probs, runs, points_of, ranks, scratch, tables, sizes, v
                  DEPTH: tl.constexpr, SEEN: tl.constexpr, GRAPH: tl.constexpr,
                  SQUARES: tl.constexpr, FP: tl.constexpr, C: tl.constexpr, T: tl.constexpr,
                  U: tl.constexpr, HP: tl.constexpr, OP: tl.constexpr):  # fmt: skip
-    """The distribution of one variable for C of `total` candidates of one run.
+    """Store the distribution of one variable for C of `total` candidates of one run.
 
     SQUARES: the estimates of a critic, which are its outputs as they are.
     """

@@ -24,7 +24,7 @@ def record(runs, best, best_points, collapsed, log, restarted, ends, advantages,
          utility, free, told, n, B, budget, limit, patience, target, sign,
          WHOLE: tl.constexpr, RESTART: tl.constexpr, TARGET: tl.constexpr, TIES: tl.constexpr,
          CP: tl.constexpr, BLOCK: tl.constexpr):  # fmt: skip
-    """The values of a batch of every run: log, incumbent, advantages, restart and end.
+    """Record the values of a batch of every run: log, incumbent, advantages, restart and end.
 
     A population with at least `limit` values that agree with its best candidate's has collapsed
     (`policy/collapse.py`). `utility[2 k]` is U at rank k. WHOLE: the batch is a population. `ends`
@@ -99,7 +99,10 @@ def record(runs, best, best_points, collapsed, log, restarted, ends, advantages,
 
 @triton.jit
 def advance(runs, told, thresholds, generations, R, B, E, BLOCK: tl.constexpr):
-    """The next generation. `thresholds`, (2, generations + 1), are those of p_G and p_T by age."""
+    """Begin the next generation.
+
+    `thresholds`, (2, generations + 1), are those of p_G and p_T by age.
+    """
     r = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     row = runs + r * FIELDS
     there = r < R

@@ -19,7 +19,7 @@ from anyorder.strategies.policy.engines.cuda.kernels.common import (
 @triton.jit
 def initialize(theta, runs, tables, sizes, ONLY_RESTARTING: tl.constexpr, FIRST: tl.constexpr,
                DEPTH: tl.constexpr, BLOCK: tl.constexpr):  # fmt: skip
-    """Initial parameters, uniform in +-1/sqrt(fan in), of all runs or of those that restart.
+    """Draw initial parameters, uniform in +-1/sqrt(fan in), of all runs or of those that restart.
 
     They are those of restart FIRST + the run's restarts so far.
     """
@@ -50,7 +50,7 @@ def initialize(theta, runs, tables, sizes, ONLY_RESTARTING: tl.constexpr, FIRST:
 @triton.jit
 def transpose_first_layer(copy, theta, runs, tables, sizes, F: tl.constexpr,
                           WIDTH: tl.constexpr, HP: tl.constexpr, BLOCK: tl.constexpr):  # fmt: skip
-    """The first layer's weights as inputs x units, (R, n, F, WIDTH).
+    """Store the first layer's weights as inputs x units, (R, n, F, WIDTH).
 
     The weights of an input are then contiguous, and in sampling each thread has a unit.
     """

@@ -14,20 +14,28 @@ from anyorder.strategies.policy.engines.cuda.kernels.common import (
 
 @triton.jit
 def square_slope(estimate, target, weight):
-    """d objective / d output of a critic: the objective is minus the mean squared error."""
+    """Return d objective / d output of a critic: the objective is minus the mean squared error."""
     return 2.0 * weight * (target - estimate)
 
 
 @triton.jit
-def binary_terms(value, old0, old1, advantage, weight, beta):
-    """Factors of `binary_slope` that are the same in all epochs; `advantage` is A / pi_old(x)."""
+def binary_terms(value, old0, old1, advantage, weight, beta, LOG: tl.constexpr):
+    """Return the factors of `binary_slope` that all epochs share; `advantage` is A / pi_old(x).
+
+    LOG: ln pi instead of the ratio, and `advantage` is A. Its derivative is A (x - p), a sum of the
+    form of the KL's.
+    """
+    if LOG:
+        gain1 = tl.where(value == 1, advantage, 0.0) + beta * old1
+        gain0 = tl.where(value == 1, 0.0, advantage) + beta * old0
+        return 0.0 * weight, weight * gain1, weight * gain0
     sign = tl.where(value == 1, 1.0, -1.0)
     return sign * advantage * weight, beta * weight * old1, beta * weight * old0
 
 
 @triton.jit
 def binary_slope(logit, terms, floor):
-    """d objective / d logit of a variable with two values.
+    """Return d objective / d logit of a variable with two values.
 
     With p = sigmoid(logit) inside the clip, the derivative of eq. (8) is
     +-A / pi_old(x) * p (1 - p) + beta * (pi_old(1) (1 - p) - pi_old(0) p), + for the value 1.
@@ -40,7 +48,7 @@ def binary_slope(logit, terms, floor):
 
 @triton.jit
 def raw_probabilities(logits, valid):
-    """Softmax over the last axis of the valid ones."""
+    """Return the softmax over the last axis of the valid entries."""
     z = tl.where(valid, logits, -float("inf"))
     power = tl.where(valid, exp2((z - tl.max(z, 1)[:, None]) * LOG2E), 0.0)
     return power / tl.sum(power, 1)[:, None]
@@ -48,7 +56,7 @@ def raw_probabilities(logits, valid):
 
 @triton.jit
 def clipped_probabilities(raw, valid, floor):
-    """pi: clipped, then renormalised; and the sum before that."""
+    """Return pi, clipped and renormalised, and the sum before that."""
     clipped = tl.where(valid, tl.minimum(tl.maximum(raw, floor), 1.0 - floor), 0.0)
     total = tl.sum(clipped, 1)[:, None]
     return clipped / total, total
@@ -56,9 +64,18 @@ def clipped_probabilities(raw, valid, floor):
 
 @triton.jit
 def categorical_slope(
-    logits, valid, chosen, old, advantage, weight, floor, beta, BERNOULLI: tl.constexpr
+    logits,
+    valid,
+    chosen,
+    old,
+    advantage,
+    weight,
+    floor,
+    beta,
+    BERNOULLI: tl.constexpr,
+    LOG: tl.constexpr,
 ):
-    """d objective / d logits, (C, O); `advantage` is A / pi_old(x), used at the chosen value."""
+    """Return d objective / d logits, (C, O); `advantage` is A / pi_old(x), or with LOG A itself."""
     raw = raw_probabilities(logits, valid)
     new, total = clipped_probabilities(raw, valid, floor)
     safe = tl.where(valid, new, 0.5)
@@ -66,6 +83,8 @@ def categorical_slope(
         slope = -beta * (safe - old) / (safe * (1.0 - safe))
     else:
         slope = beta * old / safe
+    if LOG:
+        advantage = advantage / safe
     slope = tl.where(valid, slope + tl.where(chosen, advantage, 0.0), 0.0) * weight
     slope = (slope - tl.sum(product(slope, new), 1)[:, None]) / total
     slope = tl.where((raw > floor) & (raw < 1.0 - floor), slope, 0.0)
@@ -74,9 +93,10 @@ def categorical_slope(
 
 @triton.jit
 def tuple_slopes(
-    logits, value, old, advantage, weight, floor, beta, BERNOULLI: tl.constexpr, D: tl.constexpr
-):
-    """The same from a tuple of D vectors of logits, as a tuple."""
+    logits, value, old, advantage, weight, floor, beta, BERNOULLI: tl.constexpr, LOG: tl.constexpr,
+    D: tl.constexpr,
+):  # fmt: skip
+    """Return what `categorical_slope` does, from a tuple of D vectors of logits, as a tuple."""
     top = logits[0]
     for k in tl.static_range(1, D):
         top = tl.maximum(top, logits[k])
@@ -97,7 +117,10 @@ def tuple_slopes(
             slope = beta * (old[k] - new) * reciprocal(new * (1.0 - new))
         else:
             slope = beta * old[k] * reciprocal(new)
-        slope = (slope + tl.where(value == k, advantage, 0.0)) * weight
+        gain = advantage
+        if LOG:
+            gain = advantage * reciprocal(new)
+        slope = (slope + tl.where(value == k, gain, 0.0)) * weight
         slopes, mean = slopes + (slope,), mean + slope * new
     inner, mean_raw = (), tl.zeros_like(top)
     for k in tl.static_range(D):

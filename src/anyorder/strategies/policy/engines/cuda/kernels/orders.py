@@ -34,7 +34,7 @@ ALWAYS_SEEN = tl.constexpr(0x7FFF)
 def training_ranks(ranks, keys, runs, stamps, tables, sizes, B, KIND: tl.constexpr,
                    PER_CANDIDATE: tl.constexpr, ALL: tl.constexpr,
                    FP: tl.constexpr, NP: tl.constexpr, BLOCK: tl.constexpr):  # fmt: skip
-    """The rank of every input's variable in each candidate's order, one order per epoch.
+    """Store the rank of every input's variable in each candidate's order, one order per epoch.
 
     i sees j if (key_j, j) < (key_i, i); the ranks have the same order, in 16 bits. ALL: every
     variable has inputs. `keys` is scratch memory, (R, epochs, B, NP).
@@ -67,7 +67,7 @@ def training_ranks(ranks, keys, runs, stamps, tables, sizes, B, KIND: tl.constex
 
 @triton.jit
 def count_smaller(mine, own, keys, n, TIES: tl.constexpr, FP: tl.constexpr, BLOCK: tl.constexpr):
-    """How many of the n keys in memory are before each of `mine`, the keys of variables `own`."""
+    """Count how many of the n keys in memory precede each of `mine`, the keys of `own`."""
     count = tl.zeros((BLOCK, FP), tl.int32)
     for first in range(0, n, BLOCK):
         j = first + tl.arange(0, BLOCK)
@@ -82,7 +82,7 @@ def count_smaller(mine, own, keys, n, TIES: tl.constexpr, FP: tl.constexpr, BLOC
 
 @triton.jit
 def _order_words(runs, stamps, epoch, c, r, B, KIND: tl.constexpr, PER_CANDIDATE: tl.constexpr):
-    """The generation, row and purpose of the words that are a candidate's sort keys."""
+    """Return the generation, row and purpose of the words that are a candidate's sort keys."""
     generation, row, purpose = field(runs, r, GENERATION), c.to(tl.int64), ORDER_T + 256 * epoch
     if KIND == SAMPLING:
         row, purpose = field(runs, r, FIRST) + c, epoch * 0 + ORDER_G
@@ -97,7 +97,7 @@ def _order_words(runs, stamps, epoch, c, r, B, KIND: tl.constexpr, PER_CANDIDATE
 @triton.jit
 def sorted_orders(orders, runs, stamps, n, B, KIND: tl.constexpr, PER_CANDIDATE: tl.constexpr,
                   NP: tl.constexpr):  # fmt: skip
-    """Orders (R, epochs, B, n): the variables sorted by their keys, equal ones by number."""
+    """Store orders (R, epochs, B, n): variables sorted by their keys, equal ones by number."""
     epoch, c, r = tl.program_id(0), tl.program_id(1), tl.program_id(2)
     if field(runs, r, STATUS) >= ENDED:
         return
@@ -124,7 +124,7 @@ def sorted_orders(orders, runs, stamps, n, B, KIND: tl.constexpr, PER_CANDIDATE:
 
 @triton.jit
 def _by_all_bits(keys, j, n):
-    """Variables j < n, in the lower bits, sorted by their keys; the others are last."""
+    """Return variables j < n, in the lower bits, sorted by their keys; the others are last."""
     keys = (keys.to(tl.uint32, bitcast=True).to(tl.int64) << 16) + j
     return tl.sort(tl.where(j < n, keys, 1 << 60)).to(tl.int32)
 

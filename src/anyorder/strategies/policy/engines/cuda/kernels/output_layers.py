@@ -16,7 +16,7 @@ from anyorder.strategies.policy.engines.cuda.kernels.common import adam, product
 
 @triton.jit
 def sum_last(z, P: tl.constexpr, Q: tl.constexpr, N: tl.constexpr):
-    """(P, Q, N) summed over its last axis; with `split` one thread holds the whole axis."""
+    """Sum (P, Q, N) over its last axis; with `split` one thread holds the whole axis."""
     if N == 1:
         return tl.reshape(z, (P, Q))
     else:
@@ -27,7 +27,7 @@ def sum_last(z, P: tl.constexpr, Q: tl.constexpr, N: tl.constexpr):
 @triton.jit
 def rest_indices(at_1, at_2, unit, last, HIDDEN: tl.constexpr, LAST: tl.constexpr, D: tl.constexpr,
              Q: tl.constexpr, K: tl.constexpr, SPARE: tl.constexpr):  # fmt: skip
-    """Indices of the rest of the parameters, a mask of those that exist, and their kind of rate.
+    """Return the indices of the other parameters, a mask of those that exist, and their kinds.
 
     Column 0 holds the biases of the trained units. Each output has a column of weights; its bias is
     in place 31 of that column with SPARE, else in the next column, the same in every place. There
@@ -55,7 +55,7 @@ def rest_indices(at_1, at_2, unit, last, HIDDEN: tl.constexpr, LAST: tl.constexp
 
 @triton.jit
 def load_rest(start, at, there, scale, K: tl.constexpr):
-    """The parameters, or their moments."""
+    """Return the parameters, or their moments."""
     out = ()
     for k in tl.static_range(K):
         out = out + (tl.load(start + at[k], mask=there[k], other=0.0) * scale,)
@@ -63,8 +63,8 @@ def load_rest(start, at, there, scale, K: tl.constexpr):
 
 
 @triton.jit
-def scaled(values, scale, K: tl.constexpr):
-    """Each of K tensors, times a number."""
+def scale_all(values, scale, K: tl.constexpr):
+    """Return each of K tensors times a number."""
     out = ()
     for k in tl.static_range(K):
         out = out + (values[k] * scale,)
@@ -81,7 +81,7 @@ def _four_columns(tile):
 
 @triton.jit
 def columns_of(tiles, Q: tl.constexpr, K: tl.constexpr):
-    """The columns of all tiles, as vectors."""
+    """Return the columns of all tiles, as vectors."""
     out = ()
     for k in tl.static_range(K):
         if Q == 1:
@@ -98,7 +98,7 @@ def columns_of(tiles, Q: tl.constexpr, K: tl.constexpr):
 
 @triton.jit
 def _tile_of(x, k: tl.constexpr, Q: tl.constexpr, C: tl.constexpr):
-    """Q of the columns x, each (C, 32), from the k-th on, as one tensor (32, Q, C)."""
+    """Return Q of the columns x, each (C, 32), from the k-th on, as one tensor (32, Q, C)."""
     a = tl.join(tl.join(x[k], x[k + 1]), tl.join(x[k + 2], x[k + 3]))
     if Q == 4:
         return tl.reshape(tl.permute(a, (1, 3, 2, 0)), (32, 4, C))
@@ -109,7 +109,10 @@ def _tile_of(x, k: tl.constexpr, Q: tl.constexpr, C: tl.constexpr):
 
 @triton.jit
 def logits_of(a, columns, once, D: tl.constexpr, SPARE: tl.constexpr):
-    """Logits from activations. Each unit is counted once; with SPARE the bias is a weight."""
+    """Return logits from activations; each unit is counted once.
+
+    With SPARE the bias is a weight.
+    """
     out = ()
     for k in tl.static_range(D):
         if SPARE:
@@ -124,7 +127,7 @@ def logits_of(a, columns, once, D: tl.constexpr, SPARE: tl.constexpr):
 
 @triton.jit
 def slopes_below(slopes, columns, D: tl.constexpr, SPARE: tl.constexpr):
-    """Backpropagation through the weights of the outputs."""
+    """Propagate slopes back through the weights of the outputs."""
     STEP: tl.constexpr = 1 if SPARE else 2
     out = slopes[0][:, None] * columns[1][None, :]
     for k in tl.static_range(1, D):
@@ -135,7 +138,7 @@ def slopes_below(slopes, columns, D: tl.constexpr, SPARE: tl.constexpr):
 @triton.jit
 def rest_gradients(delta, slopes, a, D: tl.constexpr, Q: tl.constexpr, K: tl.constexpr,
                C: tl.constexpr, SPARE: tl.constexpr):  # fmt: skip
-    """Gradients, sums over candidates, in the arrangement of `rest_indices`."""
+    """Return gradients, sums over candidates, in the arrangement of `rest_indices`."""
     x = (delta,)
     for k in tl.static_range(D):
         s = tl.broadcast_to(slopes[k][:, None], a.shape)
@@ -155,7 +158,10 @@ def rest_gradients(delta, slopes, a, D: tl.constexpr, Q: tl.constexpr, K: tl.con
 
 @triton.jit
 def _sums_over_candidates(x, k: tl.constexpr, K: tl.constexpr):
-    """Sums of x, from the k-th on. A sum synchronises the warps, so several are made in one."""
+    """Return sums of x, from the k-th on.
+
+    A sum synchronises the warps, so several are made in one.
+    """
     if k == K:
         return ()
     elif K - k == 1:
@@ -186,7 +192,7 @@ def _add_4(a0, a1, a2, a3, b0, b1, b2, b3):
 
 @triton.jit
 def step_rest(w, m, v, g, kind, beta1, beta2, rate_b, rate_2, rate_c, eps, K: tl.constexpr):
-    """Adam on the rest of the parameters."""
+    """Return the rest of the parameters and their moments after a step of Adam."""
     w_, m_, v_ = (), (), ()
     for k in tl.static_range(K):
         rate = rate_of(kind[k], rate_b, rate_2, rate_c)
@@ -197,5 +203,5 @@ def step_rest(w, m, v, g, kind, beta1, beta2, rate_b, rate_2, rate_c, eps, K: tl
 
 @triton.jit
 def rate_of(kind, rate_b, rate_2, rate_c):
-    """Learning rate per kind of parameter: first biases, output weights, output biases."""
+    """Return the learning rate per kind: first biases, output weights, output biases."""
     return tl.where(kind == 0, rate_b, tl.where(kind == 1, rate_2, rate_c))

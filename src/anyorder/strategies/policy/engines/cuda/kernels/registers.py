@@ -58,7 +58,7 @@ from anyorder.strategies.policy.engines.cuda.kernels.output_layers import (
     rate_of,
     rest_gradients,
     rest_indices,
-    scaled,
+    scale_all,
     slopes_below,
     step_rest,
     sum_last,
@@ -92,9 +92,9 @@ def train(parameters, runs, data, orders, training, tables, sizes, variables, hi
           HIDDEN: tl.constexpr, FROZEN: tl.constexpr, W: tl.constexpr, L: tl.constexpr,
           T: tl.constexpr, FOLD: tl.constexpr, STORED: tl.constexpr, C: tl.constexpr,
           D: tl.constexpr, FP: tl.constexpr, ORDERED: tl.constexpr, GRAPH: tl.constexpr,
-          DROP: tl.constexpr, BERNOULLI: tl.constexpr, SQUARES: tl.constexpr,
+          DROP: tl.constexpr, BERNOULLI: tl.constexpr, LOG: tl.constexpr, SQUARES: tl.constexpr,
           KEPT: tl.constexpr):  # fmt: skip
-    """All epochs of one variable of one run.
+    """Train one variable of one run, all epochs.
 
     W warps of L lots of T inputs, C places for B candidates, D logits: 1 for a binary variable.
     FROZEN is the width of a second hidden layer that is not trained, or 0. `hidden` is the value of
@@ -161,8 +161,8 @@ def train(parameters, runs, data, orders, training, tables, sizes, variables, hi
         m_r = load_rest(m_of, index, known, s1, K)
         v_r = load_rest(v_of, index, known, s2, K)
     else:
-        m, v = scaled(w, 0.0, L + 1), scaled(w, 0.0, L + 1)
-        m_r, v_r = scaled(rest, 0.0, K), scaled(rest, 0.0, K)
+        m, v = scale_all(w, 0.0, L + 1), scale_all(w, 0.0, L + 1)
+        m_r, v_r = scale_all(rest, 0.0, K), scale_all(rest, 0.0, K)
     second = parameters.tiles
     if STORED:
         program = (r * tl.num_programs(0) + tl.program_id(0)).to(tl.int64)
@@ -196,13 +196,14 @@ def train(parameters, runs, data, orders, training, tables, sizes, variables, hi
     if not SQUARES:
         at_old = (r * B + c).to(tl.int64) * sizes.row_length + tl.load(tables.value_start + i)
         old = data.old + at_old
-        advantage = advantage / tl.load(old + value, mask=there, other=1.0)
+        if not LOG:
+            advantage = advantage / tl.load(old + value, mask=there, other=1.0)
         floor = tl.load(tables.floors + i)
         olds = ()
         for k in tl.static_range(2 if D == 1 else D):
             olds = olds + (tl.load(old + k, mask=there, other=0.5),)
         if D == 1:
-            terms = binary_terms(value, olds[0], olds[1], advantage, weight, training.beta)
+            terms = binary_terms(value, olds[0], olds[1], advantage, weight, training.beta, LOG)
 
     seed, generation = field(runs, r, SEED), field(runs, r, GENERATION)
     drops = field(runs, r, DROPS_T)
@@ -259,7 +260,7 @@ def train(parameters, runs, data, orders, training, tables, sizes, variables, hi
             slopes = (binary_slope(logits[0], terms, floor),)
         else:
             slopes = tuple_slopes(
-                logits, value, olds, advantage, weight, floor, training.beta, BERNOULLI, D
+                logits, value, olds, advantage, weight, floor, training.beta, BERNOULLI, LOG, D
             )
         delta = slopes_below(slopes, columns, D, SPARE) * (1.0 - h * h)
         if FROZEN:

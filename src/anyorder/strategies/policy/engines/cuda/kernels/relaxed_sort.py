@@ -36,7 +36,7 @@ from anyorder.strategies.policy.engines.cuda.kernels.orders import ALWAYS_SEEN, 
 @triton.jit
 def order_uniforms(uniforms, runs, n, PURPOSE: tl.constexpr, PER_CANDIDATE: tl.constexpr,
                    NP: tl.constexpr):  # fmt: skip
-    """Numbers (epochs, R, B, n) between 0 and 1, float64, whose Gumbel noise perturbs scores."""
+    """Draw the numbers (epochs, R, B, n) in (0, 1), float64, whose Gumbel noise perturbs scores."""
     epoch, c, r = tl.program_id(0), tl.program_id(1), tl.program_id(2)
     if field(runs, r, STATUS) >= ENDED:
         return
@@ -57,7 +57,7 @@ def order_uniforms(uniforms, runs, n, PURPOSE: tl.constexpr, PER_CANDIDATE: tl.c
 @triton.jit
 def sort(relaxed, scores, noise, places, ranks, runs, owner, n, F, RELAXED: tl.constexpr,
          FP: tl.constexpr, NP: tl.constexpr, BLOCK: tl.constexpr):  # fmt: skip
-    """The order of one candidate, the largest first; equal ones are by index.
+    """Sort the scores of one candidate, the largest first; equal ones are by index.
 
     `places` (R, B, n) are of the variables. With RELAXED also `ranks` (R, B, FP), of the inputs and
     as training reads them (`orders.py`), and s, A and z.
@@ -106,7 +106,7 @@ def sort(relaxed, scores, noise, places, ranks, runs, owner, n, F, RELAXED: tl.c
 
 @triton.jit
 def _logits(noisy, distances, a, j, n):
-    """Logits of variables j at places a, of which one is a column and one a row."""
+    """Return logits of variables j at places a, of which one is a column and one a row."""
     s = tl.load(noisy + j, mask=j < n, other=0.0)
     distance = tl.load(distances + j, mask=j < n, other=float("inf"))
     return (n - 1 - 2 * a).to(tl.float64) * s - distance
@@ -114,7 +114,7 @@ def _logits(noisy, distances, a, j, n):
 
 @triton.jit
 def _at_place(relaxed, row, a, j, n):
-    """P of variables j at places a, of which one is a column and one a row; 0 beyond n."""
+    """Return P of variables j at places a, one a column and one a row; 0 beyond n."""
     logits = _logits(relaxed.noisy + row * n, relaxed.distances + row * n, a, j, n)
     z = tl.load(relaxed.normal + row * n + a, mask=a < n, other=float("inf"))
     return exp2((logits - z).to(tl.float32) * LOG2E)
@@ -122,7 +122,7 @@ def _at_place(relaxed, row, a, j, n):
 
 @triton.jit
 def sums_before(relaxed, runs, n, J: tl.constexpr, A: tl.constexpr):
-    """E of J variables of a candidate, and the sums over all places."""
+    """Store E of J variables of a candidate, and the sums over all places."""
     c, r = tl.program_id(1), tl.program_id(2)
     if field(runs, r, STATUS) != RUNNING:
         return
@@ -141,7 +141,7 @@ def sums_before(relaxed, runs, n, J: tl.constexpr, A: tl.constexpr):
 
 @triton.jit
 def degrees(relaxed, runs, outputs, n, N: tl.constexpr, K: tl.constexpr):
-    """A tile of M, as (R, B, j, i); 0 where i = j, and of variables j that have no network."""
+    """Store a tile of M, as (R, B, j, i); 0 if i = j, and for variables j without a network."""
     c, r = tl.program_id(1), tl.program_id(2)
     if field(runs, r, STATUS) != RUNNING:
         return
@@ -165,7 +165,7 @@ def degrees(relaxed, runs, outputs, n, N: tl.constexpr, K: tl.constexpr):
 
 @triton.jit
 def place_slopes(relaxed, runs, n, N: tl.constexpr, K: tl.constexpr):
-    """A tile of the derivatives by P, from those by M, which are in the place of M."""
+    """Replace a tile of the derivatives by M with those by P."""
     c, r = tl.program_id(1), tl.program_id(2)
     if field(runs, r, STATUS) != RUNNING:
         return
@@ -193,7 +193,7 @@ def place_slopes(relaxed, runs, n, N: tl.constexpr, K: tl.constexpr):
 
 @triton.jit
 def score_slopes(relaxed, runs, n, NP: tl.constexpr, BLOCK: tl.constexpr):
-    """The gradient with respect to the perturbed scores of one candidate, from that by P."""
+    """Store the gradient by the perturbed scores of one candidate, from that by P."""
     c, r = tl.program_id(0), tl.program_id(1)
     if field(runs, r, STATUS) != RUNNING:
         return
@@ -226,7 +226,7 @@ def score_slopes(relaxed, runs, n, NP: tl.constexpr, BLOCK: tl.constexpr):
 @triton.jit
 def step_scores(scores, m_of, v_of, gradients, runs, corrections, constants, n, B,
                 NP: tl.constexpr):  # fmt: skip
-    """One step of Adam on the scores of a run, in float64 (`equations.adam_step`).
+    """Take one step of Adam on the scores of a run, in float64 (`equations.adam_step`).
 
     `corrections` are 1 - beta^t of both betas, by step. `constants`: 1 - beta of both, the rate and
     eps; in memory, as scalars would be rounded to float32.

@@ -36,7 +36,7 @@ from anyorder.strategies.policy.engines.cuda.kernels.orders import count_smaller
 @triton.jit
 def _visible(x, hidden, graph, owner, i, seed, row, generation, drops, n, F,
              GRAPH: tl.constexpr, DROP: tl.constexpr, FP: tl.constexpr):  # fmt: skip
-    """The inputs x as variable i sees them."""
+    """Return the inputs x as variable i sees them."""
     f = tl.arange(0, FP)
     if GRAPH:
         x = tl.where(tl.load(graph + i * n + owner, mask=f < F, other=0) != 0, x, hidden)
@@ -49,7 +49,7 @@ def _visible(x, hidden, graph, owner, i, seed, row, generation, drops, n, F,
 
 @triton.jit
 def _layer(at, x, inputs, outputs, u, FP: tl.constexpr):
-    """Pre-activations u of a layer at `at` (weights, then biases), from a vector of inputs."""
+    """Return the pre-activations u of the layer at `at` (weights, then biases) of one input."""
     f = tl.arange(0, FP)
     there = (u >= 0) & (u < outputs)
     inside = there[:, None] & (f < inputs)[None, :]
@@ -61,7 +61,7 @@ def _layer(at, x, inputs, outputs, u, FP: tl.constexpr):
 @triton.jit
 def _fetch(order, k, read, parameters, copy, tables, F: tl.constexpr,
            WIDTH: tl.constexpr, OP: tl.constexpr, HP: tl.constexpr, FP: tl.constexpr):  # fmt: skip
-    """The network of the k-th variable of the order: one hidden layer, in one piece.
+    """Return the network of the k-th variable of the order: one hidden layer, in one piece.
 
     Of the first layer's weights only those of inputs where `read` is not 0.
     """
@@ -93,7 +93,7 @@ def sample(points, probs, scratch, theta, copy, places, runs, tables, sizes, swe
            DROP: tl.constexpr, DEPTH: tl.constexpr, FP: tl.constexpr, HP: tl.constexpr,
            NP: tl.constexpr, OP: tl.constexpr, UNITS: tl.constexpr, WHOLE: tl.constexpr,
            AHEAD: tl.constexpr, ZERO: tl.constexpr, BLOCK: tl.constexpr):  # fmt: skip
-    """Candidates of every run, and the distributions they were sampled from.
+    """Sample candidates of every run; store them and their distributions.
 
     `scratch`, 4-byte words, (candidates, 2 NP + 2 HP): the order, the uniform numbers, and the
     activations of two layers if there are several. OP is 1 if all variables are binary.

@@ -39,7 +39,7 @@ SCALE = tl.constexpr(16.0)
 @triton.jit
 def initialize(theta, runs, sizes, offsets, widths, ONLY_RESTARTING: tl.constexpr,
                FIRST: tl.constexpr, LAYERS: tl.constexpr, BLOCK: tl.constexpr):  # fmt: skip
-    """Initial parameters, uniform in +-1/sqrt(fan in), of all runs or of those that restart."""
+    """Draw parameters, uniform in +-1/sqrt(fan in), of all runs or of those that restart."""
     r = tl.program_id(1)
     if ONLY_RESTARTING:
         if field(runs, r, STATUS) != RESTARTING:
@@ -61,7 +61,7 @@ def initialize(theta, runs, sizes, offsets, widths, ONLY_RESTARTING: tl.constexp
 
 @triton.jit
 def parts(x):
-    """x, of entries up to 2^15, as a sum of two float16."""
+    """Split x, of entries up to 2^15, into a sum of two float16."""
     if INTERPRETED:  # it multiplies matrices of float32 only
         return x, x
     else:
@@ -71,7 +71,7 @@ def parts(x):
 
 @triton.jit
 def add_product(c, a, b):
-    """C + a b, of matrices in parts; the product of the lower parts is left out."""
+    """Return c + a b, of matrices in parts; the product of the lower parts is left out."""
     if INTERPRETED:
         return tl.dot(a[0], b[0], acc=c, input_precision="ieee")
     else:
@@ -84,8 +84,9 @@ def add_product(c, a, b):
 @triton.jit
 def _contributions(w1, tables, i, value, there, u, H: tl.constexpr, MAXF: tl.constexpr,
                    P: tl.constexpr, T: tl.constexpr):  # fmt: skip
-    """What the values of variables i add to the first layer's pre-activations, (T, P), and what
-    they add where they are hidden.
+    """Return what values of variables i add to the first layer's pre-activations, (T, P).
+
+    Also what they add where they are hidden.
     """
     begin = tl.load(tables.feature_start + i, mask=there, other=0)
     count = tl.load(tables.feature_start + i + 1, mask=there, other=0) - begin
@@ -105,7 +106,7 @@ def _contributions(w1, tables, i, value, there, u, H: tl.constexpr, MAXF: tl.con
 
 @triton.jit
 def heads(i, there, card, k, tables):
-    """The rows of the heads of values k of variables i, and which there are."""
+    """Return the rows of the heads of values k of variables i, and which of them exist."""
     two = (card == 2).to(tl.int32)  # its one logit is that of the value 1
     row = tl.load(tables.head_start + i, mask=there, other=0) + k - two
     return row, there & (card > 1) & (k >= two) & (k < card)
@@ -113,7 +114,7 @@ def heads(i, there, card, k, tables):
 
 @triton.jit
 def _logit(top, w3, b3, head, have, u, TOP: tl.constexpr):
-    """The logits of one head of each row."""
+    """Return the logits of one head of each row."""
     inside = have[:, None] & (u < TOP)[None, :]
     w = tl.load(w3 + head[:, None] * TOP + u[None, :], mask=inside, other=0.0)
     return tl.sum(product(top, w), 1) + tl.load(b3 + head, mask=have, other=0.0)
@@ -122,7 +123,7 @@ def _logit(top, w3, b3, head, have, u, TOP: tl.constexpr):
 @triton.jit
 def _ready(w1, w3, b3, i, real, tables, u, H: tl.constexpr, TOP: tl.constexpr, MAXF: tl.constexpr,
            P: tl.constexpr, C: tl.constexpr):  # fmt: skip
-    """What a step needs of variables i of two values or one.
+    """Return what a step needs of variables i of two values or one.
 
     These are the weights of their inputs, the inputs' difference to hidden ones for both values,
     the weights and biases of their heads, clips, where their distributions are, and which of them
@@ -150,14 +151,14 @@ def _ready(w1, w3, b3, i, real, tables, u, H: tl.constexpr, TOP: tl.constexpr, M
 
 @triton.jit
 def _of_value(value, row, codes):
-    """What values of variables that are `_ready` add to the first layer's pre-activations."""
+    """Return what values of `_ready` variables add to the first layer's pre-activations."""
     code = tl.where(value == 1, codes[1], tl.where(value == 0, codes[0], 0.0))
     return code[:, None] * row
 
 
 @triton.jit
 def _second_layer(at, offsets, u, H: tl.constexpr, TOP: tl.constexpr):
-    """Weights (inputs, outputs), times SCALE, and biases between the hidden layers."""
+    """Return weights (inputs, outputs), times SCALE, and biases between the hidden layers."""
     inside = (u < H)[:, None] & (u < TOP)[None, :]
     w = tl.load(at + tl.load(offsets + 2) + u[None, :] * H + u[:, None], mask=inside, other=0.0)
     return w * SCALE, tl.load(at + tl.load(offsets + 3) + u, mask=u < TOP, other=0.0)
@@ -171,7 +172,7 @@ def walk(points, probs, theta, runs, orders, tables, sizes, offsets, B, DRAW: tl
          OTHERS: tl.constexpr, HIDDEN: tl.constexpr, DEPTH: tl.constexpr, H: tl.constexpr,
          TOP: tl.constexpr, MAXF: tl.constexpr, VP: tl.constexpr, P: tl.constexpr,
          C: tl.constexpr):  # fmt: skip
-    """The distributions of candidates' variables in their orders; with DRAW also their values.
+    """Compute distributions of candidates' variables in their orders; with DRAW draw values.
 
     OTHERS: a variable sees all others.
     """

@@ -41,7 +41,7 @@ TERMS = tl.constexpr(4)  # of the objective, for each variable
 
 @triton.jit
 def _add_sums(to, ones, x, HALF: tl.constexpr):
-    """To + ones x, where the entries of `ones` are 0 and 1: sums of rows of x.
+    """Return `to` + ones x, where the entries of `ones` are 0 and 1: sums of rows of x.
 
     The parts are bfloat16, which have the range of x, and together the 24 bits of x: a context is
     the difference of two sums, in which rounding errors weigh more.
@@ -61,9 +61,10 @@ def _add_sums(to, ones, x, HALF: tl.constexpr):
 
 @triton.jit
 def _sum_of_rows(x, P: tl.constexpr, T: tl.constexpr, HALF: tl.constexpr):
-    """The sum over the first axis of x, (T, P), as a product: after another product the entries of
-    a column are in many threads, which would have to exchange them all. It has 16 equal rows, the
-    fewest that there are.
+    """Return the sum over the first axis of x, (T, P), as a product.
+
+    After another product the entries of a column are in many threads, which would have to exchange
+    them all. The sum has 16 equal rows, the fewest that there are.
     """
     ones = tl.full((16, T), 1.0, tl.float32)
     return tl.max(_add_sums(tl.zeros((16, P), tl.float32), ones, x, HALF), 0)
@@ -71,7 +72,7 @@ def _sum_of_rows(x, P: tl.constexpr, T: tl.constexpr, HALF: tl.constexpr):
 
 @triton.jit
 def _factor(w, HALF: tl.constexpr):
-    """Weights as the second factor of `_times`."""
+    """Return weights as the second factor of `_times`."""
     if HALF or INTERPRETED:
         return w, w
     else:
@@ -80,7 +81,7 @@ def _factor(w, HALF: tl.constexpr):
 
 @triton.jit
 def _times(a, b, zero, HALF: tl.constexpr):
-    """A b."""
+    """Return a b."""
     if INTERPRETED:
         return tl.dot(a.to(tl.float32), b[0].to(tl.float32), acc=zero, input_precision="ieee")
     elif HALF:
@@ -91,7 +92,7 @@ def _times(a, b, zero, HALF: tl.constexpr):
 
 @triton.jit
 def _tanh(x, HALF: tl.constexpr):
-    """With HALF to 11 bits, as many as float16 has: one instruction instead of five."""
+    """Return tanh(x); with HALF to 11 bits, as many as float16 has, by a single instruction."""
     if HALF and not INTERPRETED:
         return tl.inline_asm_elementwise(
             "tanh.approx.f32 $0, $1;", "=f,f", [x], dtype=tl.float32, is_pure=True, pack=1
@@ -101,8 +102,8 @@ def _tanh(x, HALF: tl.constexpr):
 
 
 @triton.jit
-def _rounded(x, like):
-    """x as the numbers of `like`, none of them infinite."""
+def _round(x, like):
+    """Return x as the numbers of `like`, none of them infinite."""
     if like.dtype.element_ty == tl.float16 and not INTERPRETED:
         return tl.inline_asm_elementwise(
             "cvt.rn.satfinite.f16x2.f32 $0, $2, $1;", "=r,f,f", [x], dtype=tl.float16,
@@ -116,9 +117,9 @@ def _rounded(x, like):
 
 
 @triton.jit
-def prepare(runs, data, work, tables, sizes, beta, unit, MAXF: tl.constexpr, VP: tl.constexpr,
-            T: tl.constexpr):  # fmt: skip
-    """What is the same in all epochs, for T variables of a candidate.
+def prepare(runs, data, work, tables, sizes, beta, unit, LOG: tl.constexpr,
+            MAXF: tl.constexpr, VP: tl.constexpr, T: tl.constexpr):  # fmt: skip
+    """Store what is the same in all epochs, for T variables of a candidate.
 
     These are the differences of their inputs to hidden ones, and what the objective depends on
     besides logits: if VP is 1 the three of `binary_terms`, else A / pi_old(x) and the weight; then
@@ -147,13 +148,14 @@ def prepare(runs, data, work, tables, sizes, beta, unit, MAXF: tl.constexpr, VP:
     weight *= unit / data.candidates
     old = data.old + candidate * sizes.row_length
     old += tl.load(tables.value_start + i, mask=there, other=0)
-    gain = gain / tl.load(old + value, mask=there & (value >= 0), other=1.0)
+    if not LOG:
+        gain = gain / tl.load(old + value, mask=there & (value >= 0), other=1.0)
     at = work.terms + (candidate * n + i) * TERMS
     if VP == 1:
         two = tl.load(tables.cards + i, mask=there, other=1) == 2
         old_0 = tl.load(old, mask=two, other=0.5)
         old_1 = tl.load(old + 1, mask=two, other=0.5)
-        terms = binary_terms(value, old_0, old_1, gain, weight, beta)
+        terms = binary_terms(value, old_0, old_1, gain, weight, beta, LOG)
         tl.store(at, terms[0], mask=there)
         tl.store(at + 1, terms[1], mask=there)
         tl.store(at + 2, terms[2], mask=there)
@@ -169,8 +171,9 @@ def prepare(runs, data, work, tables, sizes, beta, unit, MAXF: tl.constexpr, VP:
 @triton.jit
 def full_contexts(runs, data, work, tables, sizes, rows, P: tl.constexpr, C: tl.constexpr,
                   K: tl.constexpr, U: tl.constexpr):  # fmt: skip
-    """Pre-activations of the first layer where every variable is seen, for C candidates and U
-    units: what `sweep` begins with.
+    """Store the first layer's pre-activations where every variable is seen.
+
+    For C candidates and U units; `sweep` begins with them.
     """
     r = tl.program_id(2)
     if field(runs, r, STATUS) != RUNNING:
@@ -195,7 +198,7 @@ def full_contexts(runs, data, work, tables, sizes, rows, P: tl.constexpr, C: tl.
 
 @triton.jit
 def _rows_of(starts, i, there, ONE_EACH: tl.constexpr):
-    """The first row of inputs or heads of variables i, and how many there are."""
+    """Return the first row of inputs or heads of variables i, and how many there are."""
     if ONE_EACH:
         return i, there.to(tl.int32)
     else:
@@ -206,7 +209,7 @@ def _rows_of(starts, i, there, ONE_EACH: tl.constexpr):
 @triton.jit
 def _inputs(weights, deltas, i, there, tables, u, ONE_EACH: tl.constexpr, MAXF: tl.constexpr,
             P: tl.constexpr, T: tl.constexpr):  # fmt: skip
-    """What variables i add to the first layer's pre-activations, (T, P)."""
+    """Return what variables i add to the first layer's pre-activations, (T, P)."""
     begin, count = _rows_of(tables.feature_start, i, there, ONE_EACH)
     total = tl.zeros((T, P), tl.float32)
     for k in range(MAXF):
@@ -219,10 +222,10 @@ def _inputs(weights, deltas, i, there, tables, u, ONE_EACH: tl.constexpr, MAXF: 
 
 @triton.jit(do_not_specialize=["epoch"])
 def sweep(runs, data, orders, epoch, epochs, work, tables, sizes, rows, beta, unit,
-          HALF: tl.constexpr, BERNOULLI: tl.constexpr, MIDDLE: tl.constexpr, ONE_EACH: tl.constexpr,
-          DEPTH: tl.constexpr, MAXF: tl.constexpr, VP: tl.constexpr, P: tl.constexpr,
-          S: tl.constexpr, T: tl.constexpr):  # fmt: skip
-    """Units and slopes of one candidate, in blocks of T variables from the end of its order.
+          HALF: tl.constexpr, BERNOULLI: tl.constexpr, LOG: tl.constexpr, MIDDLE: tl.constexpr,
+          ONE_EACH: tl.constexpr, DEPTH: tl.constexpr, MAXF: tl.constexpr, VP: tl.constexpr,
+          P: tl.constexpr, S: tl.constexpr, T: tl.constexpr):  # fmt: skip
+    """Store units and slopes of one candidate, T variables at a time from its order's end.
 
     A variable's context is the full one less what it and all later ones add, and the slope of its
     own contribution is a sum over all later ones: both sums run in the same direction, so that a
@@ -273,28 +276,26 @@ def sweep(runs, data, orders, epoch, epochs, work, tables, sizes, rows, beta, un
         else:
             fall = _categorical_falls(
                 top, candidate, i, there, data, weights, own, rows, work, tables, sizes, u, beta,
-                unit, BERNOULLI, VP, P, T,
+                unit, BERNOULLI, LOG, VP, P, T,
             )  # fmt: skip
-        d = _rounded(fall * (1.0 - top * top), work.sums)
+        d = _round(fall * (1.0 - top * top), work.sums)
         if MIDDLE:
             tl.store(work.lows + place, low, mask=inside)
             tl.store(work.falls + place, d, mask=inside)
         if DEPTH == 2:
             low = low.to(tl.float32)
-            d = _rounded(_times(d, back, zero, HALF) * (1.0 - low * low), work.sums)
+            d = _round(_times(d, back, zero, HALF) * (1.0 - low * low), work.sums)
         # less its own slope: a second matrix would take memory that another program could use
         sums = _add_sums(zero, not_earlier, d, HALF) - d.to(tl.float32) + after[None, :]
         after += _sum_of_rows(d, P, T, HALF)
-        tl.store(work.sums + place, _rounded(sums * SHARE, work.sums), mask=inside)
+        tl.store(work.sums + place, _round(sums * SHARE, work.sums), mask=inside)
     tl.store(work.biases + candidate * 2 * P + u, after * (1.0 / unit))
 
 
 @triton.jit
 def _binary_falls(top, candidate, i, there, weights, own, rows, work, tables, sizes, u, unit,
                   ONE_EACH: tl.constexpr, P: tl.constexpr):  # fmt: skip
-    """Slopes of the logits of variables of two values or one, which are stored; returns those of
-    `top`.
-    """
+    """Store the logits' slopes of variables of at most two values; return those of `top`."""
     head, count = _rows_of(tables.head_start, i, there, ONE_EACH)
     have = count > 0
     at = weights + (rows.heads + head)[:, None] * P + u[None, :]
@@ -315,9 +316,9 @@ def _binary_falls(top, candidate, i, there, weights, own, rows, work, tables, si
 
 @triton.jit
 def _categorical_falls(top, candidate, i, there, data, weights, own, rows, work, tables, sizes, u,
-                       beta, unit, BERNOULLI: tl.constexpr, VP: tl.constexpr, P: tl.constexpr,
-                       T: tl.constexpr):  # fmt: skip
-    """The same for any numbers of values, up to VP."""
+                       beta, unit, BERNOULLI: tl.constexpr, LOG: tl.constexpr, VP: tl.constexpr,
+                       P: tl.constexpr, T: tl.constexpr):  # fmt: skip
+    """Do what `_binary_falls` does for any numbers of values, up to VP."""
     stored = work.slopes + candidate * sizes.logits
     top_rows, biases = weights + rows.heads * P, own + rows.tops * P
     at = work.terms + (candidate * sizes.n + i) * TERMS
@@ -343,7 +344,7 @@ def _categorical_falls(top, candidate, i, there, data, weights, own, rows, work,
         penalty = tl.where(card == 2, 0.5 * beta, penalty)
     slope = categorical_slope(
         logits, valid, (value[:, None] == o) & there[:, None], olds, gain[:, None],
-        weight[:, None], floor[:, None], penalty[:, None], BERNOULLI,
+        weight[:, None], floor[:, None], penalty[:, None], BERNOULLI, LOG,
     )  # fmt: skip
     fall = tl.zeros((T, P), tl.float32)
     for k in range(VP):
@@ -358,8 +359,9 @@ def _categorical_falls(top, candidate, i, there, data, weights, own, rows, work,
 @triton.jit
 def middle(runs, data, work, sizes, unit, P: tl.constexpr, S: tl.constexpr,
            T: tl.constexpr):  # fmt: skip
-    """Gradients of the weights between the hidden layers, and of the latter's biases, for one
-    candidate.
+    """Store one candidate's gradients of weights and biases between the hidden layers.
+
+    The biases are those of the latter layer.
     """
     c, r = tl.program_id(0), tl.program_id(1)
     if field(runs, r, STATUS) != RUNNING:

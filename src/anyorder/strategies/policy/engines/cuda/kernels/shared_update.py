@@ -19,7 +19,7 @@ def update_variables(parameters, runs, data, work, epoch, training, tables, size
                      DEPTH: tl.constexpr, WIDE: tl.constexpr, MAXF: tl.constexpr,
                      MAXO: tl.constexpr, P: tl.constexpr, S: tl.constexpr, T: tl.constexpr,
                      U: tl.constexpr):  # fmt: skip
-    """Adam's step on the inputs' weights and the heads of T variables; no weight, no step.
+    """Take Adam's step on the inputs' weights and the heads of T variables; no weight, no step.
 
     U candidates are read at a time, as many as hide that memory is slow.
     """
@@ -86,7 +86,7 @@ def update_layers(parameters, runs, data, work, epoch, training, rows, MIDDLE: t
                   HALF: tl.constexpr, KEPT: tl.constexpr, DEPTH: tl.constexpr, H: tl.constexpr,
                   TOP: tl.constexpr, P: tl.constexpr, T: tl.constexpr,
                   U: tl.constexpr):  # fmt: skip
-    """Adam's step on the hidden layers' biases and, with MIDDLE, T rows of the second one."""
+    """Take Adam's step on the hidden layers' biases and, with MIDDLE, T rows of the second one."""
     r = tl.program_id(1)
     if field(runs, r, STATUS) != RUNNING:
         return

@@ -22,7 +22,7 @@ SCALE = tl.constexpr(64.0)
 
 @triton.jit
 def masked(rank, mine, x, hidden):
-    """x where the top bit of the difference rank - mine, 16 bits, is 0, else `hidden`."""
+    """Return x where the top bit of the difference rank - mine, 16 bits, is 0, else `hidden`."""
     if INTERPRETED:
         late = (rank.to(tl.int32) - mine.to(tl.int32)) & 0x8000
         return tl.where(late == 0, x, hidden)
@@ -44,7 +44,7 @@ def masked(rank, mine, x, hidden):
 
 @triton.jit
 def to_half(x):
-    """bfloat16 -1, 0, +1 as float16: the sign and the common bits of the exponent."""
+    """Convert bfloat16 -1, 0, +1 to float16: the sign and the common bits of the exponent."""
     if INTERPRETED:
         return x
     else:
@@ -55,7 +55,7 @@ def to_half(x):
 
 @triton.jit
 def two_parts(w):
-    """w as a sum of two float16."""
+    """Split w into a sum of two float16."""
     if INTERPRETED:
         return w, tl.zeros_like(w)
     else:
@@ -81,8 +81,10 @@ def two_parts(w):
 
 @triton.jit
 def opaque(x):
-    """x, with its origin hidden from the compiler. (It would find a `join`, and choose a layout for
-    8-bit data for the factors of the next products, which the matrix loads do not support.)
+    """Return x, with its origin hidden from the compiler.
+
+    The compiler would find a `join`, and choose a layout for 8-bit data for the factors of the next
+    products, which the matrix loads do not support.
     """
     if INTERPRETED:
         return x
@@ -94,7 +96,7 @@ def opaque(x):
 
 @triton.jit
 def top_bits(x):
-    """The upper 16 bits, as a bfloat16, and the remainder."""
+    """Return the upper 16 bits as a bfloat16, and the remainder."""
     bits = x.to(tl.int32, bitcast=True)
     top = (bits >> 16).to(tl.int16).to(tl.bfloat16, bitcast=True)
     return top, x - (bits & -65536).to(tl.float32, bitcast=True)
@@ -102,7 +104,7 @@ def top_bits(x):
 
 @triton.jit
 def three_parts(x):
-    """x as a sum of three bfloat16, exactly."""
+    """Split x into a sum of three bfloat16, exactly."""
     if INTERPRETED:
         return x, tl.zeros_like(x), tl.zeros_like(x)
     else:
@@ -114,31 +116,31 @@ def three_parts(x):
 
 @triton.jit
 def forward_product(high, low, x, acc):
-    """Weights in two parts, times inputs."""
+    """Multiply weights in two parts by inputs."""
     return tl.dot(high, x, acc=tl.dot(low, x, acc=acc))
 
 
 @triton.jit
 def backward_product(a, b, c, x):
-    """Slopes in three parts, times inputs."""
+    """Multiply slopes in three parts by inputs."""
     return tl.dot(a, x, acc=tl.dot(b, x, acc=tl.dot(c, x)))
 
 
 @triton.jit
 def halves(x, W: tl.constexpr, H: tl.constexpr, N: tl.constexpr):
-    """The upper and the lower half of the rows of (W, 2 H, N)."""
+    """Return the upper and the lower half of the rows of (W, 2 H, N)."""
     return tl.split(tl.permute(tl.reshape(x, (W, 2, H, N)), (0, 2, 3, 1)))
 
 
 @triton.jit
 def stacked(upper, lower, W: tl.constexpr, H: tl.constexpr, N: tl.constexpr):
-    """The inverse of `halves`."""
+    """Join the halves that `halves` gave."""
     return tl.reshape(tl.permute(tl.join(upper, lower), (0, 3, 1, 2)), (W, 2 * H, N))
 
 
 @triton.jit
 def sum_of_parts(y, FOLD: tl.constexpr, W: tl.constexpr, N: tl.constexpr):
-    """The FOLD parts of 16 rows summed, and the sum in the place of each."""
+    """Return the FOLD parts of 16 rows summed, and the sum in the place of each."""
     y = tl.reshape(y, (W, FOLD, 16 // FOLD, N))
     y = tl.broadcast_to(tl.sum(y, 1)[:, None], (W, FOLD, 16 // FOLD, N))
     return tl.reshape(y, (W, 16, N))
@@ -146,14 +148,14 @@ def sum_of_parts(y, FOLD: tl.constexpr, W: tl.constexpr, N: tl.constexpr):
 
 @triton.jit
 def frozen_forward(a, w):
-    """Activations times a matrix in two parts, which is held times `SCALE`."""
+    """Multiply activations by a matrix in two parts, which is held times `SCALE`."""
     high, low = two_parts(a)
     return tl.dot(high, w[0], acc=tl.dot(low, w[0], acc=tl.dot(high, w[1]))) * (1.0 / SCALE)
 
 
 @triton.jit
 def frozen_backward(delta, w):
-    """Slopes, which may be of any size, times a matrix in three parts."""
+    """Multiply slopes, which may be of any size, by a matrix in three parts."""
     a, b, c = three_parts(delta)
     small = tl.dot(b, w[1], acc=tl.dot(c, w[0], acc=tl.dot(a, w[2])))
     return tl.dot(a, w[0], acc=tl.dot(b, w[0], acc=tl.dot(a, w[1], acc=small)))
@@ -161,7 +163,7 @@ def frozen_backward(delta, w):
 
 @triton.jit
 def inputs_of_lot(points, tables, hidden, f, c, i, n, F, B, GRAPH: tl.constexpr):
-    """Inputs of one lot before masking; those that are never visible to i are hidden."""
+    """Return the inputs of one lot before masking; those that i never sees are hidden."""
     inside = (c < B) & (f < F)
     own = tl.load(tables.owner + f, mask=f < F, other=0)
     code = tl.load(points + c * n + own, mask=inside, other=-1)
@@ -175,7 +177,7 @@ def inputs_of_lot(points, tables, hidden, f, c, i, n, F, B, GRAPH: tl.constexpr)
 
 @triton.jit
 def dropped(rank, owner, f, c, i, seed, generation, epoch, drops, n, F):
-    """Structural dropout: ranks in which dropped inputs are never visible."""
+    """Apply structural dropout: return ranks in which dropped inputs are never visible."""
     own = tl.load(owner + f, mask=f < F, other=0)
     purpose = DROP_T + 256 * epoch
     word = word_of(seed, c, generation, purpose, i * ((n + 3) // 4 * 4) + own + 0 * c)
@@ -185,7 +187,7 @@ def dropped(rank, owner, f, c, i, seed, generation, epoch, drops, n, F):
 
 @triton.jit
 def lots_of(first, L: tl.constexpr, T: tl.constexpr):
-    """The inputs of each lot, on the last axis; `first` is the first input of each warp."""
+    """Return the inputs of each lot, on the last axis; `first` is the first input of each warp."""
     out = ()
     for k in tl.static_range(L):
         out = out + (first + k * T + tl.arange(0, T),)
@@ -194,7 +196,7 @@ def lots_of(first, L: tl.constexpr, T: tl.constexpr):
 
 @triton.jit
 def load_tiles(at, row, lots, f_m, u_m, k_m, width, F, scale, L: tl.constexpr):
-    """The tiles of the first layer: one for every lot, and the folded one."""
+    """Return the tiles of the first layer: one for every lot, and the folded one."""
     out = ()
     for k in tl.static_range(L):
         inside = (row < width) & (lots[k] < F)
@@ -204,7 +206,7 @@ def load_tiles(at, row, lots, f_m, u_m, k_m, width, F, scale, L: tl.constexpr):
 
 @triton.jit
 def store_tiles(at, tiles, row, lots, f_m, u_m, k_m, width, F, scale, L: tl.constexpr):
-    """The inverse of `load_tiles`."""
+    """Store the tiles that `load_tiles` gives."""
     for k in tl.static_range(L):
         inside = (row < width) & (lots[k] < F)
         tl.store(at + row * F + lots[k], tiles[k] * scale, mask=inside)
@@ -213,7 +215,7 @@ def store_tiles(at, tiles, row, lots, f_m, u_m, k_m, width, F, scale, L: tl.cons
 
 @triton.jit
 def load_ranks(rank, candidate, lots, L: tl.constexpr):
-    """Ranks of the inputs of every lot."""
+    """Return ranks of the inputs of every lot."""
     out = ()
     for k in tl.static_range(L):
         out = out + (tl.load(rank + candidate + lots[k]),)
@@ -222,7 +224,7 @@ def load_ranks(rank, candidate, lots, L: tl.constexpr):
 
 @triton.jit
 def repeated(x, L: tl.constexpr):
-    """A tuple of L times the same tensor."""
+    """Return a tuple of L times the same tensor."""
     out = ()
     for _ in tl.static_range(L):
         out = out + (x,)
@@ -231,7 +233,7 @@ def repeated(x, L: tl.constexpr):
 
 @triton.jit
 def all_masked(ranks, mine, x, hidden, L: tl.constexpr):
-    """`masked` for every lot."""
+    """Apply `masked` to every lot."""
     out = ()
     for k in tl.static_range(L):
         out = out + (masked(ranks[k], mine, x[k], hidden),)
@@ -240,7 +242,7 @@ def all_masked(ranks, mine, x, hidden, L: tl.constexpr):
 
 @triton.jit
 def by_warps(x, W: tl.constexpr, C: tl.constexpr, T: tl.constexpr, L: tl.constexpr):
-    """Inputs in the arrangement of the products: warps first, and candidates on one axis."""
+    """Return inputs in the arrangement of the products: warps first, and candidates on one axis."""
     out = ()
     for k in tl.static_range(L):
         out = out + (tl.reshape(tl.permute(x[k], (1, 2, 0, 3)), (W, C, T)),)
@@ -249,7 +251,7 @@ def by_warps(x, W: tl.constexpr, C: tl.constexpr, T: tl.constexpr, L: tl.constex
 
 @triton.jit
 def all_dropped(ranks, owner, lots, c, i, seed, generation, epoch, drops, n, F, L: tl.constexpr):
-    """`dropped` for every lot."""
+    """Apply `dropped` to every lot."""
     out = ()
     for k in tl.static_range(L):
         rank = dropped(ranks[k], owner, lots[k], c, i, seed, generation, epoch, drops, n, F)
@@ -261,7 +263,7 @@ def all_dropped(ranks, owner, lots, c, i, seed, generation, epoch, drops, n, F, 
 def first_layer_sums(
     w, x, part, FOLD: tl.constexpr, L: tl.constexpr, W: tl.constexpr, C: tl.constexpr
 ):
-    """The contribution of each warp's inputs to the units: (W, 32, C)."""
+    """Return the contribution of each warp's inputs to the units: (W, 32, C)."""
     z = tl.zeros((W, 16, C), tl.float32)
     zero = z
     y = z
@@ -280,7 +282,7 @@ def first_layer_sums(
 def first_layer_step(w, m, v, delta, x, part, beta1, beta2, rate, eps, FULL: tl.constexpr,
                      STORED: tl.constexpr, L: tl.constexpr, W: tl.constexpr, C: tl.constexpr,
                      T: tl.constexpr):  # fmt: skip
-    """Adam on the first layer's weights; `delta` (C, 32).
+    """Take a step of Adam on the first layer's weights; `delta` is (C, 32).
 
     With STORED the second moments are in memory at `v`, and only weights and first moments are
     returned.
@@ -323,14 +325,14 @@ def first_layer_step(w, m, v, delta, x, part, beta1, beta2, rate, eps, FULL: tl.
 
 @triton.jit
 def _places(W: tl.constexpr, T: tl.constexpr):
-    """Where the entries of a tile are in memory, (T / 8, W, 128)."""
+    """Return where the entries of a tile are in memory, (T / 8, W, 128)."""
     first = tl.arange(0, T // 8)[:, None, None] * W + tl.arange(0, W)[None, :, None]
     return first * 128 + tl.arange(0, 128)[None, None, :]
 
 
 @triton.jit
 def stored_tile(at, k: tl.constexpr, W: tl.constexpr, T: tl.constexpr):
-    """The k-th of the tiles at `at`, (W, 16, T)."""
+    """Return the k-th of the tiles at `at`, (W, 16, T)."""
     x = tl.load(at + k * (W * 16 * T) + _places(W, T))
     x = tl.reshape(x, (T // 8, W, 8, 4, 2, 2))
     return tl.reshape(tl.permute(x, (1, 4, 2, 0, 3, 5)), (W, 16, T))
@@ -338,14 +340,14 @@ def stored_tile(at, k: tl.constexpr, W: tl.constexpr, T: tl.constexpr):
 
 @triton.jit
 def store_tile(at, k: tl.constexpr, x, W: tl.constexpr, T: tl.constexpr):
-    """The inverse of `stored_tile`."""
+    """Store the tile that `stored_tile` gives."""
     x = tl.permute(tl.reshape(x, (W, 2, 8, T // 8, 4, 2)), (3, 0, 2, 4, 1, 5))
     tl.store(at + k * (W * 16 * T) + _places(W, T), tl.reshape(x, (T // 8, W, 128)))
 
 
 @triton.jit
 def stored_tiles(at, L: tl.constexpr, W: tl.constexpr, T: tl.constexpr):
-    """The tiles of all lots, and the folded one."""
+    """Return the tiles of all lots, and the folded one."""
     out = ()
     for k in tl.static_range(L + 1):
         out = out + (stored_tile(at, k, W, T),)

@@ -27,7 +27,7 @@ EARLIER, OTHERS, LISTED = range(3)  # contexts: prefixes of an order, all others
 
 @jit()
 def initial_theta(theta, plan, key0, key1, restart):
-    """`SharedNetwork.initial_theta`."""
+    """Draw what `SharedNetwork.initial_theta` gives."""
     scratch = np.empty((len(theta) + 3) // 4 * 4, np.uint32)
     words(scratch, FIRST, FIRST, restart, INIT, key0, key1)
     at, widths = 0, plan.widths
@@ -60,7 +60,7 @@ def load(plan, theta, rows_of, scale):
 
 @jit()
 def store(plan, theta, rows_of, scale):
-    """The inverse of `load`."""
+    """Store what `load` reads."""
     at, widths, heads = 0, plan.widths, plan.head_start[-1]
     for layer in range(len(widths)):
         outputs = widths[layer + 1] if layer + 1 < len(widths) else heads
@@ -78,7 +78,7 @@ def store(plan, theta, rows_of, scale):
 
 @jit()
 def turn(plan, w, turned):
-    """The weights of the layers between the first and the heads, inputs x outputs."""
+    """Transpose the weights between the first layer and the heads: inputs x outputs."""
     for layer in range(1, len(plan.widths) - 1):
         r, t = plan.row_start[layer], (layer - 1) * w.shape[1]
         for k in range(plan.widths[layer + 1]):
@@ -91,7 +91,7 @@ def turn(plan, w, turned):
 
 @jit()
 def sort_by_key(order, spare, keys):
-    """The stable order of 32-bit keys: a radix sort."""
+    """Sort stably by 32-bit keys: a radix sort."""
     n = len(keys)
     count = np.empty(257, np.int64)
     for j in range(n):
@@ -113,7 +113,7 @@ def sort_by_key(order, spare, keys):
 
 @jit()
 def empty_context(base, plan, w):
-    """base[0]: pre-activations of the first layer where every variable is hidden."""
+    """Set base[0] to the first layer's pre-activations where every variable is hidden."""
     width = w.shape[1]
     copy_row(base, 0, w, plan.row_start[-1], width)
     for f in range(len(plan.owner)):
@@ -123,7 +123,7 @@ def empty_context(base, plan, w):
 
 @jit()
 def visible(mask, s, i, place, plan, drops, c, tag, stream):
-    """mask[s]: 1 for variables that variable i sees, by its place in the order (-1: no order)."""
+    """Set mask[s] to 1 for variables that variable i sees, by its place (-1: no order)."""
     n, graph = len(plan.cards), plan.graph
     dropping = stream.threshold > 0 and tag >= 0
     if dropping:
@@ -141,8 +141,8 @@ def visible(mask, s, i, place, plan, drops, c, tag, stream):
 
 
 @jit()
-def squashed(raw, d):
-    """Probabilities from logits, in place: sigmoid of raw[0] if d is 2, or softmax of d logits."""
+def normalise(raw, d):
+    """Turn logits into probabilities, in place: sigmoid of raw[0] if d is 2, else softmax."""
     if d == 2:
         one = ONE / (ONE + math.exp(-raw[0]))
         raw[0], raw[1] = ONE - one, one
@@ -160,23 +160,28 @@ def squashed(raw, d):
 
 @jit()
 def clipped(p, floor):
-    """A probability within the clip."""
+    """Return a probability within the clip."""
     return min(max(p, floor), ONE - floor)
 
 
 @jit()
-def binary_slope(logit, value, gain, share, old_zero, old_one, floor, beta):
-    """The slope of the objective in the logit of two values: see `kernels.binary_slopes`."""
+def binary_slope(logit, value, gain, share, old_zero, old_one, floor, beta, log):
+    """Return the objective's slope in the logit of two values: see `kernels.binary_slopes`."""
     q = ONE / (ONE + math.exp(-logit))
-    gain = gain / old_one if value == 1 else -gain / old_zero
     inside = q > floor and q < ONE - floor
+    if log:
+        rise = gain * ((ONE if value == 1 else ZERO) - q) - beta * (q - old_one)
+        return share * rise if inside else ZERO
+    gain = gain / old_one if value == 1 else -gain / old_zero
     return share * (gain * (q * (ONE - q)) - beta * (q - old_one)) if inside else ZERO
 
 
 @jit()
-def categorical_slopes(slope, c, at, raw, d, value, gain, share, old, start, floor, beta, loss):
-    """The slopes in the d logits of `raw`, which it changes: see `equations.gradient`."""
-    squashed(raw, d)
+def categorical_slopes(
+    slope, c, at, raw, d, value, gain, share, old, start, floor, beta, loss, log
+):
+    """Compute the slopes in the d logits of `raw`, which it changes: see `equations.gradient`."""
+    normalise(raw, d)
     total = ZERO
     for k in range(d):
         total += clipped(raw[k], floor)
@@ -188,7 +193,7 @@ def categorical_slopes(slope, c, at, raw, d, value, gain, share, old, start, flo
         else:
             rise = beta * before / new
         if k == value:
-            rise += gain / before
+            rise += gain / (new if log else before)
         slope[c, at + k] = rise * share
         mean += slope[c, at + k] * new
     inner_sum = ZERO

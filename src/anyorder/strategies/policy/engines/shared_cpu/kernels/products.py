@@ -20,7 +20,7 @@ from anyorder.strategies.policy.engines.kernels import (
 
 @jit(fastmath=FMA, pipeline_class=NoAlias)
 def product(c, c0, a, a0, b, b0, start, z, rows, depth, width):
-    """C = a b, plus row z of `start` in each row; rows and depth in whole fours.
+    """Compute C = a b, plus row z of `start` in each row; rows and depth in whole fours.
 
     Four rows by four of the depth at a time: 16 multiply-adds, in chains that leave no separate
     additions, for 8 loads and 4 stores.
@@ -47,7 +47,7 @@ def product(c, c0, a, a0, b, b0, start, z, rows, depth, width):
 
 @jit(fastmath=FMA, pipeline_class=NoAlias)
 def add_turned_product(c, c0, a, a0, b, b0, rows, depth, width):
-    """C += a^T b; rows (of c) and depth in whole fours."""
+    """Compute C += a^T b; rows (of c) and depth in whole fours."""
     for four in range(0, rows, 4):
         i, r = four & INDEX, (c0 + four) & INDEX
         for other in range(0, depth, 4):
@@ -66,7 +66,7 @@ def add_turned_product(c, c0, a, a0, b, b0, rows, depth, width):
 
 @jit(fastmath=FMA, pipeline_class=NoAlias)
 def add_row_product(c, c0, a, a0, b, b0, depth, width):
-    """c[c0] += a[a0] b; depth in whole fours."""
+    """Compute c[c0] += a[a0] b; depth in whole fours."""
     c0, a0 = c0 & INDEX, a0 & INDEX
     for other in range(0, depth, 4):
         k, v = other & INDEX, (b0 + other) & INDEX
@@ -77,7 +77,7 @@ def add_row_product(c, c0, a, a0, b, b0, depth, width):
 
 @jit(fastmath=FMA, pipeline_class=NoAlias)
 def squash(h, h0, rows, width):
-    """Tanh in place. Padding is tanh(0) = 0."""
+    """Apply tanh in place. Padding is tanh(0) = 0."""
     for s in range(rows):
         r = (h0 + s) & INDEX
         for k in range(width):
@@ -86,7 +86,7 @@ def squash(h, h0, rows, width):
 
 @jit(fastmath=FMA, pipeline_class=NoAlias)
 def through_tanh(d, d0, h, h0, total, t, rows, width):
-    """Slopes of pre-activations from those of h = tanh(pre-activations), in place.
+    """Return tanh(x); with HALF to 11 bits, as many as float16 has, by a single instruction.
 
     Row t of `total` grows by their sum: a gradient of biases.
     """
@@ -101,7 +101,7 @@ def through_tanh(d, d0, h, h0, total, t, rows, width):
 
 @jit(forceinline=True, fastmath=FMA, pipeline_class=NoAlias)
 def add_row(out, r, a, s, width, factor):
-    """out[r] += factor * a[s]."""
+    """Compute out[r] += factor * a[s]."""
     r, s = r & INDEX, s & INDEX
     for k in range(width):
         out[r, k] += factor * a[s, k]
@@ -109,7 +109,7 @@ def add_row(out, r, a, s, width, factor):
 
 @jit(forceinline=True, fastmath=FMA, pipeline_class=NoAlias)
 def set_row(out, r, a, s, width, factor):
-    """out[r] = factor * a[s]."""
+    """Set out[r] to factor * a[s]."""
     r, s = r & INDEX, s & INDEX
     for k in range(width):
         out[r, k] = factor * a[s, k]
@@ -117,7 +117,7 @@ def set_row(out, r, a, s, width, factor):
 
 @jit(forceinline=True, fastmath=FMA, pipeline_class=NoAlias)
 def copy_row(out, r, a, s, width):
-    """out[r] = a[s]."""
+    """Set out[r] to a[s]."""
     r, s = r & INDEX, s & INDEX
     for k in range(width):
         out[r, k] = a[s, k]
@@ -125,7 +125,7 @@ def copy_row(out, r, a, s, width):
 
 @jit(forceinline=True, fastmath=FMA, pipeline_class=NoAlias)
 def clear_rows(out, r, rows, width):
-    """Zeros in rows r on."""
+    """Set rows r on to zero."""
     for s in range(rows):
         u = (r + s) & INDEX
         for k in range(width):
@@ -134,7 +134,7 @@ def clear_rows(out, r, rows, width):
 
 @jit(forceinline=True, fastmath=SUM, pipeline_class=NoAlias)
 def inner(a, r, b, s, width):
-    """a[r] . b[s]."""
+    """Return the inner product of a[r] and b[s]."""
     r, s = r & INDEX, s & INDEX
     total = ZERO
     for k in range(width):

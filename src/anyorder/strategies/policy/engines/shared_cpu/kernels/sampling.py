@@ -11,8 +11,8 @@ from anyorder.strategies.policy.engines.kernels import (
     SQUARES,
     ZERO,
     draw_masked,
-    drawn,
     jit,
+    pick,
     unit,
     words,
     write_plain,
@@ -23,8 +23,8 @@ from anyorder.strategies.policy.engines.shared_cpu.kernels.common import (
     OTHERS,
     clipped,
     empty_context,
+    normalise,
     sort_by_key,
-    squashed,
     visible,
 )
 from anyorder.strategies.policy.engines.shared_cpu.kernels.products import (
@@ -39,7 +39,7 @@ from anyorder.strategies.policy.rng import VALUE
 
 @jit(inline="always")
 def contribute(out, r, j, point, plan, w):
-    """out[r] += what the value of variable j adds to the first layer's pre-activations."""
+    """Add to out[r] what variable j's value adds to the first layer's pre-activations."""
     codes, code_base, hidden = plan.codes, plan.code_base, plan.hidden_value
     first, end = plan.feature_start[j], plan.feature_start[j + 1]
     for f in range(first, end if point >= 0 else first):
@@ -49,7 +49,9 @@ def contribute(out, r, j, point, plan, w):
 
 @jit()
 def walk(points, probs, keys, c, row, plan, groups, stream, shared, own, kind, tag, sweeps, loss):
-    """The distributions of candidate c, variable by variable; draws their values if `sweeps` > 0.
+    """Compute the distributions of candidate c, variable by variable.
+
+    If `sweeps` > 0, draw their values.
 
     `kind` is that of the contexts, and `tag` the purpose of dropout, or -1: none. With several
     sweeps every variable is drawn again, given all others: Gibbs sampling.
@@ -121,7 +123,7 @@ def walk(points, probs, keys, c, row, plan, groups, stream, shared, own, kind, t
             if loss == SQUARES:
                 probs[c, start] = raw[0]
             elif not masked:
-                squashed(raw, d)
+                normalise(raw, d)
                 total = ZERO
                 for k in range(d):
                     total += clipped(raw[k], plan.floor[i])
@@ -129,7 +131,7 @@ def walk(points, probs, keys, c, row, plan, groups, stream, shared, own, kind, t
                     probs[c, start + k] = clipped(raw[k], plan.floor[i]) / total
             if drawing:
                 if value < 0:
-                    value = drawn(probs, c, start, d, unit(draws[i]))
+                    value = pick(probs, c, start, d, unit(draws[i]))
                 points[c, i] = value
                 add_row(acc, 1, parts, i, width, -ONE)
                 parts[i] = ZERO

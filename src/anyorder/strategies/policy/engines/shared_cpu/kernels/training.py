@@ -55,7 +55,7 @@ RUNNING, ZEROS = np.int64(1), np.int64(2)  # rows of `Own.acc`
 
 @jit()
 def slopes(data, epoch, plan, groups, schedule, stream, shared, own, kind, c0, c1):
-    """Forward and backward for candidates c0 to c1, and what `update` needs of them."""
+    """Go forward and backward for candidates c0 to c1, and store what `update` needs."""
     keys, order, place, places = data.keys, own.order, own.place, shared.places
     n = len(plan.cards)
     for c in range(c0, c1):
@@ -75,7 +75,7 @@ def slopes(data, epoch, plan, groups, schedule, stream, shared, own, kind, c0, c
 
 @jit()
 def first_layer(c, features, plan, w, own, kind):
-    """The first layer's units in the contexts of candidate c: for masks, only what they choose of.
+    """Compute the first layer's units in the contexts of candidate c; for masks, their base.
 
     `features` are those of the candidates less those of hidden variables.
     """
@@ -104,7 +104,7 @@ def first_layer(c, features, plan, w, own, kind):
 
 @jit(fastmath=FMA, pipeline_class=NoAlias)
 def running_sums(h, acc, order, t0, rows, start, features, c, w, width):
-    """h[t] = acc[RUNNING], which then grows by what variable order[t] adds; for a block."""
+    """Set h[t] to acc[RUNNING], which then grows by what order[t] adds, for a block."""
     for t in range(t0, t0 + rows):
         j, u = order[t], t & INDEX
         for k in range(width):
@@ -118,7 +118,7 @@ def running_sums(h, acc, order, t0, rows, start, features, c, w, width):
 
 @jit()
 def through_blocks(c, data, epoch, plan, groups, schedule, stream, shared, own, kind):
-    """From the first layer's units of candidate c to the slopes of all logits, and back.
+    """Go from the first layer's units of candidate c to the slopes of all logits, and back.
 
     The last variables go first: a contribution's slopes are those of the variables after it. All
     arrays are taken out of their tuples here, once: see `products.py`.
@@ -131,8 +131,9 @@ def through_blocks(c, data, epoch, plan, groups, schedule, stream, shared, own, 
     w, turned, tops, sums, slope = shared.w, shared.turned, shared.tops, shared.sums, shared.slopes
     middle, biases, h, d, acc = shared.middle, shared.biases, own.h, own.d, own.acc
     order, raw, mask, parts = own.order, own.raw, own.mask, own.parts
-    n, count, width, last, beta, loss = (
-        len(cards), len(points), w.shape[1], len(widths) - 1, f32(schedule.beta), schedule.kl
+    n, count, width, last, beta, loss, log = (
+        len(cards), len(points), w.shape[1], len(widths) - 1, f32(schedule.beta), schedule.kl,
+        schedule.log,
     )  # fmt: skip
     fours, heads, bias = (n + 3) // 4 * 4, row_start[-2], row_start[-1]
     flat = w[bias + last :].reshape(-1)  # biases of the heads
@@ -180,7 +181,7 @@ def through_blocks(c, data, epoch, plan, groups, schedule, stream, shared, own, 
                 masked = groups.of[i] >= 0
                 if masked:
                     masked_slopes(
-                        slope[c], first, raw[s], data, c, i, plan, groups, beta, loss, epoch
+                        slope[c], first, raw[s], data, c, i, plan, groups, beta, loss, log, epoch
                     )
             if masked:
                 continue
@@ -188,12 +189,20 @@ def through_blocks(c, data, epoch, plan, groups, schedule, stream, shared, own, 
                 slope[c, first] = f32(2.0) * share * (gain - raw[s, 0])
             elif cards[i] == 2:
                 slope[c, first] = binary_slope(
-                    raw[s, 0], value, gain, share, old[c, start], old[c, start + 1], floor[i], beta
+                    raw[s, 0],
+                    value,
+                    gain,
+                    share,
+                    old[c, start],
+                    old[c, start + 1],
+                    floor[i],
+                    beta,
+                    log,
                 )
             else:
                 categorical_slopes(
                     slope, c, first, raw[s], cards[i], value, gain, share, old, start, floor[i],
-                    beta, loss,
+                    beta, loss, log,
                 )  # fmt: skip
         slopes_below_heads(d, fall, w, heads, slope, c, order, t0, rows, head_start, width)
         clear_rows(d, fall + rows, whole - rows, width)
@@ -226,7 +235,7 @@ def through_blocks(c, data, epoch, plan, groups, schedule, stream, shared, own, 
 
 @jit(fastmath=SUM, pipeline_class=NoAlias)
 def logits(raw, tops, top, w, heads, flat, order, t0, rows, head_start, width):
-    """raw[s]: the logits of the variables of a block, from units `tops`; `flat` has biases."""
+    """Set raw[s] to the logits of a block's variables, from units `tops`; `flat` has biases."""
     for s in range(rows):
         i, u = order[t0 + s], (top + s) & INDEX
         first = head_start[i]
@@ -239,7 +248,7 @@ def logits(raw, tops, top, w, heads, flat, order, t0, rows, head_start, width):
 
 @jit(fastmath=FMA, pipeline_class=NoAlias)
 def slopes_below_heads(d, d0, w, heads, slope, c, order, t0, rows, head_start, width):
-    """Slopes of a block's units in the last hidden layer."""
+    """Compute the slopes of a block's units in the last hidden layer."""
     for s in range(rows):
         i, u = order[t0 + s], (d0 + s) & INDEX
         first, end = head_start[i], head_start[i + 1]
@@ -254,7 +263,7 @@ def slopes_below_heads(d, d0, w, heads, slope, c, order, t0, rows, head_start, w
 
 @jit(fastmath=FMA, pipeline_class=NoAlias)
 def add_from_the_end(sums, r, acc, d, rows, width):
-    """sums[r + s] = acc[RUNNING], which then grows by d[s]; last rows first, in whole fours."""
+    """Set sums[r + s] to acc[RUNNING], which then grows by d[s]; last rows first, in fours."""
     for four in range(rows - 4, -1, -4):
         s, u = four & INDEX, (r + four) & INDEX
         for k in range(width):
@@ -269,7 +278,7 @@ def add_from_the_end(sums, r, acc, d, rows, width):
 
 @jit()
 def all_epochs(data, steps, plan, groups, schedule, stream, shared, own, kind):
-    """`slopes` and `update` for all candidates and variables, epoch after epoch."""
+    """Run `slopes` and `update` for all candidates and variables, epoch after epoch."""
     count, n = data.points.shape
     for epoch in range(schedule.epochs):
         slopes(data, epoch, plan, groups, schedule, stream, shared, own, kind, FIRST, count)

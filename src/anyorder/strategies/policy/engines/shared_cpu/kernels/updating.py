@@ -22,7 +22,7 @@ from anyorder.strategies.policy.engines.shared_cpu.kernels.products import add_r
 
 @jit(fastmath=STEP, pipeline_class=NoAlias)
 def ascend(w, m, v, r, g, width, adam):
-    """Adam's step on row r along the gradient g[0]: see `kernels.adam_ascent`."""
+    """Take Adam's step on row r along the gradient g[0]: see `kernels.adam_ascent`."""
     beta1, beta2, slow, eps = adam
     r = r & INDEX
     for k in range(width):
@@ -35,7 +35,7 @@ def ascend(w, m, v, r, g, width, adam):
 
 @jit(fastmath=STEP)
 def ascend_one(w, m, v, r, k, g, adam):
-    """The same for a single parameter."""
+    """Take the step of `ascend` on a single parameter."""
     beta1, beta2, slow, eps = adam
     m[r, k] = beta1 * m[r, k] + g
     v[r, k] = beta2 * v[r, k] + g * g
@@ -44,7 +44,7 @@ def ascend_one(w, m, v, r, k, g, adam):
 
 @jit(forceinline=True, fastmath=FMA, pipeline_class=NoAlias)
 def gather(g, a, rows, factors, count, width):
-    """g[0] = the sum over candidates c of factors[c] * a[rows[c]], five candidates at a time.
+    """Set g[0] to the sum over c of factors[c] * a[rows[c]], five candidates at a time.
 
     After the last candidate there are places for four more, with factors of zero.
     """
@@ -65,7 +65,9 @@ def gather(g, a, rows, factors, count, width):
 
 @jit()
 def update(data, step, plan, schedule, shared, row, kind, i0, i1):
-    """Adam's step number `step` on what belongs to variables i0 to i1; the last one's has the rest.
+    """Take Adam's step number `step` on what belongs to variables i0 to i1.
+
+    The last one's part includes the rest.
 
     A variable without weight keeps its head.
     """

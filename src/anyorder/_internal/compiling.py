@@ -1,0 +1,100 @@
+"""Loops that Numba compiles at their first use: how, and saying so where somebody waits for it."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+logger = logging.getLogger("anyorder")
+_warned = False  # that nothing can be kept on disk
+
+
+def cached(**options: Any) -> Callable[[Any], Any]:
+    """Compile a function with these options of Numba, and keep the result on disk if possible.
+
+    No function is passed on as a value, so the wrapper for that is left out: it takes time.
+    """
+    from numba import njit
+
+    options |= {"no_cfunc_wrapper": True}
+
+    def decorate(function: Any) -> Any:
+        try:
+            compiled = njit(cache=True, **options)(function)
+        except RuntimeError as error:
+            _warn_of_no_cache(str(error))
+            return njit(**options)(function)
+        _tolerate_full_disks(compiled)
+        return compiled
+
+    return decorate
+
+
+def entry(*, fastmath: Any = False, **options: Any) -> Callable[[Any], Any]:
+    """Compile a function that Python calls.
+
+    Without `fastmath` unless a function asks for it: by default it would have what the first
+    function has that calls it, and round accordingly. A division by 0 gives what it gives in NumPy,
+    since code that raises an exception takes time to compile.
+    """
+    return cached(fastmath=fastmath, error_model="numpy", **options)
+
+
+def inner(**options: Any) -> Callable[[Any], Any]:
+    """Compile a function that only compiled ones call.
+
+    It has no wrapper for Python, which takes time to compile: a call from Python ends the process.
+    """
+    return entry(no_cpython_wrapper=True, **options)
+
+
+def _tolerate_full_disks(compiled: Any) -> None:
+    """Make a compiled function usable although it cannot be written to the cache."""
+    cache = getattr(compiled, "_cache", None)
+    if cache is None:  # the JIT is disabled
+        return
+    save = cache.save_overload
+
+    def save_overload(*arguments: Any) -> None:
+        try:
+            save(*arguments)
+        except OSError as error:
+            _warn_of_no_cache(str(error))
+
+    cache.save_overload = save_overload
+
+
+def _warn_of_no_cache(reason: str) -> None:
+    """Say it once: what happens to one function happens to all."""
+    global _warned
+    if _warned:
+        return
+    _warned = True
+    logger.warning(
+        "compiled loops cannot be kept on disk, so that every process compiles them again (%s): "
+        "set the environment variable NUMBA_CACHE_DIR to a folder that can be written",
+        reason,
+    )
+
+
+def is_compiled(function: Any) -> bool:
+    """Tell, without compiling it, whether a function is in the cache on disk."""
+    if not hasattr(function, "stats"):
+        return True  # the JIT is disabled: there is nothing to compile
+    folder, plain = function.stats.cache_path, function.py_func
+    stem = Path(plain.__code__.co_filename).stem
+    return folder is not None and any(Path(folder).glob(f"{stem}.{plain.__qualname__}-*.nbi"))
+
+
+def announce_compilation(function: Any, what: str, seconds: int) -> None:
+    """Explain the delay of the first use in an installation, in the log or on a terminal."""
+    if is_compiled(function):
+        return
+    text = f"compiling {what}, once (about {seconds} s); later runs find it on disk"
+    if logger.isEnabledFor(logging.INFO):
+        logger.info(text)
+    elif sys.stderr.isatty():
+        print(f"anyorder: {text}", file=sys.stderr)

@@ -1,0 +1,25 @@
+"""What other packages offer under a group of entry points."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from importlib import metadata
+from typing import Any
+
+
+def load_entry_points(group: str, add: Callable[[str, Any], None]) -> None:
+    """Call `add` with the name and the object of every entry point of a group.
+
+    One that cannot be loaded, or that `add` refuses with a ValueError or TypeError, is a warning
+    which names its package.
+    """
+    for entry in metadata.entry_points(group=group):
+        try:
+            add(entry.name, entry.load())
+        except Exception as error:  # whatever the code of another package raises
+            package = "an unknown package" if entry.dist is None else entry.dist.name
+            warnings.warn(
+                f"{group} {entry.name!r} of {package} is left out: {type(error).__name__}: {error}",
+                RuntimeWarning, stacklevel=3,
+            )  # fmt: skip

@@ -1,0 +1,254 @@
+"""Several objectives: what the values of a function are called, and which of them are better."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from anyorder._internal.checks import ProgramError, did_you_mean, is_several, number, short
+
+Floats = npt.NDArray[np.float64]
+Values = tuple[float, ...]  # of one evaluation, in the units of the function
+
+_DIRECTIONS = {"max": "max", "min": "min", "maximize": "max", "minimize": "min"}
+_EXAMPLE = "expected a direction for each objective, such as ('max', 'min')"
+
+
+@dataclass(frozen=True)
+class Objectives:
+    """The objectives of a function that has several.
+
+    Attributes
+    ----------
+    names
+        What they are called; value_0, value_1, ... where the function returns a tuple.
+    directions
+        "max" or "min" for each.
+    keyed
+        Whether the function returns a dict with these names.
+    reference
+        The worst values that are of interest, one for each; None: not given.
+    """
+
+    names: tuple[str, ...]
+    directions: tuple[str, ...]
+    keyed: bool = False
+    reference: Values | None = None
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def __str__(self) -> str:
+        return ", ".join(f"{d} {n}" for d, n in zip(self.directions, self.names, strict=True))
+
+    @cached_property
+    def signs(self) -> Floats:
+        """1 for what is maximised, -1 for what is minimised."""
+        return np.array([1.0 if direction == "max" else -1.0 for direction in self.directions])
+
+    @property
+    def expected(self) -> str:
+        """What the function has to return, for messages."""
+        if self.keyed:
+            return f"a dict with a number for each of {', '.join(map(repr, self.names))}"
+        return f"{len(self)} numbers, one for each objective ({', '.join(self.directions)})"
+
+    @property
+    def unnamed(self) -> Objectives:
+        """These objectives, with values in a tuple instead of a dict."""
+        return Objectives(self.names, self.directions)
+
+    # --- values of the user's function ------------------------------------------------------------
+
+    def values_of(self, what: str, returned: Any) -> Values:
+        """Return what the user's function gave for one point; `what` begins the message.
+
+        ProgramError: not one value for each objective, which no option lets pass. ValueError: a
+        value that is no finite number, a failed evaluation.
+        """
+        if returned is None:
+            raise ValueError(f"{what} is None, expected {self.expected}")
+        if self.keyed:
+            listed = self._by_name(what, returned)
+        else:
+            if isinstance(returned, str | bytes | Mapping) or not hasattr(returned, "__len__"):
+                raise ProgramError(f"{what} is {short(returned)}, expected {self.expected}")
+            listed = list(returned)
+        if len(listed) != len(self):
+            raise ProgramError(
+                f"{what} is {short(returned)}, which has {len(listed)} values, "
+                f"expected {self.expected}"
+            )
+        found = tuple(
+            number(f"{name} in {what}", one) for name, one in zip(self.names, listed, strict=True)
+        )
+        for name, one in zip(self.names, found, strict=True):
+            if not math.isfinite(one):
+                shown = "NaN or None" if math.isnan(one) else f"{one:g}"
+                raise ValueError(f"{name} in {what} is {shown}, expected a finite number")
+        return found
+
+    def _by_name(self, what: str, returned: Any) -> list[Any]:
+        if not isinstance(returned, Mapping):
+            raise ProgramError(f"{what} is {short(returned)}, expected {self.expected}")
+        for name in self.names:
+            if name not in returned:
+                hint = did_you_mean(name, [str(key) for key in returned])
+                raise ProgramError(
+                    f"{what} is {short(dict(returned))}, which has no {name!r}{hint}, "
+                    f"expected {self.expected}"
+                )
+        return [returned[name] for name in self.names]
+
+    def rows_of(self, returned: Any, count: int) -> list[Values]:
+        """Return what a vectorised function gave, or a caller of `tell`: values for each point.
+
+        A row with a value that is no finite number, of a failed evaluation, is all NaN.
+        """
+        if isinstance(returned, Mapping) and self.keyed and count and _has_columns(returned):
+            columns = [list(column) for column in self._by_name("what f returned", returned)]
+            returned = list(zip(*columns, strict=False))
+            return self.unnamed.rows_of(returned, count)
+        lone = count == 1 and not (hasattr(returned, "__len__") and _has_rows(returned))
+        listed = [returned] if lone else list(returned)
+        if len(listed) != count:
+            raise ProgramError(
+                f"{len(listed)} rows of values, expected {count}: one for each candidate"
+            )
+        found = []
+        for k, row in enumerate(listed):
+            try:
+                found.append(self.values_of(f"row {k} of the values", row))
+            except ProgramError:
+                raise
+            except ValueError:
+                found.append((math.nan,) * len(self))
+        return found
+
+    # --- files ------------------------------------------------------------------------------------
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what a study keeps of the objectives."""
+        return {
+            "names": list(self.names),
+            "directions": list(self.directions),
+            "keyed": self.keyed,
+            "reference": None if self.reference is None else list(self.reference),
+        }
+
+    @classmethod
+    def from_json(cls, document: Any) -> Objectives | None:
+        """Return the objectives that a study keeps; None where it has one objective."""
+        if document is None:
+            return None
+        names, directions = document["names"], document["directions"]
+        given = dict(zip(names, directions, strict=True)) if document["keyed"] else None
+        return read_objectives(
+            None if given else tuple(directions), given, document["reference"], "objectives"
+        )
+
+
+def _has_columns(returned: Mapping[Any, Any]) -> bool:
+    """Return whether the values of a dict are columns, not numbers of one point."""
+    return any(is_several(column) or _is_list(column) for column in returned.values())
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, list | tuple) or getattr(value, "ndim", 0) > 0
+
+
+def _has_rows(returned: Any) -> bool:
+    """Return whether a sequence holds rows of values, not the values of one point."""
+    if isinstance(returned, Mapping) or not len(returned):
+        return False
+    first = returned[0]
+    failed = first is None and len(returned) == 1
+    return failed or isinstance(first, Mapping) or _is_list(first)
+
+
+# --- what users give ------------------------------------------------------------------------------
+
+
+def read_objectives(
+    directions: Any, objectives: Any, reference: Any = None, what: str = ""
+) -> Objectives | None:
+    """Return the objectives that a user gives, checked; None where neither argument is given.
+
+    Parameters
+    ----------
+    directions
+        "max" or "min" for each value of the tuple that the function returns.
+    objectives
+        Names with directions, for a function that returns a dict.
+    reference
+        The worst values that are of interest.
+    what
+        What the document is called where they are read from a file.
+    """
+    if directions is None and objectives is None:
+        if reference is not None:
+            raise TypeError(
+                f"reference is {short(reference)}, which several objectives have: "
+                "pass directions= or objectives="
+            )
+        return None
+    if directions is not None and objectives is not None:
+        raise TypeError(
+            "directions and objectives are given, expected one of them: directions for a function "
+            "that returns a tuple, objectives for one that returns a dict"
+        )
+    if objectives is not None:
+        what = what or "objectives"
+        if not isinstance(objectives, Mapping):
+            raise TypeError(
+                f"{what} is {short(objectives)}, expected a dict such as "
+                "{'accuracy': 'max', 'size': 'min'}"
+            )
+        names = tuple(objectives)
+        for name in names:
+            if not isinstance(name, str) or not name:
+                raise TypeError(f"{what} has the name {short(name)}, expected a string")
+        listed = [
+            _direction(f"{what}[{name!r}]", direction) for name, direction in objectives.items()
+        ]
+    else:
+        what = what or "directions"
+        if isinstance(directions, str | bytes) or not isinstance(directions, Sequence):
+            raise TypeError(f"{what} is {short(directions)}, {_EXAMPLE}")
+        listed = [_direction(f"{what}[{k}]", one) for k, one in enumerate(directions)]
+        names = tuple(f"value_{k}" for k in range(len(listed)))
+    if len(names) < 2:
+        given = directions if objectives is None else objectives
+        raise ValueError(
+            f"{what} is {short(given)}, expected two or more: one objective is for "
+            "maximize or minimize, with a function that returns a number"
+        )
+    keyed = objectives is not None
+    found = Objectives(names, tuple(listed), keyed)
+    return Objectives(names, tuple(listed), keyed, read_reference(found, reference))
+
+
+def _direction(what: str, value: Any) -> str:
+    if not isinstance(value, str) or value not in _DIRECTIONS:
+        hint = did_you_mean(value, ("max", "min")) if isinstance(value, str) else ""
+        raise ValueError(f"{what} is {short(value)}{hint}, expected 'max' or 'min'")
+    return _DIRECTIONS[value]
+
+
+def read_reference(objectives: Objectives, given: Any) -> Values | None:
+    """Return a reference point, checked: a tuple, or a dict where objectives have names."""
+    if given is None:
+        return None
+    try:
+        return objectives.values_of("reference", given)
+    except ValueError as error:
+        # values by position do for named objectives, too
+        if objectives.keyed and isinstance(given, Sequence) and len(given) == len(objectives):
+            return objectives.unnamed.values_of("reference", given)
+        raise ValueError(str(error)) from None

@@ -1,0 +1,1 @@
+"""Adapters for other libraries, each in a module that imports its host: `integrations.optuna`."""

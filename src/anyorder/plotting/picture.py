@@ -1,0 +1,16 @@
+"""A Matplotlib figure that IPython shows as a picture, although it was made without pyplot."""
+
+from __future__ import annotations
+
+import io
+
+from matplotlib.figure import Figure
+
+
+class Picture(Figure):
+    """A figure that notebooks show."""
+
+    def _repr_png_(self) -> bytes:
+        file = io.BytesIO()
+        self.savefig(file, format="png", dpi=90)
+        return file.getvalue()

@@ -1,0 +1,199 @@
+"""Where evaluations run: in this process, in worker processes, or on the user's executor.
+
+Each takes jobs and puts their outcomes on a queue (`jobs.py`).
+
+    Inline       calls the function in this process
+    OnExecutor   a concurrent.futures.Executor, a Dask Client, "threads" or "ray": executors.py
+    Processes    `workers=8`: processes.py
+
+They call `Checked`, which checks what the user's function returns.
+"""
+
+from __future__ import annotations
+
+import math
+import pickle
+import time
+import traceback
+from collections.abc import Callable
+from queue import SimpleQueue
+from typing import Any, NamedTuple, Protocol
+
+from anyorder._internal.checks import ProgramError, numbers, short, value_of
+from anyorder.archive.notes import split, split_all
+from anyorder.archive.objectives import Objectives
+from anyorder.errors import FAILED, INFEASIBLE, OK, TIMEOUT, Infeasible
+
+
+class Outcome(NamedTuple):
+    """The outcome of a job: an index of `anyorder.STATUSES`, and a value where it is "ok".
+
+    A status of None with a reason: the evaluator cannot evaluate any more.
+    """
+
+    status: int | None
+    value: Any = None
+    reason: str | None = None
+    error: Exception | None = None
+    seconds: float = 0.0
+    notes: Any = None  # as JSON; of a vectorised function a list
+
+
+Done = SimpleQueue[tuple[int, Outcome]]
+
+
+class Evaluator(Protocol):
+    """Runs up to `slots` jobs at a time; puts (job, outcome) on the queue it was made with.
+
+    Attributes
+    ----------
+    slots
+        How many jobs can run at a time, which may change.
+    waits
+        Whether there is no slot because no worker has come yet.
+    in_process
+        Whether `start` evaluates before it returns.
+    keeps_time
+        Whether it enforces time limits itself.
+    """
+
+    @property
+    def slots(self) -> int: ...  # noqa: D102
+    @property
+    def waits(self) -> bool: ...  # noqa: D102
+
+    in_process: bool
+    keeps_time: bool
+
+    def start(self, job: int, points: Any) -> None:
+        """Evaluate a point (for a vectorised function: points); returns without waiting."""
+
+    def abandon(self, job: int) -> None:
+        """Drop a job that takes too long; its slot is free again when it ends."""
+
+    def close(self) -> None:
+        """Stop all that still runs."""
+
+
+class Noted(NamedTuple):
+    """A value, or values, with notes as JSON: of a point, or a list with those of each point."""
+
+    value: Any
+    notes: Any
+
+
+class Checked:
+    """The user's function, with what it returns checked: a number for a point, or an exception.
+
+    Of several objectives it is a tuple of numbers.
+    """
+
+    def __init__(
+        self, f: Callable[..., Any], vectorized: bool = False, objectives: Objectives | None = None
+    ) -> None:
+        self.f, self.vectorized, self.objectives = f, vectorized, objectives
+
+    def __call__(self, points: Any) -> Any:
+        """Return a number, or one for each point of a vectorised function, NaN where it failed.
+
+        If there are notes, `Noted`.
+        """
+        if self.vectorized:
+            size = len(points)  # before f can change it
+            try:
+                returned, several = split_all(self.f(points), size)
+                values: Any
+                if self.objectives is not None:
+                    values = self.objectives.rows_of(returned, size)
+                else:
+                    values = numbers(returned, size, nan=True)
+            except ProgramError as error:
+                raise ProgramError(f"f returned {error}") from None
+            return Noted(values, several) if any(several) else values
+        shown = points.copy()
+        returned, notes = split(self.f(points))
+        if self.objectives is not None:
+            try:
+                found = self.objectives.values_of("what f returned", returned)
+            except ValueError as error:
+                if notes is None or isinstance(error, ProgramError):
+                    raise
+                found = (math.nan,) * len(self.objectives)  # its notes are kept
+            return found if notes is None else Noted(found, notes)
+        value = value_of("what f returned", returned)
+        if notes is not None:
+            return Noted(value, notes)
+        if math.isnan(value):
+            raise ValueError(
+                f"f returned {'None' if returned is None else 'NaN'} for {short(shown)}, "
+                "expected a number"
+            )
+        return value
+
+
+def call(f: Callable[[Any], Any], points: Any) -> Outcome:
+    """Evaluate in this process; exceptions become outcomes."""
+    start = time.perf_counter()
+    try:
+        value = f(points)
+    except Infeasible as error:
+        reason = error.reason(_text(error))
+        return Outcome(INFEASIBLE, None, reason, seconds=time.perf_counter() - start)
+    except Exception as error:
+        status = TIMEOUT if isinstance(error, TimeoutError) else FAILED
+        return Outcome(status, None, describe(error), error, time.perf_counter() - start)
+    seconds = time.perf_counter() - start
+    if isinstance(value, Noted):
+        return Outcome(OK, value.value, seconds=seconds, notes=value.notes)
+    return Outcome(OK, value, seconds=seconds)
+
+
+def _text(error: BaseException) -> str:
+    """Return the message of an error, with bytes that are no text escaped (names of files)."""
+    try:
+        return str(error).encode("utf-8", "backslashreplace").decode()
+    except Exception:  # raised by the exception's own __str__
+        return "(its message cannot be shown)"
+
+
+def describe(error: BaseException) -> str:
+    """Return type and message of an exception, even if its message raises another."""
+    return f"{type(error).__name__}: {_text(error)}"
+
+
+def call_remotely(f: Callable[..., Any], points: Any) -> Outcome:
+    """Return the outcome of `call` in a form to pickle; the error's notes hold its traceback."""
+    outcome = call(f, points)
+    if outcome.error is None:
+        return outcome
+    trace = "".join(traceback.format_exception(outcome.error))
+    try:
+        error = pickle.loads(pickle.dumps(outcome.error))
+        if not isinstance(error, Exception):
+            raise TypeError
+    except Exception:
+        error = RuntimeError(outcome.reason)
+    error.add_note(f"In the worker:\n{trace}")
+    return outcome._replace(error=error)
+
+
+class Inline:
+    """Calls the function in this process, one job at a time."""
+
+    slots = 1
+    waits = False
+    in_process = True
+    keeps_time = True  # time limits are never used with it
+
+    def __init__(self, f: Callable[..., Any], done: Done) -> None:
+        self._f, self._done = f, done
+
+    def start(self, job: int, points: Any) -> None:
+        """Evaluate now."""
+        self._done.put((job, call(self._f, points)))
+
+    def abandon(self, job: int) -> None:
+        """Do nothing: `start` has returned only after the evaluation."""
+
+    def close(self) -> None:
+        """Do nothing: no worker is to be stopped."""

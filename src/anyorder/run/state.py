@@ -1,0 +1,177 @@
+"""The state of a run, which its loop, stopping rules, replay and display share."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import deque
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from anyorder.archive.archive import Archive
+from anyorder.archive.candidate import Candidate
+from anyorder.archive.hypervolume import hypervolume
+from anyorder.errors import OK
+from anyorder.optimizer import Optimizer
+from anyorder.run.evaluation.interrupts import Interrupts
+from anyorder.run.evaluation.jobs import Jobs
+from anyorder.run.options import Evaluation, Stopping
+from anyorder.run.study.writing import Study
+from anyorder.strategies.base import Strategy
+
+
+@dataclass
+class State:
+    """What a run has done, and what it has under way.
+
+    Attributes
+    ----------
+    optimizer, evaluation, stopping, study
+        As `Session` gets them.
+    jobs, interrupts
+        What is being evaluated, and how often Ctrl-C was pressed.
+    start
+        When the run began, on `time.monotonic`'s clock.
+    seconds_before
+        For how long a study had gone on before it was continued.
+    evaluations, failures
+        How many evaluations there were, and how many of them failed.
+    resumed_at
+        Evaluations that a study had already.
+    drawn, told, placed
+        Candidates proposed, answers learned, and answers that have a place and are not learned yet.
+    idle
+        Answers in a row that were not evaluations.
+    batch
+        In batch mode, the candidates that the strategy waits for.
+    ready, running, out
+        Candidates to be evaluated, those of each job, and how many the jobs have in all.
+    same
+        By point that is out: other candidates that wait for it.
+    learning, evaluating
+        Seconds that one training, and one evaluation, take.
+    finished, called_off
+        Whether the strategy has no more proposals, or the callback has ended the run.
+    nothing_left
+        Whether a search for unknown points has found none.
+    record
+        The best answer of a deterministic function, also while its batch is incomplete.
+    replaying
+        Whether a study is being continued and what it holds is not learned yet.
+    unverified
+        Whether a stored point is to be measured again.
+    error
+        What ends the run once all other answers are written.
+    """
+
+    optimizer: Optimizer
+    evaluation: Evaluation
+    stopping: Stopping
+    study: Study | None
+    jobs: Jobs
+    interrupts: Interrupts
+    start: float = field(default_factory=time.monotonic)
+    seconds_before: float = 0.0
+    evaluations: int = 0
+    failures: int = 0
+    resumed_at: int = 0
+    drawn: int = 0
+    told: int = 0
+    placed: int = 0
+    idle: int = 0
+    batch: list[Candidate] = field(default_factory=list)
+    ready: deque[Candidate] = field(default_factory=deque)
+    running: dict[int, list[Candidate]] = field(default_factory=dict)
+    out: int = 0
+    same: dict[bytes, list[Candidate]] = field(default_factory=dict)
+    learning: float = 0.0
+    evaluating: float = 0.0
+    finished: bool = False
+    called_off: bool = False
+    nothing_left: bool = False
+    record: float | None = None
+    replaying: bool = False
+    unverified: bool = False
+    error: Exception | None = None
+    # Of several objectives: the evaluation at which the front last changed, and the hypervolume.
+    _measured: tuple[int, float | None] = (-1, None)
+    archive: Archive = field(init=False)
+    strategy: Strategy = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.archive, self.strategy = self.optimizer.archive, self.optimizer.strategy
+
+    # --- what stopping rules see: `stopping.Progress` -------------------------------------------
+
+    @property
+    def direction(self) -> str:
+        """Return which values are better."""
+        return self.archive.direction
+
+    @property
+    def objectives(self) -> int:
+        """Return how many objectives there are."""
+        return 1 if self.archive.objectives is None else len(self.archive.objectives)
+
+    @property
+    def best_value(self) -> float | None:
+        """Return the best value so far; None before any.
+
+        Of several objectives with a reference point, the hypervolume.
+        """
+        if self.archive.objectives is not None:
+            return self._hypervolume()
+        sign, best = self.archive.sign, self.archive.best_value
+        if self.record is None:
+            # the worst infinity may be a value, or stand for none
+            known = best != -sign * math.inf or self.archive.best is not None
+            return best if known else None
+        return best if sign * best >= sign * self.record else self.record
+
+    def _hypervolume(self) -> float | None:
+        """Return the hypervolume, if there is a reference point."""
+        objectives = self.archive.objectives
+        if objectives is None or objectives.reference is None or not self.archive.has_value:
+            return None
+        if self._measured[0] != self.archive.improved:
+            reference = np.array(objectives.reference) * objectives.signs
+            found = hypervolume(self.archive.front_values, reference)
+            self._measured = self.archive.improved, found
+        return self._measured[1]
+
+    @property
+    def unimproved(self) -> int:
+        """Return how many evaluations the strategy has learned since the last improvement."""
+        return self.archive.evaluations - self.archive.improved
+
+    @property
+    def seconds(self) -> float:
+        """Return for how long the run has gone on."""
+        return time.monotonic() - self.start
+
+    @property
+    def converged(self) -> bool:
+        """Return whether the strategy has settled on one point."""
+        return self.strategy.converged
+
+    def note_value(self, candidate: Candidate) -> None:
+        """Take note of an answer; of a noisy function the mean counts, which the archive has."""
+        if self.archive.objectives is not None:
+            return
+        if self.evaluation.deterministic and candidate.status == OK:
+            sign, value = self.archive.sign, candidate.value
+            if self.record is None or sign * value > sign * self.record:
+                self.record = value
+
+    @property
+    def room(self) -> float:
+        """Return how many more candidates may be sent out within the budget."""
+        budget = self.stopping.budget
+        return math.inf if budget is None else budget - self.evaluations - self.out
+
+    @property
+    def deadline(self) -> float | None:
+        """Return when a time limit ends the run, on `time.monotonic`'s clock; None without one."""
+        limit = self.stopping.time_limit
+        return None if limit is None else self.start + limit

@@ -1,0 +1,71 @@
+"""A small L-BFGS within bounds, for smooth functions that are costly compared with its own work.
+
+Nocedal and Wright, "Numerical Optimization" (2006), algorithm 7.4. Bounds are kept by projection.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+Function = Callable[[Floats], tuple[float, Floats]]  # value and gradient
+
+_MEMORY = 8  # steps that tell the curvature
+_DECREASE = 1e-4  # of what the slope promises: the least a step must bring
+_HALVINGS = 12  # of a step, before it is given up
+_FIRST = 1.0  # the longest first step
+_CLOSE = 1e-3  # of the gradient: where it ends
+
+
+def minimise(
+    function: Function, start: Floats, low: Floats, high: Floats, iterations: int
+) -> Floats:
+    """Return the best point after at most so many iterations."""
+    x = np.clip(start, low, high)
+    value, gradient = function(x)
+    steps: list[Floats] = []
+    changes: list[Floats] = []
+    for _ in range(iterations):
+        stuck = ((x <= low) & (gradient > 0)) | ((x >= high) & (gradient < 0))
+        downhill = np.where(stuck, 0.0, -gradient)
+        if np.abs(downhill).max(initial=0.0) < _CLOSE:
+            break
+        direction = np.where(stuck, 0.0, _direction(downhill, steps, changes))
+        slope = float(gradient @ direction)
+        if slope >= 0:
+            direction, slope = downhill, -float(downhill @ downhill)
+            steps, changes = [], []
+        length = 1.0 if steps else min(1.0, _FIRST / float(np.abs(direction).max()))
+        for _ in range(_HALVINGS):
+            new = np.clip(x + length * direction, low, high)
+            new_value, new_gradient = function(new)
+            if new_value <= value + _DECREASE * length * slope:
+                break
+            length *= 0.5
+        else:
+            break
+        step, change = new - x, new_gradient - gradient
+        if step @ change > 1e-10:
+            steps, changes = [*steps, step][-_MEMORY:], [*changes, change][-_MEMORY:]
+        x, value, gradient = new, new_value, new_gradient
+    return x
+
+
+def _direction(downhill: Floats, steps: list[Floats], changes: list[Floats]) -> Floats:
+    """Return the quasi-Newton direction."""
+    q = downhill.copy()
+    pairs = list(zip(steps, changes, strict=True))
+    used = []
+    for step, change in reversed(pairs):
+        factor = (step @ q) / (step @ change)
+        q -= factor * change
+        used.append(factor)
+    if pairs:
+        step, change = pairs[-1]
+        q *= (step @ change) / (change @ change)
+    for (step, change), factor in zip(pairs, reversed(used), strict=True):
+        q += (factor - (change @ q) / (step @ change)) * step
+    return q

@@ -1,0 +1,130 @@
+"""The gains that a global model is fitted to: a ring of rows; the oldest are overwritten."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from anyorder.strategies.base import Index
+from anyorder.strategies.models.checking import check_observations
+from anyorder.strategies.models.scale import Floats
+
+FIRST_ROWS = 256  # that there is room for at first
+MOST_CHANGED = 16  # features that an observation may change
+MOST_OBSERVED_BYTES = 100_000_000  # for all rows; the oldest are overwritten
+
+
+class Observations:
+    """What changed from one point to another, in features, and what that gained.
+
+    Parameters
+    ----------
+    features
+        How many features a point has.
+
+    Attributes
+    ----------
+    rows, steps
+        For each observation the features that changed, and by how much.
+    phis
+        The features of the first of both points.
+    gains
+        The differences of f.
+    changes
+        The variable and both its values, or minus the number of variables that changed.
+    levels
+        f at both points, on the scale that is modelled.
+    count
+        How many observations there were in all.
+    """
+
+    def __init__(self, features: int) -> None:
+        self.features = features
+        self._capacity = max(MOST_OBSERVED_BYTES // (4 * features + 8 * MOST_CHANGED), 1)
+        self._allocate(FIRST_ROWS)
+        self.count = 0
+
+    def _allocate(self, size: int) -> None:
+        self.rows = np.zeros((size, MOST_CHANGED), np.int32)
+        self.steps = np.zeros((size, MOST_CHANGED), np.float32)
+        self.phis = np.zeros((size, self.features), np.float32)
+        self.gains = np.zeros(size, np.float32)
+        self.changes = np.zeros((size, 3), np.int32)
+        self.levels = np.zeros((size, 2), np.float64)
+
+    @property
+    def arrays(self) -> tuple[npt.NDArray[Any], ...]:
+        """All arrays, as kernels take them."""
+        return self.rows, self.steps, self.phis, self.gains, self.changes, self.levels
+
+    @property
+    def kept(self) -> int:
+        """How many observations there are."""
+        return min(self.count, len(self.gains))
+
+    def make_room(self) -> bool:
+        """Grow before the next observation if need be; returns whether arrays are new ones."""
+        size = len(self.gains)
+        if self.count != size or size >= self._capacity:
+            return False
+        old = self.arrays
+        self._allocate(min(2 * size, self._capacity))
+        for new, kept in zip(self.arrays, old, strict=True):
+            new[:size] = kept
+        return True
+
+    @property
+    def place(self) -> int:
+        """Where the next observation goes."""
+        return self.count % len(self.gains)
+
+    def latest(self, count: int) -> Index:
+        """Return the places of the last `count` observations, or of all, the oldest first."""
+        count = min(count, self.kept)
+        places: Index = np.arange(self.count - count, self.count) % len(self.gains)
+        return places
+
+    def rescale(self, change: Callable[[float], float]) -> None:
+        """Map all values to another scale, and compute all gains anew."""
+        kept = self.kept
+        levels = self.levels[:kept]
+        levels[:] = mapped(change, levels)
+        several = np.sqrt(np.maximum(-self.changes[:kept, 0], 1))
+        self.gains[:kept] = (levels[:, 1] - levels[:, 0]) / several
+
+    def blend(self, parts: Sequence[Observations], weights: Floats) -> None:
+        """Take the observations of a weighted sum of functions, of each at the same points."""
+        first = parts[0]
+        if len(self.gains) != len(first.gains):
+            self._allocate(len(first.gains))
+        kept = first.kept
+        for name in ("rows", "steps", "phis", "changes"):
+            getattr(self, name)[:kept] = getattr(first, name)[:kept]
+        self.gains[:kept] = sum(
+            a * part.gains[:kept] for a, part in zip(weights, parts, strict=True)
+        )
+        self.levels[:kept] = sum(
+            a * part.levels[:kept] for a, part in zip(weights, parts, strict=True)
+        )
+        self.count = first.count
+
+    _STATE = ("rows", "steps", "phis", "gains", "changes", "levels", "count")
+
+    def state(self) -> dict[str, Any]:
+        """Return the state, which `restore` takes over."""
+        return {name: getattr(self, name) for name in self._STATE}
+
+    def restore(self, state: Mapping[str, Any], values: npt.NDArray[np.integer]) -> None:
+        """Take over what `state` gave; ValueError if it does not fit. `values` counts values."""
+        check_observations(state, self.state(), values, self.features)
+        for name in self._STATE:
+            setattr(self, name, state[name])
+
+
+def mapped(change: Callable[[float], float], levels: Floats) -> Floats:
+    """Return each value on another scale."""
+    found = np.array([change(value) for value in levels.ravel().tolist()], np.float64)
+    return found.reshape(levels.shape)

@@ -1,0 +1,1 @@
+"""Strategies that fit in a file each: local search, evolutionary algorithms, EDAs."""
