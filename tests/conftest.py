@@ -21,6 +21,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from browser import chromium as chromium
+from browser import visit as visit
 from hypothesis import settings
 from numba.core.caching import FunctionCache
 from numba.core.compiler_lock import global_compiler_lock

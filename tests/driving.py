@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -10,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from anyorder.space import Space
 from anyorder.strategies import Answer, Proposals, Search
+from anyorder.strategies.state import CHECKSUM, checksum_of
 
 Codes = NDArray[np.int32]
 
@@ -41,6 +43,15 @@ def step(strategy: Search, value: Callable[[Codes], Any]) -> tuple[Codes, Any]:
     found = value(proposals.codes[0])
     answer(strategy, proposals, [found])
     return proposals.codes[0], found
+
+
+def signed(state: dict[str, Any]) -> dict[str, Any]:
+    """The state with the checksum that fits."""
+    header = json.loads(str(state["header"]))
+    header.pop(CHECKSUM, None)
+    rest = {name: array for name, array in state.items() if name != "header"}
+    header[CHECKSUM] = checksum_of(header, rest)
+    return {"header": np.array(json.dumps(header)), **rest}
 
 
 def neighbours(space: Space, codes: Codes) -> set[tuple[int, ...]]:

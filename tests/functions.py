@@ -20,10 +20,23 @@ import numpy as np
 import anyorder as ao
 from anyorder import errors
 
-FAST = ao.Config(epochs=3, hidden=(4,))
+FAST = ao.policy.Config(epochs=3, hidden=(4,))
 SPACE = ao.Space.binary(8)
-QUICK: dict[str, Any] = {"seed": 0, "config": FAST}
-PLAIN: dict[str, Any] = QUICK | {"engine": "reference"}  # of processes that import no Numba
+QUICK: dict[str, Any] = {"seed": 0, "algorithm": ao.policy.Policy(FAST)}
+PLAIN: dict[str, Any] = {
+    "seed": 0,
+    "algorithm": ao.policy.Policy(FAST, "reference"),
+}  # of processes that import no Numba
+
+
+def run(strategy: ao.strategies.Search, objective: Any, budget: int) -> np.ndarray:
+    """The values of all proposals of a strategy, known ones evaluated again."""
+    batches = isinstance(objective, ao.problems.Problem)
+    result = ao.maximize(
+        objective.evaluate if batches else objective, strategy.space, budget, algorithm=strategy,
+        cache=False, progress=False, vectorized=batches, batch=strategy.batch,
+    )  # fmt: skip
+    return np.array(result.history.values)
 
 
 def note(log: str | Path, line: str) -> None:
@@ -174,8 +187,8 @@ def no_such_file(x: np.ndarray) -> float:
 
 TAME = [  # trouble, status, what is said about it
     (raises, errors.FAILED, "KeyError: 'missing part'"),
-    (nan, errors.FAILED, "NaN or None"),
-    (none, errors.FAILED, "NaN or None"),
+    (nan, errors.FAILED, "returned NaN"),
+    (none, errors.FAILED, "returned None"),
     (text, errors.FAILED, "'good', expected a number"),
     (unpicklable_result, errors.FAILED, "expected a number"),
     (infeasible, errors.INFEASIBLE, "too heavy"),

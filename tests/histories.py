@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 
 import anyorder as ao
+from anyorder.strategies.registry import REGISTRY
 
 FILE = Path(__file__).parent / "data" / "histories.json"
 MIXED = ao.Space(
@@ -124,38 +125,49 @@ def ask_and_tell(direction: str = "maximize") -> dict[str, Any]:
 
 
 def baseline(name: str, problem: Any, **settings: Any) -> Callable[[], Any]:
-    """A run of a baseline, in which every candidate is evaluated."""
+    """A run of a plain strategy, in which every candidate is evaluated."""
 
     def run() -> dict[str, Any]:
-        algorithm = ao.baselines.registry[name](problem.space, seed=7, **settings)
-        values = ao.baselines.run(algorithm, problem, 700)
+        result = ao.maximize(
+            problem, budget=700, algorithm=REGISTRY[name](problem.space, seed=7, **settings),
+            cache=False, progress=False,
+        )  # fmt: skip
+        values = result.history.values
         digest = hashlib.sha256(values.astype("<f8").tobytes()).hexdigest()
         return {"best": float(values.max()), "sha256": digest}
 
     return run
 
 
-_DEEP = ao.Config(hidden=(8, 6), drop_training=0.2, drop_generation=0.1, drop_decay=0.99)
-_HASTY = ao.Config(
+_DEEP = ao.policy.Config(hidden=(8, 6), drop_training=0.2, drop_generation=0.1, drop_decay=0.99)
+_HASTY = ao.policy.Config(
     learning_rate=0.1, hidden=(4,), epochs=5, restart_agreement=0.8, restart_patience=2
 )
+_PLAIN = (
+    "random", "rls", "one-plus-one", "fast-one-plus-one", "hill-climber", "annealing", "tabu",
+    "umda", "pbil", "cga", "mimic", "boa", "p3",
+)  # fmt: skip
 _RUNS: dict[str, Callable[[], Any]] = {
     "default": maximized(NK, NK.space, 500, seed=0),
     "default, another seed": maximized(NK, NK.space, 300, seed=2**63 + 11),
-    "restarts": maximized(SMALL, SMALL.space, 100, seed=0, config=_HASTY, engine="reference"),
-    "text": maximized(NK, NK.space, 400, seed=0, config="text", cache=False),
-    "authors": maximized(NK, NK.space, 400, seed=0, config="authors", cache=False),
+    "restarts": maximized(
+        SMALL, SMALL.space, 100, seed=0, algorithm=ao.policy.Policy(_HASTY, "reference"),
+    ),
+    "text": maximized(NK, NK.space, 400, seed=0, algorithm="policy:paper", cache=False),
+    "authors": maximized(NK, NK.space, 400, seed=0, algorithm="policy:paper-code", cache=False),
     "three values": maximized(
         ao.problems.nkd(12, 2, 3, 0), ao.problems.nkd(12, 2, 3, 0).space, 200, seed=0,
-        config="authors", cache=False,
+        algorithm="policy:paper-code", cache=False,
     ),
-    "deep, dropout": maximized(NK, NK.space, 200, seed=0, config=_DEEP),
+    "deep, dropout": maximized(NK, NK.space, 200, seed=0, algorithm=ao.policy.Policy(_DEEP)),
     "fixed orders": maximized(
         NK, NK.space, 200, seed=0,
-        config=ao.Config(generation_order="fixed", training_order="generation"),
+        algorithm="policy+generation_order=fixed+training_order=generation",
     ),
-    "known graph": maximized(NK, NK.space, 200, seed=0, graph=NK.interaction_graph()),
-    "reference engine": maximized(NK, NK.space, 30, seed=0, engine="reference"),
+    "known graph": maximized(
+        NK, NK.space, 200, seed=0, algorithm=ao.policy.Policy(graph=NK.interaction_graph()),
+    ),
+    "reference engine": maximized(NK, NK.space, 30, seed=0, algorithm="policy+engine=reference"),
     "mixed": maximized(speed, MIXED, 200, seed=0),
     "mixed, minimized": minimized(speed, MIXED, 200, seed=0),
     "failures rank last": maximized(failing, MIXED, 150, seed=0, on_failure="worst", retries=1),
@@ -163,21 +175,23 @@ _RUNS: dict[str, Callable[[], Any]] = {
     "constraint": maximized(
         speed, MIXED, 150, seed=0, constraint=lambda p: p["depth"] + p["threads"] % 8 < 12,
     ),
-    "noise": lambda: maximized(Noisy(), ao.Space.binary(12), 300, seed=0, deterministic=False)(),
+    "noise": lambda: maximized(
+        Noisy(), ao.Space.binary(12), 300, seed=0, deterministic=False, confirm=0
+    )(),
     "vectorized": maximized(NK.evaluate, NK.space, 150, seed=0, vectorized=True),
     "target": maximized(NK, NK.space, 500, seed=0, target=0.7),
     "patience": maximized(NK, NK.space, 500, seed=0, patience=40),
     "collapsed": maximized(
-        SMALL, SMALL.space, 100, seed=0, config=_HASTY, engine="reference", stop_collapsed=True,
+        SMALL, SMALL.space, 100, seed=0,
+        algorithm=ao.policy.Policy(_HASTY, "reference", stop_collapsed=True),
     ),
     "one thread": lambda: on_one_thread(),
     "one thread, asynchronous": lambda: on_one_thread(asynchronous=True),
     "two processes": maximized(NK, NK.space, 100, seed=0, workers=2),
     "ask and tell": ask_and_tell,
     "ask and tell, minimized": lambda: ask_and_tell("minimize"),
-    **{f"baseline {name}": baseline(name, NK) for name in ao.baselines.registry
-       if name != "iterated-local-search"},
-    "baseline iterated-local-search": baseline("iterated-local-search", NK, kick=4),
+    **{f"baseline {name}": baseline(name, NK) for name in _PLAIN},
+    "baseline iterated-local-search": baseline("ils", NK, kick=4),
     "baseline tabu, three values": baseline("tabu", ao.problems.nkd(12, 2, 3, 0)),
     "baseline p3, three values": baseline("p3", ao.problems.nkd(12, 2, 3, 0)),
     "baseline mimic, three values": baseline("mimic", ao.problems.nkd(12, 2, 3, 0)),

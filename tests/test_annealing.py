@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 from driving import answer, ask, step, tell
+from functions import run
 from scipy import stats
 
 from anyorder import Space
-from anyorder.baselines import run
 from anyorder.strategies import (
     Answer,
     SimulatedAnnealing,

@@ -10,14 +10,14 @@ import threading
 import numpy as np
 import pytest
 from conftest import refused
+from functions import run
 
 import anyorder as ao
-from anyorder import baselines
 from anyorder.bench import algorithms
 from anyorder.bench.algorithms.meter import Meter, Spent
 from anyorder.problems import Problem
 from anyorder.space.variables import Binary, Categorical, Integer
-from anyorder.strategies import RandomSearch, Search
+from anyorder.strategies import UMDA, RandomSearch, Search
 from anyorder.strategies.registry import REGISTRY
 
 BUDGET, GRID = 47, [1, 2, 10, 33, 47]
@@ -29,7 +29,7 @@ OTHERS = {
     "gomea": ["LinkageTree", "Univariate"],
 }
 PEERS = [f"{kind}:{name}" for kind, names in OTHERS.items() for name in names]
-OURS = ["anyorder", "anyorder:text+epochs=5", *algorithms.available("baseline")]
+OURS = ["policy", "policy:paper+epochs=5", *algorithms.available("strategy")]
 
 
 class Counted(Problem):
@@ -78,7 +78,7 @@ def test_budget_and_curve(name):
     assert trace.seconds > 0
 
 
-@pytest.mark.parametrize("name", ["anyorder", "baseline:boa", *PEERS])
+@pytest.mark.parametrize("name", ["policy", "boa", *PEERS])
 def test_seeds(name):
     problem = ao.problems.nk(12, 2, 0)
     np.random.seed(1)
@@ -94,7 +94,7 @@ def test_seeds(name):
     assert drawn == (np.random.random(), random.random())
 
 
-@pytest.mark.parametrize("name", ["anyorder", "baseline:p3", *PEERS])
+@pytest.mark.parametrize("name", ["policy", "p3", *PEERS])
 def test_three_values(name):
     problem = ao.problems.nkd(8, 2, 3, 0)
     trace = algorithms.run(needed(name), problem, 40, 0, [20, 40])
@@ -103,7 +103,7 @@ def test_three_values(name):
     assert set(trace.best.tolist()) <= {0, 1, 2}
 
 
-@pytest.mark.parametrize("name", ["anyorder", "baseline:tabu", *PEERS])
+@pytest.mark.parametrize("name", ["policy", "tabu", *PEERS])
 @pytest.mark.parametrize(
     "variables",
     [
@@ -133,15 +133,17 @@ def test_mixed_spaces(name, variables):
 
 def test_settings():
     problem = ao.problems.nk(12, 2, 0)
-    config = ao.Config(beta=2.0, hidden=(7,), learning_rate=1e3)
-    alone = ao.maximize(problem, problem.space, 40, seed=1, config=config, cache=False)
-    name = "anyorder:default+beta=2+hidden=(7,)+learning_rate=1e+3+engine=cpu"
+    config = ao.policy.Config(beta=2.0, hidden=(7,), learning_rate=1e3)
+    alone = ao.maximize(
+        problem, problem.space, 40, seed=1, algorithm=ao.policy.Policy(config), cache=False
+    )
+    name = "policy:default+beta=2+hidden=(7,)+learning_rate=1e+3+engine=cpu"
     assert values_of(name, problem, 1, 40) == alone.history.values.tolist()
     trace = algorithms.run(name, problem, 40, 1, [40])
     assert trace.configuration == {**config.to_dict(), "engine": "cpu"}
-    umda = baselines.UMDA(problem.space, seed=1, population=8, selection=0.25)
-    expected = baselines.run(umda, problem, 40).tolist()
-    assert values_of("baseline:umda+population=8+selection=0.25", problem, 1, 40) == expected
+    umda = UMDA(problem.space, seed=1, population=8, selection=0.25)
+    expected = run(umda, problem, 40).tolist()
+    assert values_of("umda+population=8+selection=0.25", problem, 1, 40) == expected
 
 
 @pytest.mark.parametrize(
@@ -158,16 +160,17 @@ def test_settings_of_others(name, other):
 
 
 class GivesUp(RandomSearch):
-    """Ends after 20 points."""
+    """Converges after 20 points."""
 
     def _propose(self, count):
-        return self._uniform(count) if self._next_ticket < 20 else self._none()
+        self.converged = self._next_ticket >= 20
+        return self._none() if self.converged else self._uniform(count)
 
 
 def test_early_end(monkeypatch):
     monkeypatch.setitem(REGISTRY, "gives-up", GivesUp)
     problem = Counted([Binary()] * 9)
-    trace = algorithms.run("baseline:gives-up", problem, BUDGET, 0, GRID)
+    trace = algorithms.run("gives-up", problem, BUDGET, 0, GRID)
     assert trace.evaluations == len(problem.seen) == 20
     best = np.maximum.accumulate(problem.seen)
     np.testing.assert_array_equal(trace.curve, best[[0, 1, 9, 19, 19]])
@@ -184,15 +187,17 @@ def test_early_end_of_others(name):
 
 def test_no_evaluation_at_all(monkeypatch):
     class Nothing(RandomSearch):
+        converged = True
+
         def _propose(self, count):
             return self._none()
 
     monkeypatch.setitem(REGISTRY, "nothing", Nothing)
-    with refused(algorithms.AlgorithmError, "baseline:nothing", "before its first evaluation"):
-        algorithms.run("baseline:nothing", Counted([Binary()] * 3), 10, 0, [10])
+    with refused(algorithms.AlgorithmError, "nothing", "before its first evaluation"):
+        algorithms.run("nothing", Counted([Binary()] * 3), 10, 0, [10])
 
 
-@pytest.mark.parametrize("name", ["anyorder", "baseline:rls", *PEERS])
+@pytest.mark.parametrize("name", ["policy", "rls", *PEERS])
 def test_errors_of_a_problem(name):
     problem = Counted([Binary()] * 9, fails_at=25, error=ZeroDivisionError("ouch"))
     with refused(algorithms.AlgorithmError, name, "counted", "seed 6", "ZeroDivisionError", "ouch"):
@@ -210,25 +215,25 @@ def test_errors_of_an_algorithm(monkeypatch):
             pass
 
     monkeypatch.setitem(REGISTRY, "broken", Broken)
-    with pytest.raises(algorithms.AlgorithmError, match="baseline:broken on counted") as info:
-        algorithms.run("baseline:broken", Counted([Binary()] * 3), 10, 0, [10])
+    with pytest.raises(algorithms.AlgorithmError, match="broken on counted") as info:
+        algorithms.run("broken", Counted([Binary()] * 3), 10, 0, [10])
     assert isinstance(info.value.__cause__, KeyError)
 
 
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("baseline:taboo", ["'taboo'", "did you mean 'tabu'?"]),
-        ("anyorder:defualt", ["did you mean 'policy:default'?"]),
+        ("taboo", ["'taboo'", "did you mean 'tabu'?"]),
+        ("policy:defualt", ["did you mean 'policy:default'?"]),
         ("polciy", ["did you mean 'policy'?", "nevergrad:NAME"]),
-        ("anyorder:default+beta", ["+NAME=VALUE"]),
-        ("anyorder+bata=2", ["'bata'", "'beta'"]),
-        ("anyorder+beta=-2", ["beta", "-2"]),
-        ("anyorder+beta=2+beta=3", ["beta", "twice"]),
-        ("anyorder+engine=gpu", ["engine", "'gpu'", "cpu"]),
-        ("baseline:boa+populatoin=500", ["'populatoin'", "did you mean 'population'?"]),
-        ("baseline:boa+population=0", ["baseline:boa+population=0", "population", "0"]),
-        ("baseline:boa+seed=1", ["unknown setting of boa 'seed'"]),
+        ("policy:default+beta", ["+NAME=VALUE"]),
+        ("policy+bata=2", ["'bata'", "'beta'"]),
+        ("policy+beta=-2", ["beta", "-2"]),
+        ("policy+beta=2+beta=3", ["beta", "twice"]),
+        ("policy+engine=gpu", ["engine", "'gpu'", "cpu"]),
+        ("boa+populatoin=500", ["'populatoin'", "did you mean 'population'?"]),
+        ("boa+population=0", ["boa+population=0", "population", "0"]),
+        ("boa+seed=1", ["unknown setting of boa 'seed'"]),
         ("cmaes:CMA", ["did you mean 'cmaes:CatCMAwM'?"]),
         ("gomea:StaticLinkageTree", ["did you mean 'gomea:LinkageTree'?"]),
     ],
@@ -266,12 +271,12 @@ def test_arguments():
     problem = Counted([Binary()] * 4)
     for grid in ([], [0, 5], [5, 5], [5, 11], [2.5], 3):
         with refused(ValueError, "grid"):
-            algorithms.run("baseline:rls", problem, 10, 0, grid)
+            algorithms.run("rls", problem, 10, 0, grid)
     for seed in (-1, 2**32):
         with refused(ValueError, "seed", str(seed)):
-            algorithms.run("baseline:rls", problem, 10, seed, [10])
+            algorithms.run("rls", problem, 10, seed, [10])
     with refused(ValueError, "one point"):
-        algorithms.run("baseline:rls", Counted([Categorical([0])]), 10, 0, [10])
+        algorithms.run("rls", Counted([Categorical([0])]), 10, 0, [10])
     with refused(ValueError, "kind", "'optona'", "'optuna'"):
         algorithms.available("optona")
 
@@ -282,7 +287,7 @@ def test_available():
     assert not [name for name in names if name.startswith("nevergrad:")]
     for name in ("optuna:TPE", "cmaes:CatCMAwM", "gomea:LinkageTree"):
         kind = name.partition(":")[0]
-        assert (name in names) == algorithms.naming.installed(kind)
+        assert (name in names) == algorithms.naming.is_installed(kind)
 
 
 def test_nevergrad_has_its_whole_registry():
@@ -293,8 +298,8 @@ def test_nevergrad_has_its_whole_registry():
 @pytest.mark.parametrize(
     ("name", "some"),
     [
-        ("baseline:pbil", {"population": 32}),
-        ("baseline:pbil+population=7", {"population": 7}),
+        ("pbil", {"population": 32}),
+        ("pbil+population=7", {"population": 7}),
         ("nevergrad:DiscreteDE", {"optimizer": "DifferentialEvolution", "F1": 0.8}),
         ("nevergrad:ChainCMAwithRsqrt", {"optimizers": ["RandomSearch", "CMA"]}),
         ("nevergrad:NGOpt", {"optimizer": "NGOpt"}),
@@ -303,7 +308,7 @@ def test_nevergrad_has_its_whole_registry():
 )
 def test_the_whole_configuration(name, some):
     kind = name.partition(":")[0]
-    if kind != "baseline":
+    if kind in algorithms.LIBRARIES:
         pytest.importorskip(kind)
     trace = algorithms.run(name, ao.problems.onemax(6), 12, 0, [12])
     assert some.items() <= trace.configuration.items()
@@ -313,16 +318,16 @@ def test_the_whole_configuration(name, some):
 
 def test_whether_a_name_means_what_it_did():
     problem = ao.problems.nk(6, 2, 0)
-    for name in ("anyorder", "anyorder:text+beta=2+hidden=(4,)+engine=cpu", "anyorder+graph=known"):
+    for name in ("policy", "policy:paper+beta=2+hidden=(4,)+engine=cpu", "policy+graph=known"):
         then = algorithms.run(name, problem, 2, 0, [2], engine="reference").configuration
         assert algorithms.still(name, then)
         assert algorithms.still(name, json.loads(json.dumps(then)))
         assert not algorithms.still(name, {**then, "epochs": 3})
         assert not algorithms.still(name, {**then, "of another version": 3})
         assert not algorithms.still(name, {**then, "kl": "reverse"})
-    assert algorithms.still("anyorder", {})  # what is not said has its default
-    assert not algorithms.still("anyorder:authors", {})
-    assert algorithms.still("baseline:pbil", {"population": 7})
+    assert algorithms.still("policy", {})  # what is not said has its default
+    assert not algorithms.still("policy:paper-code", {})
+    assert algorithms.still("pbil", {"population": 7})
 
 
 def test_nevergrad_without_what_an_optimiser_wants(monkeypatch):
@@ -365,7 +370,7 @@ def test_linkage_tree_wants_three_variables():
         algorithms.check("gomea:LinkageTree", ao.problems.onemax(2))
 
 
-@pytest.mark.parametrize("name", ["anyorder+epochs=5", "anyorder+epochs=5+graph=known"])
+@pytest.mark.parametrize("name", ["policy+epochs=5", "policy+epochs=5+graph=known"])
 def test_many_are_what_one_is(name):
     one, other = (ao.problems.nk(12, 2, seed) for seed in (0, 1))
     problems = [one, other, one]
@@ -377,5 +382,5 @@ def test_many_are_what_one_is(name):
         np.testing.assert_array_equal(trace.best, alone.best)
         assert (trace.best_value, trace.evaluations) == (alone.best_value, 40)
         assert trace.configuration == alone.configuration
-    with refused(ValueError, "baseline:rls", "runs one at a time"):
-        algorithms.run_many("baseline:rls", problems, 40, [3, 3, 4], [40])
+    with refused(ValueError, "rls", "runs one at a time"):
+        algorithms.run_many("rls", problems, 40, [3, 3, 4], [40])

@@ -23,10 +23,10 @@ runs = 2
 instances = 3
 
 [[algorithm]]
-name = "baseline:random"
+name = "random"
 
 [[algorithm]]
-name = "baseline:umda+population=20"
+name = "umda+population=20"
 label = "UMDA"
 
 [[problem]]
@@ -60,8 +60,8 @@ def test_the_runs_of_a_file(path: Path) -> None:
             label, method, "nk:n=8,k=2", f"nk:n=8,k=2,seed={i}", i, seed, 250, (100, 200, 250)
         )
         for label, method in [
-            ("baseline:random", "baseline:random"),
-            ("UMDA", "baseline:umda+population=20"),
+            ("random", "random"),
+            ("UMDA", "umda+population=20"),
         ]
         for i in range(3)
         for seed in range(2)
@@ -69,8 +69,8 @@ def test_the_runs_of_a_file(path: Path) -> None:
     ones = [
         Spec(label, method, "ones", "onemax:n=6", 0, seed, 90, (10, 50, 90))
         for label, method in [
-            ("baseline:random", "baseline:random"),
-            ("UMDA", "baseline:umda+population=20"),
+            ("random", "random"),
+            ("UMDA", "umda+population=20"),
         ]
         for seed in range(2)
     ]
@@ -80,7 +80,7 @@ def test_the_runs_of_a_file(path: Path) -> None:
 def test_defaults_are_ten_instances_ten_runs_and_every_hundred(path: Path) -> None:
     found = written(
         path,
-        'budget = 1000\n[[algorithm]]\nname = "baseline:random"\n[[problem]]\nproblem = "nk:n=8"\n',
+        'budget = 1000\n[[algorithm]]\nname = "random"\n[[problem]]\nproblem = "nk:n=8"\n',
     )
     assert len(found.specs) == 100
     assert {spec.grid for spec in found.specs} == {tuple(range(100, 1001, 100))}
@@ -142,7 +142,7 @@ def test_few_instances_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(problems, "get", noted)
     found = campaign.distribution("nk:n=8", instances=50, budget=10)
     for k in range(20):
-        assert len(list(found.specs(f"{k}", f"baseline:umda+population={k + 2}"))) == 500
+        assert len(list(found.specs(f"{k}", f"umda+population={k + 2}"))) == 500
     assert len(made) <= 2
 
 
@@ -162,14 +162,14 @@ def test_marks(grid: Any, budget: int, expected: tuple[int, ...]) -> None:
 
 
 def changed(**fields: Any) -> str:
-    spec = Spec("A", "baseline:random", "D", "onemax:n=4", 0, 1, 10, (5, 10))
+    spec = Spec("A", "random", "D", "onemax:n=4", 0, 1, 10, (5, 10))
     return dataclasses.replace(spec, **fields).key
 
 
 def test_a_run_is_known_by_what_it_is_and_not_by_what_it_is_called() -> None:
     assert changed(algorithm="B", distribution="E") == changed()
     others = [
-        changed(method="baseline:rls"),
+        changed(method="rls"),
         changed(problem="onemax:n=5"),
         changed(seed=2),
         changed(budget=11),
@@ -181,7 +181,7 @@ def test_a_run_is_known_by_what_it_is_and_not_by_what_it_is_called() -> None:
 GROWN = [
     ("runs = 2", "runs = 5"),
     ("instances = 3", "instances = 8"),
-    ("[[problem]]", '[[algorithm]]\nname = "baseline:rls"\n[[problem]]', 1),
+    ("[[problem]]", '[[algorithm]]\nname = "rls"\n[[problem]]', 1),
     ("[[problem]]", '[[problem]]\nproblem = "trap:blocks=2"\n[[problem]]', 1),
 ]
 
@@ -208,9 +208,9 @@ def line_of(text: str, part: str) -> int:
 
 
 REFUSED = {
-    "unknown algorithm": ('"baseline:random"', '"baseline:randon"', "", "'random'"),
-    "unknown preset": ('"baseline:random"', '"anyorder:autors"', "", "'policy:authors'"),
-    "unknown library": ('"baseline:random"', '"basline:random"', "", "random, rls"),
+    "unknown algorithm": ('"random"', '"randon"', "", "'random'"),
+    "unknown preset": ('"random"', '"policy:papre"', "", "'policy:paper'"),
+    "unknown library": ('"random"', '"basline:random"', "", "random, rls"),
     "unknown setting": ("umda+population", "umda+populaton", "populaton", "'population'"),
     "bad setting": ("umda+population=20", "umda+population=-3", "population", "-3"),
     "unknown problem": ("nk:n=8,k=2", "nc:n=8,k=2", "", "'nk'"),
@@ -253,10 +253,10 @@ REFUSED = {
     "memory in words": ("runs = 2", 'memory = "a lot"', "a lot", "'4 GB'"),
     "memory of points": ("runs = 2", 'memory = "1.2.3 GB"', "1.2.3", "'4 GB'"),
     "memory that is true": ("runs = 2", "memory = true", "True", "'4 GB'"),
-    "label twice": ('"UMDA"', '"baseline:random"', "is there already", "label"),
+    "label twice": ('"UMDA"', '"random"', "is there already", "label"),
     "empty label": ('"UMDA"', '""', "label is ''", "not empty"),
     "label of a number": ('"UMDA"', "3", "label is 3", "text"),
-    "algorithm twice": ('"baseline:umda+population=20"', '"baseline:random"', "is there already",
+    "algorithm twice": ('"umda+population=20"', '"random"', "is there already",
                         "each once"),
     "distribution twice": ('"ones"', '"nk:n=8,k=2"', "is there already", "its own name"),
     "no TOML": ("runs = 2", "runs 2", "line 2", ""),
@@ -347,25 +347,25 @@ def test_a_missing_package_is_named_with_the_line(
 
     monkeypatch.setattr(importlib, "import_module", without)
     with pytest.raises(ImportError, match=r"line 6: .* requires optuna: .*anyorder\[peers\]"):
-        written(path, GOOD.replace("baseline:random", "optuna:TPE"))
+        written(path, GOOD.replace("random", "optuna:TPE"))
 
 
 @pytest.mark.parametrize(
     ("first", "second"),
     [
-        ("anyorder", "anyorder:default"),
-        ("anyorder:default+population=10", "anyorder"),
-        ("baseline:umda+population=20", "baseline:umda+population=20"),
+        ("policy", "policy:default"),
+        ("policy:default+population=10", "policy"),
+        ("umda+population=20", "umda+population=20"),
     ],
 )
 def test_the_same_algorithm_under_two_names(path: Path, first: str, second: str) -> None:
-    text = GOOD.replace("baseline:random", first).replace("baseline:umda+population=20", second)
+    text = GOOD.replace("random", first).replace("umda+population=20", second)
     with pytest.raises(ValueError, match=r"line 9: .* is there already.*expected each once"):
         written(path, text)
 
 
 def test_a_graph_that_is_not_known(path: Path) -> None:
-    text = GOOD.replace("baseline:random", "anyorder+graph=known")
+    text = GOOD.replace("random", "policy+graph=known")
     assert written(path, text.replace("onemax:n=6", "trap:blocks=2,k=3")).specs
     with pytest.raises(ValueError, match=r"line 13: graph is 'known', but .* does not know its"):
         written(path, text.replace("nk:n=8,k=2", "table:variables=3"))
@@ -373,11 +373,11 @@ def test_a_graph_that_is_not_known(path: Path) -> None:
 
 def test_an_engine_that_is_not_here(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(algorithms, "why_not", lambda engine: "there is no GPU")
-    path.write_text(GOOD.replace("baseline:random", "anyorder+engine=cuda"), encoding="utf-8")
+    path.write_text(GOOD.replace("random", "policy+engine=cuda"), encoding="utf-8")
     out = path.with_suffix(".db")
-    got = CliRunner().invoke(main, ["bench", "run", str(path), "--out", str(out)])
+    got = CliRunner().invoke(main, ["bench", "run", str(path), "--output", str(out)])
     assert got.exit_code == 1
-    assert "anyorder+engine=cuda: engine cuda cannot run here: there is no GPU" in got.output
+    assert "policy+engine=cuda: engine cuda cannot run here: there is no GPU" in got.output
     assert not out.exists()
 
 
@@ -389,8 +389,9 @@ def test_a_module_that_breaks(path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_nothing_is_made_of_a_file_that_is_refused(path: Path, tmp_path: Path) -> None:
-    path.write_text(GOOD.replace("baseline:random", "baseline:randon"), encoding="utf-8")
-    got = CliRunner().invoke(main, ["bench", "run", str(path), "--out", str(tmp_path / "runs.db")])
+    path.write_text(GOOD.replace("random", "randon"), encoding="utf-8")
+    arguments = ["bench", "run", str(path), "--output", str(tmp_path / "runs.db")]
+    got = CliRunner().invoke(main, arguments)
     assert got.exit_code == 2
     assert "line 6" in got.output
     assert "did you mean 'random'" in got.output
@@ -415,7 +416,7 @@ OWN = """
 budget = 40
 modules = ["my_problems_of_a_test"]
 [[algorithm]]
-name = "baseline:rls"
+name = "rls"
 [[problem]]
 problem = "mine:n=12"
 """
@@ -438,14 +439,14 @@ def test_runs_that_fail_show_in_the_exit_status(tmp_path: Path) -> None:
     (tmp_path / "c.toml").write_text(
         f'runs = 2\n{text}[[problem]]\nproblem = "onemax:n=4"\n', encoding="utf-8"
     )
-    command = ["bench", "run", str(tmp_path / "c.toml"), "--out", str(tmp_path / "runs.db")]
+    command = ["bench", "run", str(tmp_path / "c.toml"), "--output", str(tmp_path / "runs.db")]
     for to_do in (4, 0):  # they have failed still
         got = CliRunner().invoke(main, [*command, "--workers", "1"])
         assert got.exit_code == 1
         assert f"4 runs, {to_do} to do" in got.output
         assert "2 runs failed" in got.output
     with Store(tmp_path / "runs.db") as store:
-        assert store.results().failed == {("mine:n=12", "baseline:rls"): {"OSError: no licence": 2}}
+        assert store.results().failed == {("mine:n=12", "rls"): {"OSError: no licence": 2}}
         assert [len(cell.curves) for cell in store.results().cells.values()] == [2]
 
 

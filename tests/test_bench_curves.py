@@ -123,8 +123,8 @@ def test_a_truncated_archive(tmp_path: Path) -> None:
 
 def test_the_commands_read_and_write_it(tmp_path: Path) -> None:
     (tmp_path / "c.toml").write_text(
-        'budget = 30\ngrid = 10\ninstances = 1\nruns = 2\n[[algorithm]]\nname = "baseline:random"\n'
-        '[[algorithm]]\nname = "baseline:rls"\n[[problem]]\nproblem = "onemax:n=6"\n',
+        'budget = 30\ngrid = 10\ninstances = 1\nruns = 2\n[[algorithm]]\nname = "random"\n'
+        '[[algorithm]]\nname = "rls"\n[[problem]]\nproblem = "onemax:n=6"\n',
         encoding="utf-8",
     )
     runs, small = str(tmp_path / "runs.db"), str(tmp_path / "small.csv.gz")
@@ -134,13 +134,13 @@ def test_the_commands_read_and_write_it(tmp_path: Path) -> None:
         assert got.exit_code == 0, got.output
         return got.output
 
-    command("run", str(tmp_path / "c.toml"), "--out", runs, "--engine", "cpu", "--workers", "1")
+    command("run", str(tmp_path / "c.toml"), "--output", runs, "--engine", "cpu", "--workers", "1")
     command("export", runs, small)
     table, again = command("table", runs), command("table", small)
     assert again.splitlines()[1:] == table.splitlines()[1:]  # but for the name
     command("report", small, "-o", str(tmp_path / "page.html"))
-    command("export", small, str(tmp_path / "one.csv"), "--algorithms", "baseline:rls")
-    assert curves.read(tmp_path / "one.csv").algorithms == ("baseline:rls",)
+    command("export", small, str(tmp_path / "one.csv"), "--algorithms", "rls")
+    assert curves.read(tmp_path / "one.csv").algorithms == ("rls",)
     got = CliRunner().invoke(main, ["bench", "export", small, str(tmp_path / "folder")])
     assert got.exit_code != 0
     assert "does not contain the number of variables" in got.output

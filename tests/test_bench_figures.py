@@ -32,7 +32,7 @@ def campaign(algorithms: list[str], distributions: list[str], runs: int = 4) -> 
     return results(cells, "made up")
 
 
-SOME = campaign(["anyorder", "PBIL", "cost $ and $", "a_b"], ["one", "two"])
+SOME = campaign(["policy", "PBIL", "cost $ and $", "a_b"], ["one", "two"])
 DRAWN = {
     "convergence": figures.convergence,
     "ecdf": figures.ecdf,
@@ -42,7 +42,7 @@ DRAWN = {
 
 
 def test_styles_are_all_different():
-    labels = ["anyorder", "anyorder:text", "anyorder:authors", *(f"other {k}" for k in range(20))]
+    labels = ["policy", "policy:paper", "policy:paper-code", *(f"other {k}" for k in range(20))]
     styles = figures.style(labels)
     assert list(styles) == labels
     assert len({(s.colour, s.line, s.marker) for s in styles.values()}) == len(labels)
@@ -57,11 +57,11 @@ def test_styles_are_all_different():
 
 
 def test_ours_look_the_same_everywhere():
-    alone = figures.style(["anyorder:authors"])["anyorder:authors"]
-    assert figures.style(["x", "anyorder", "anyorder:authors"])["anyorder:authors"] == alone
+    alone = figures.style(["policy:paper-code"])["policy:paper-code"]
+    assert figures.style(["x", "policy", "policy:paper-code"])["policy:paper-code"] == alone
     assert (
-        figures.style(["anyorder:default"])["anyorder:default"]
-        == figures.style(["anyorder:rate=2", "anyorder"])["anyorder"]
+        figures.style(["policy:default"])["policy:default"]
+        == figures.style(["policy:rate=2", "policy"])["policy"]
     )
 
 
@@ -69,7 +69,7 @@ def test_ours_are_told_by_the_results():
     labels = ["ours, beta 2", "authors", "PBIL"]
     styles = figures.style(labels, {"ours, beta 2", "authors"})
     assert [s.ours for s in styles.values()] == [True, True, False]
-    assert styles["authors"] == figures.style(["anyorder:authors"])["anyorder:authors"]
+    assert styles["authors"] == figures.style(["policy:paper-code"])["policy:paper-code"]
     some = replace(campaign(labels, ["one"]), ours=frozenset(labels[:2]))
     figure = figures.rank_map(some)
     weights = {t.get_text(): t.get_fontweight() for t in figure.axes[0].get_xticklabels()}
@@ -79,7 +79,7 @@ def test_ours_are_told_by_the_results():
 
 
 def test_all_ours_are_told_apart():
-    labels = ["anyorder", "anyorder:default", *(f"lambda {k}" for k in range(5))]
+    labels = ["policy", "policy:default", *(f"lambda {k}" for k in range(5))]
     styles = figures.style(labels, labels)
     assert all(s.ours for s in styles.values())
     assert len({(s.colour, s.marker) for s in styles.values()}) == len(labels)
@@ -90,7 +90,7 @@ def test_all_ours_are_told_apart():
 
 def test_long_labels_and_titles_fit():
     long = "nevergrad:" + "very" * 20 + " long"
-    some = replace(campaign(["anyorder", long], ["one", "NK " * 30]), name="many words " * 9)
+    some = replace(campaign(["policy", long], ["one", "NK " * 30]), name="many words " * 9)
     for name, draw in DRAWN.items():
         figure = draw(some)
         figure.draw_without_rendering()
@@ -138,14 +138,14 @@ def test_drawn_and_written(name, tmp_path):
 
 
 def test_convergence_panels():
-    three = campaign(["anyorder", "x"], list("abcd"))
+    three = campaign(["policy", "x"], list("abcd"))
     del three.cells["b", "x"]  # type: ignore[attr-defined]
     figure = figures.convergence(three, log=True, interval="error")
     assert [axes.get_title(loc="left") for axes in figure.axes] == list("abcd")
     assert [len(axes.lines) for axes in figure.axes] == [2, 1, 2, 2]
     first = figure.axes[0].lines[0]
-    np.testing.assert_allclose(first.get_ydata(), three.cells["a", "anyorder"].curves.mean(axis=0))
-    assert [t.get_text() for t in figure.legends[0].get_texts()] == ["anyorder", "x"]
+    np.testing.assert_allclose(first.get_ydata(), three.cells["a", "policy"].curves.mean(axis=0))
+    assert [t.get_text() for t in figure.legends[0].get_texts()] == ["policy", "x"]
     with refused(ValueError, "made up has no finished runs"):
         figures.convergence(Results("made up", ("a",), ("d",), {}))
 
@@ -163,14 +163,14 @@ def test_curves_of_one_run_and_without_values():
 def test_critical_difference_names_all():
     figure = figures.critical_difference(SOME)
     said = " ".join(text.get_text() for text in figure.axes[0].texts)
-    for label in ("anyorder", "PBIL", r"cost \$ and \$", "critical difference"):
+    for label in ("policy", "PBIL", r"cost \$ and \$", "critical difference"):
         assert label in said
     assert "Friedman" in figure.axes[0].get_title(loc="left")
 
 
 def test_distance(tmp_path):
     runs = RNG.integers(0, 9, (3, len(GRID)))
-    curves = {"anyorder": (GRID, runs), "UMDA": (GRID[:2], runs[:, :2])}
+    curves = {"policy": (GRID, runs), "UMDA": (GRID[:2], runs[:, :2])}
     figure = figures.distance(curves, title="NK")
     assert [len(line.get_xdata()) for line in figure.axes[0].lines] == [5, 2]
     assert "Hamming" in figure.axes[0].get_ylabel()

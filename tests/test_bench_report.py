@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
+import base64
+import gzip
 import html
 import json
 import re
-import shutil
-import socket
-import subprocess
-import time
-import urllib.error
-import urllib.request
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from browser import Visits
 from click.testing import CliRunner
 from conftest import refused
 from test_bench_stats import cell, results
@@ -23,7 +21,12 @@ from test_bench_stats import cell, results
 from anyorder.bench import report, stats, tables, typeset
 from anyorder.bench.results import Results
 from anyorder.bench.store import Finished, Spec, Store
+from anyorder.charts.base import escape
+from anyorder.charts.page import part
 from anyorder.cli.bench import bench
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
 
 GRID = list(range(100, 2001, 100))
 NASTY = [
@@ -38,7 +41,7 @@ def made(seed: int = 0, runs: int = 12) -> Results:
     rng = np.random.default_rng(seed)
     cells = {}
     for d, (label, scale) in enumerate({"NK 64": 0.7, NASTY[1]: 1e3, "QUBO": 40.0}.items()):
-        for a, algorithm in enumerate(["anyorder", NASTY[0], "(1+1) EA", NASTY[2]]):
+        for a, algorithm in enumerate(["policy", NASTY[0], "(1+1) EA", NASTY[2]]):
             if (d, a) == (1, 3):
                 continue
             ends = scale * (1 - 0.02 * ((a + d) % 4) + 0.005 * rng.normal(size=(runs, 1)))
@@ -51,15 +54,13 @@ def made(seed: int = 0, runs: int = 12) -> Results:
 SOME = made()
 
 
-def short(label: str, most: int = 40) -> str:
-    half = most // 2
-    return label if len(label) <= most else f"{label[:half]}…{label[half + 1 - most :]}"
+def unpacked(page: str) -> dict[str, Any]:
+    text = json.loads(re.search(r'id="data">(.*?)</script>', page)[1])
+    return json.loads(gzip.decompress(base64.b64decode(text)))
 
 
-def decoded(steps: list[int | None], decimals: int = 0) -> np.ndarray:
-    values = np.array([np.nan if s is None else s for s in steps])
-    summed = np.nancumsum(values) * 10.0**-decimals
-    return np.where(np.isnan(values), np.nan, summed)
+def numbers(values: list[float | None]) -> np.ndarray:
+    return np.array([np.nan if x is None else x for x in values])
 
 
 def test_data_is_what_was_measured():
@@ -69,27 +70,101 @@ def test_data_is_what_was_measured():
     _, shares = stats.ecdf(SOME)
     seen = {label: [] for label in labels}
     for d, row in enumerate(found["distributions"]):
-        assert decoded(row["grid"]).tolist() == GRID
+        assert row["grid"] == GRID
         for g in (0, 7, 19):
             expected = stats.rank_table(SOME, GRID[g])[d]
-            ranks = [np.nan if c is None else c["rank"][g] / 2 for c in row["cells"]]
+            ranks = [np.nan if c is None else c["rank"][g] for c in row["cells"]]
             assert np.array_equal(ranks, expected, equal_nan=True)
         for label, entry in zip(labels, row["cells"], strict=True):
             if entry is None:
                 assert (row["label"], label) not in SOME.cells
                 continue
             curves = SOME.cells[row["label"], label].curves
-            unit = 100 * 10.0 ** -row["decimals"]  # of intervals; means are finer
-            mean = decoded(entry["mean"], row["decimals"])
-            assert mean == pytest.approx(curves.mean(axis=0), abs=0.0051 * unit)
-            assert unit < 1e-4 * abs(mean).max()
+            mean, size = numbers(entry["mean"]), abs(curves).max()
+            assert mean == pytest.approx(curves.mean(axis=0), abs=1e-7 * size)
             low, high = stats.interval(curves)
-            assert mean - unit * np.array(entry["below"]) == pytest.approx(low, abs=1.01 * unit)
-            assert mean + unit * np.array(entry["above"]) == pytest.approx(high, abs=1.01 * unit)
-            assert entry["sd"] == pytest.approx(curves.std(axis=0, ddof=1), rel=1e-3)
-            seen[label].append(decoded(entry["share"]) / 1e4)
+            assert numbers(entry["low"]) == pytest.approx(low, abs=1e-4 * size)
+            assert numbers(entry["high"]) == pytest.approx(high, abs=1e-4 * size)
+            assert entry["sd"] == pytest.approx(curves.std(axis=0, ddof=1), rel=1e-2)
+            late = np.array(GRID) > 0.1 * GRID[-1]
+            assert entry["view"]["late"][0] <= np.quantile(mean[late], 0.02)
+            assert entry["view"]["late"][1] >= numbers(entry["high"]).max() - 1e-4 * size
+            seen[label].append(entry["share"])
     for label, share in shares.items():
         assert np.mean(seen[label], axis=0) == pytest.approx(share, abs=1e-4)
+
+
+def test_tests_of_the_page_are_those_of_stats():
+    found = report.data(SOME)
+    for row in found["distributions"]:
+        values = SOME.row(row["label"])
+        places = [SOME.algorithms.index(label) for label in values]
+        assert len(row["better"]) == len(places) * (len(places) - 1) / 2
+        for key, digits in row["better"].items():
+            i, j = (SOME.algorithms[int(k)] for k in key.split("-"))
+            wanted = [
+                stats.welch(a, b) < report.LEVEL
+                for a, b in zip(values[i].curves.T, values[j].curves.T, strict=True)
+            ]
+            assert digits == "".join("01"[x] for x in wanted)
+    assert any("1" in digits and "0" in digits
+               for row in found["distributions"] for digits in row["better"].values())  # fmt: skip
+    quantiles = found["tests"]["friedman"]["quantiles"]
+    ranks = np.array([[1, 2, 3, 4], [2, 1, 3, 4], [1, 3, 2, 4]])
+    value = stats.friedman(ranks).statistic
+    p = stats.friedman(ranks).p
+    assert [value >= q for q in quantiles[2]] == [p <= level for level in report.LEVELS]
+    assert found["tests"]["ranges"][2] == pytest.approx(stats.studentised_range(4), abs=1e-6)
+
+
+def test_without_scipy_there_are_means_and_ranks(tmp_path, monkeypatch):
+    def missing() -> None:
+        raise ImportError(stats.MISSING)
+
+    monkeypatch.setattr(stats, "scipy_stats", missing)
+    report.write(SOME, tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text("utf-8")
+    assert (
+        "<p>Intervals and tests require SciPy: pip install &#x27;anyorder[bench]&#x27;.</p>" in page
+    )
+    assert page.count('<table class="measure">') == 2
+    found = unpacked(page)
+    assert found["tests"] is None
+    assert "require SciPy" in found["charts"]["critical"]["missing"]
+    for row in found["distributions"]:
+        assert row["better"] == {}
+        for entry in filter(None, row["cells"]):
+            assert None not in entry["mean"] + entry["rank"]
+            assert set(entry["low"] + entry["high"]) == {None}
+
+
+def test_figures_are_what_plotly_knows():
+    plotly = pytest.importorskip("plotly.io")
+    found = report.data(SOME)
+    row = found["distributions"][0]
+    for log in (False, True):
+        layout = dict(found["charts"]["convergence"]["layout"])
+        layout |= {"xaxis": row["log" if log else "x"], "yaxis": row["y"]}
+        traces = [{**item[name], "x": [1], "y": [2]} for item in found["algorithms"]
+                  for name in ("curve", "band", "beyond")]  # fmt: skip
+        made = {"data": traces, "layout": layout}
+        plotly.from_json(json.dumps(made), skip_invalid=False)
+    plotly.from_json(json.dumps(found["charts"]["ecdf"]), skip_invalid=False)
+    critical = found["charts"]["critical"]
+    dot = {**found["algorithms"][0]["curve"], **critical["dot"], "x": [1], "y": [1]}
+    made = {"data": [dot], "layout": critical["layout"]}
+    plotly.from_json(json.dumps(made), skip_invalid=False)
+    names = [item["curve"]["name"] for item in found["algorithms"]]
+    assert not any("<" in name for name in names)
+
+
+def test_algorithms_are_told_apart_without_colours():
+    found = report.data(SOME)["algorithms"]
+    curves = [item["curve"] for item in found]
+    looks = [(c["line"]["dash"], c["line"]["width"], c["marker"]["symbol"]) for c in curves]
+    assert len(set(looks)) == len(found)
+    light = [0.3 * r + 0.59 * g + 0.11 * b for r, g, b in report.data(SOME)["shades"]]
+    assert light == sorted(light, reverse=True)
 
 
 def test_one_file_that_asks_for_nothing(tmp_path):
@@ -98,10 +173,11 @@ def test_one_file_that_asks_for_nothing(tmp_path):
     page = (tmp_path / "a.html").read_text("utf-8")
     assert (tmp_path / "b.html").read_text("utf-8") == page
     assert "default-src 'none'" in page
-    assert set(re.findall(r"https?://[^\"'\s]+", page)) == {"http://www.w3.org/2000/svg"}
+    assert "unsafe" not in page[: page.index("<body>")]
+    assert "http" not in page.replace(part("plotly.js"), "").replace("http-equiv", "")
     assert "<h1>a &lt;campaign&gt; &amp; &quot;more&quot;</h1>" in page
     assert "<p>One &lt;b&gt;note&lt;/b&gt;.</p>" in page
-    assert page.count("</script>") == 2  # none of them from a label
+    assert page.replace(part("plotly.js"), "").count("</script>") == 6  # none from a label
     assert "4 algorithms; 3 distributions; 2,000 evaluations a run" in page
     assert "<td>numpy</td><td>2</td>" in page
     assert "9 more failed" in page
@@ -150,7 +226,7 @@ def test_measures_without_javascript(tmp_path):
             shown = [re.sub("<[^>]*>", "", c).split()[0] for c in cells]
             assert shown == [made.text(v) for v in made.values[d]]
         assert html.escape(made.notes[0]) in page
-    assert "<h3>P-values against anyorder at the end</h3>" in page
+    assert "<h3>P-values against policy at the end</h3>" in page
 
 
 def test_ours_are_told_by_the_results():
@@ -165,11 +241,15 @@ def test_large_page_is_small(tmp_path):
     cells = {
         (f"d{d}", f"a{a}"): cell(grid, rise * rng.uniform(5, 500) + rng.normal(size=(5, 1)))
         for d in range(6)
-        for a in range(15)
+        for a in range(9)
     }
     report.write(results(cells), tmp_path / "page.html")
-    # of 42 distributions: 3 MB; the scripts and styles are there once
-    assert (tmp_path / "page.html").stat().st_size < 3e6 / 7 + 60_000
+    # of 42 distributions: 2.5 MB; scripts and styles are there once
+    shared = sum(len(part(name).encode()) for name in ("plotly.js", "page.js", "page.css"))
+    shared += sum(
+        path.stat().st_size for path in Path(report.__file__).parent.glob("report*.[jch]*")
+    )
+    assert shared + 7 * ((tmp_path / "page.html").stat().st_size - shared) < 2.5e6
 
 
 def test_refused(tmp_path):
@@ -188,7 +268,7 @@ def runs(tmp_path_factory) -> Path:
     specs = [
         Spec(algorithm, algorithm, f"nk:n=16,k={k}", f"nk:n=16,k={k},seed={seed % 2}",
              seed % 2, seed, 100, (10, 50, 100))
-        for k in (1, 2) for algorithm in ("anyorder", "ea, plain", "RLS") for seed in range(4)
+        for k in (1, 2) for algorithm in ("policy", "ea, plain", "RLS") for seed in range(4)
     ]  # fmt: skip
     with Store(path) as store:
         store.request("small", specs)
@@ -213,9 +293,9 @@ def test_report_command(runs, tmp_path):
     assert "<title>A &lt;title&gt;</title>" in page
     assert "<p>Made up.</p>" in page
     assert "<td>anyorder</td><td>0.1</td>" in page
-    ran("report", runs, "-o", out, "--algorithms", "RLS, ea, plain,anyorder")
-    labels = json.loads(re.search(r'id="data">(.*?)</script>', out.read_text("utf-8"))[1])
-    assert [a["label"] for a in labels["algorithms"]] == ["RLS", "ea, plain", "anyorder"]
+    ran("report", runs, "-o", out, "--algorithms", "RLS, ea, plain,policy")
+    labels = unpacked(out.read_text("utf-8"))
+    assert [a["label"] for a in labels["algorithms"]] == ["RLS", "ea, plain", "policy"]
     said = ran("report", runs, "-o", out, "--algorithms", "RLS,tabu", code=2)
     assert "'tabu' is not in small" in said
     assert "there is no such folder" in ran("report", runs, "-o", tmp_path / "no/x.html", code=2)
@@ -233,7 +313,7 @@ def test_table_command(runs, tmp_path, form):
     assert "nk:n=16,k=2" not in ran("table", runs, "--distributions", "nk:n=16,k=1", *options)
     said = ran("table", runs, "--at", 51, code=2)
     assert "evaluations is 51" in said
-    assert "'anyorder' on 'nk:n=16,k=1'" in said
+    assert "'policy' on 'nk:n=16,k=1'" in said
     for show in tables.MEASURES:
         expected = getattr(tables.measures(found, show), f"to_{form}")()
         assert ran("table", runs, "--show", show, "--format", form) == expected
@@ -251,11 +331,11 @@ def test_table_command_refuses(runs):
 def test_failures_and_ours_through_a_file(tmp_path):
     specs = [
         Spec(label, method, "D", "onemax:n=4", 0, seed, 10, (10,))
-        for label, method in (("mine", "anyorder:text+beta=2"), ("theirs", "baseline:rls"))
+        for label, method in (("mine", "policy:paper+beta=2"), ("theirs", "rls"))
         for seed in range(2)
     ]
     with Store(tmp_path / "runs.db") as store:
-        store.request("before", [Spec("old", "anyorder", "D", "onemax:n=4", 0, 0, 10, (10,))])
+        store.request("before", [Spec("old", "policy", "D", "onemax:n=4", 0, 0, 10, (10,))])
         store.fail(*((spec, "no longer asked for") for spec in store.claim(1)))
         store.request("small", specs)
         for spec in store.claim(4):
@@ -286,299 +366,218 @@ def test_figure_command_refuses(runs, tmp_path):
 
 # --- in a browser -------------------------------------------------------------------------------
 
-_BROWSER = [shutil.which("chromium") or shutil.which("google-chrome"), shutil.which("chromedriver")]
-needs_browser = pytest.mark.skipif(not all(_BROWSER), reason="needs Chromium and ChromeDriver")
-
-
-class Browser:
-    """Headless Chromium, by the few words of the WebDriver protocol that are needed here."""
-
-    def __init__(self, folder: Path) -> None:
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
-        self.driver = subprocess.Popen(
-            [str(_BROWSER[1]), f"--port={port}"], stdout=subprocess.DEVNULL
-        )
-        self.address = f"http://127.0.0.1:{port}"
-        for _ in range(200):
-            try:
-                self.call("GET", "/status")
-                break
-            except OSError:
-                time.sleep(0.05)
-        flags = ["headless", "no-sandbox", "disable-gpu", "disable-quic", "no-first-run",
-                 "disable-background-networking", "disable-component-update", "disable-sync",
-                 "window-size=1400,1000", f"user-data-dir={folder}"]  # fmt: skip
-        options = {"binary": _BROWSER[0], "args": [f"--{flag}" for flag in flags]}
-        wanted = {"goog:chromeOptions": options, "goog:loggingPrefs": {"browser": "ALL"}}
-        try:
-            made = self.call("POST", "/session", capabilities={"alwaysMatch": wanted})
-        except BaseException:
-            self.driver.terminate()
-            raise
-        self.address += f"/session/{made['sessionId']}"
-
-    def call(self, method: str, path: str, **body: object) -> object:
-        text = json.dumps(body).encode() if method == "POST" else None
-        request = urllib.request.Request(self.address + path, text, method=method)
-        try:
-            with urllib.request.urlopen(request, timeout=60) as answer:
-                return json.load(answer)["value"]
-        except urllib.error.HTTPError as error:
-            raise AssertionError(error.read().decode()) from error
-
-    def __call__(self, script: str, *values: object) -> object:
-        return self.call("POST", "/execute/sync", script=script, args=values)
-
-    def texts(self, selector: str) -> list[str]:
-        script = "return [...document.querySelectorAll(arguments[0])]"
-        return self(script + ".map((e) => e.innerText ?? e.textContent)", selector)
-
-    def element(self, selector: str) -> str:
-        found = self.call("POST", "/element", using="css selector", value=selector)
-        return next(iter(found.values()))
-
-    def click(self, selector: str) -> None:
-        self.call("POST", f"/element/{self.element(selector)}/click")
-
-    def write(self, selector: str, text: str) -> None:
-        self.call("POST", f"/element/{self.element(selector)}/value", text=text)
-
-    def keys(self, *keys: str) -> None:
-        pressed = [{"type": kind, "value": k} for k in keys for kind in ("keyDown", "keyUp")]
-        self.call("POST", "/actions", actions=[{"type": "key", "id": "keys", "actions": pressed}])
-
-    def point(self, selector: str, share: float) -> None:
-        """Move the mouse to a share of an element's width, half its height."""
-        script = (
-            "const e = document.querySelector(arguments[0]); e.scrollIntoView({block: 'center'});"
-        )
-        script += "const b = e.getBoundingClientRect(); return [b.x, b.y, b.width, b.height]"
-        x, y, width, height = self(script, selector)
-        to = {"type": "pointerMove", "x": int(x + share * width), "y": int(y + height / 2)}
-        mouse = {"type": "pointer", "id": "mouse", "actions": [{**to, "duration": 0}]}
-        self.call("POST", "/actions", actions=[mouse])
-
-    def close(self) -> None:
-        try:
-            self.call("DELETE", "")
-        finally:
-            self.driver.terminate()
-            self.driver.wait()
-
 
 @pytest.fixture(scope="module")
-def chromium(tmp_path_factory):
-    found = Browser(tmp_path_factory.mktemp("chromium"))
-    yield found
-    found.close()
+def written(tmp_path_factory) -> Path:
+    path = tmp_path_factory.mktemp("report") / "page.html"
+    report.write(SOME, path)
+    return path
 
 
 @pytest.fixture
-def page(chromium, tmp_path):
-    """The browser with the page of `SOME`; nothing may have gone wrong in it in the end."""
-    report.write(SOME, tmp_path / "page.html")
-    chromium.call("POST", "/url", url=(tmp_path / "page.html").as_uri())
-    yield chromium
-    assert chromium.call("POST", "/se/log", type="browser") == []
+def page(visit: Visits, written: Path) -> Page:
+    """The page of `SOME`; nothing may have gone wrong in it in the end."""
+    return opened(visit, written)
 
 
-@needs_browser
+def opened(visit: Visits, path: Path, **options: Any) -> Page:
+    found = visit(path, **options)
+    found.wait_for_selector("#scores tfoot button")  # the scripts have made the table
+    return found
+
+
+def texts(page: Page, selector: str) -> list[str]:
+    return [" ".join(text.split()) for text in page.locator(selector).all_inner_texts()]
+
+
+def one_line(labels: tuple[str, ...]) -> list[str]:
+    return [" ".join(label.split()) for label in labels]
+
+
+def go_to(page: Page, g: int) -> None:
+    page.evaluate(
+        "g => { const e = byId('evaluations'); e.value = g; e.dispatchEvent(new Event('input')) }",
+        g,
+    )
+
+
+def drawn(page: Page, name: str) -> list[dict[str, Any]]:
+    """The traces of a figure, once it is drawn."""
+    page.locator(f"#{name}").scroll_into_view_if_needed()
+    page.wait_for_selector(f"#{name} .main-svg")
+    return page.evaluate("n => byId(n).data", name)
+
+
 def test_page_shows_the_table_at_any_evaluations(page):
-    assert page("return document.title") == 'a <campaign> & "more"'
+    assert page.title() == 'a <campaign> & "more"'
     for g in (19, 3, 0):
-        page("const e = document.getElementById('evaluations'); e.value = arguments[0];"
-             "e.dispatchEvent(new Event('input'))", g)  # fmt: skip
-        assert page.texts("#at") == [f"{GRID[g]:,}"]
+        go_to(page, g)
+        assert texts(page, "#at") == [f"{GRID[g]:,}"]
         wanted = tables.table(SOME, GRID[g], spread="interval")
-        assert page.texts("#scores thead th") == ["distribution", *SOME.algorithms]
-        assert page.texts("#scores tbody th") == list(SOME.distributions)
-        shown = iter(page.texts("#scores tbody td"))
-        bold = iter(page("return [...document.querySelectorAll('#scores tbody td')]"
-                         ".map((e) => !!e.querySelector('b'))"))  # fmt: skip
-        for entries in wanted.entries:
-            form = typeset.form([e.summary.mean for e in entries if e])
+        assert texts(page, "#scores thead th") == ["distribution", *one_line(SOME.algorithms)]
+        assert texts(page, "#scores tbody th") == one_line(SOME.distributions)
+        shown = iter(texts(page, "#scores tbody td"))
+        bold = iter(page.locator("#scores tbody td").evaluate_all(
+            "all => all.map((e) => !!e.querySelector('b'))"))  # fmt: skip
+        for d, entries in enumerate(wanted.entries):
+            last = [c.curves[:, -1].mean() for c in SOME.row(SOME.distributions[d]).values()]
             for entry in entries:
                 text, best = next(shown).split(), next(bold)
                 if entry is None:
                     assert text == ["-"]
                     continue
                 assert best is entry.best
-                assert text[0] == form(entry.summary.mean) + "*" * entry.star
+                assert text[0] == typeset.form(last)(entry.summary.mean) + "*" * entry.star
                 assert text[1] == f"{entry.rank:g}/{entry.of}"
                 low, high = (float(t) for t in re.findall(r"[\d.]+", " ".join(text[2:])))
                 assert [low, high] == pytest.approx(
                     [entry.summary.low, entry.summary.high], rel=1e-3
                 )
-        feet = page.texts("#scores tfoot td")
+        feet = texts(page, "#scores tfoot td")
         assert feet == [*(f"{r:.2f}" for r in wanted.mean_ranks), *map(str, wanted.wins)]
 
 
-@needs_browser
-def test_page_counts_as_stats_does(page):
+def test_page_counts_as_python_does(page):
     rng = np.random.default_rng(5)
-    for _ in range(20):
-        x, y = rng.normal(size=rng.integers(2, 40)), rng.normal(1, 3, size=rng.integers(2, 40))
-        sides = [{"mean": v.mean(), "sd": v.std(ddof=1), "runs": len(v)} for v in (x, y)]
-        p = page("return welch(arguments[0], arguments[1])", *sides)
-        assert p == pytest.approx(stats.welch(x, y), rel=1e-9)
+    tests = {
+        "ranges": [stats.studentised_range(k) for k in range(2, 16)],
+        "friedman": {"levels": report.LEVELS, "quantiles": [[3.0, 5.0]] * 14},
+    }
     for rows, k in [(2, 2), (5, 4), (40, 15)]:
         table = np.array([stats.ranks(row) for row in rng.integers(0, 6, (rows, k))])
-        p = page("return friedman(arguments[0])", table.tolist())
-        assert p == pytest.approx(stats.friedman(table).p, rel=1e-9)
-    agreed = [[1, 2, 3], [1, 2, 3]]
-    p = page("return friedman(arguments[0])", agreed)
-    assert p == pytest.approx(stats.friedman(agreed).p, rel=1e-9)
-    for means in ([10, 5], [0.7603, 0.1]):
-        for spread in (0.5657, 31.0, 2e-7, 1e-13):
-            texts = page("return arguments[0].map(formOf(arguments[0], arguments[1]))",
-                         means, spread)  # fmt: skip
-            assert texts == [typeset.form(means, spread)(x) for x in means]
+        found = page.evaluate("([t, q]) => criticalOf(t, q)", [table.tolist(), tests])
+        assert found["gap"] == pytest.approx(stats.critical_difference(k, rows), rel=1e-9)
+        assert found["ranks"] == pytest.approx(sorted(table.mean(axis=0)), rel=1e-12)
+        value = stats.friedman(table).statistic
+        assert found.get("level") == (None if value < 3 else report.LEVELS[0 if value < 5 else 1])
     for means in ([1227.2, 1100], [0.7603, 0.1], [12, 63], [1.5e10], [2e-7, 1e-8], [-3.25, 2], [0]):
-        texts = page("return arguments[0].map(formOf(arguments[0]))", means)
-        assert texts == [typeset.form(means)(x) for x in means]
-    wanted = stats.critical(SOME.only(distributions=["NK 64", "QUBO"]))
-    page.write("#pick-distributions input[type=search]", "nk 64, qubo")
-    texts = page.texts("#critical text")
-    assert f"critical difference {wanted.difference:.2f}" in texts
-    for label, rank in zip(wanted.algorithms, wanted.ranks, strict=True):
-        assert any(short(label, 30).strip() in t and f"{rank:.2f}" in t for t in texts)
-    assert f"= {wanted.friedman.p:.3f}" in page.texts("#critical-text")[0]
+        size, decimals = typeset.digits(means)
+        for spread in (0, 0.5657, 31.0, 2e-7, 1e-13):
+            given = [means, {"size": size, "decimals": decimals}, spread]
+            shown = page.evaluate("([m, d, s]) => m.map(formOf(d, s))", given)
+            assert shown == [typeset.form(means, spread)(x) for x in means]
 
 
-@needs_browser
 def test_page_sorts_and_filters(page):
-    assert page.texts("#scores tbody th") == list(SOME.distributions)
+    rows = one_line(SOME.distributions)
+    assert texts(page, "#scores tbody th") == rows
     ranks = stats.rank_table(SOME)[:, 1]
-    up = [SOME.distributions[k] for k in np.argsort(ranks, kind="stable")]
-    page.click("#scores thead th:nth-child(3) button")
-    assert page.texts("#scores tbody th") == up
-    assert page.texts("#scores [aria-sort=ascending] button") == [SOME.algorithms[1]]
-    page.click("#scores thead th:nth-child(3) button")
-    assert page.texts("#scores tbody th") == up[::-1]
-    page.click("#scores thead th:nth-child(3) button")
-    assert page.texts("#scores tbody th") == list(SOME.distributions)
+    up = [rows[k] for k in np.argsort(ranks, kind="stable")]
+    by = page.locator("#scores thead th:nth-child(3) button")
+    for order, named in ((up, ["ascending"]), (up[::-1], ["descending"]), (rows, [])):
+        by.click()
+        assert texts(page, "#scores tbody th") == order
+        assert page.locator("#scores th[aria-sort]").evaluate_all(
+            "all => all.map((e) => e.ariaSort)") == named  # fmt: skip
     page.click("#scores tfoot tr:first-child button")
-    means = [float(text) for text in page.texts("#scores tfoot tr:first-child td")]
+    means = [float(text) for text in texts(page, "#scores tfoot tr:first-child td")]
     assert means == sorted(means)
-
-    page.write("#pick-distributions input[type=search]", "nk")
-    assert page.texts("#scores tbody th") == ["NK 64"]
-    assert page.texts("#ranks tbody th") == ["NK 64"]
-    assert page.texts("#distribution option") == ["NK 64"]
+    page.fill("#pick-distributions input[type=search]", "nk")
+    for place in ("#scores tbody th", "#ranks tbody th", "#distribution option"):
+        assert texts(page, place) == ["NK 64"]
     page.click("#pick-algorithms summary")
     page.click("#pick-algorithms .choices label:first-child input")
-    assert "anyorder" not in page.texts("#scores thead th")
+    assert "policy" not in texts(page, "#scores thead th")
     fewer = SOME.only(SOME.algorithms[1:], ["NK 64"])
-    shown = {text.split()[1] for text in page.texts("#scores tbody td")}
+    shown = {text.split()[1] for text in texts(page, "#scores tbody td")}
     assert shown == {f"{r:g}/3" for r in stats.rank_table(fewer)[0]}
     page.click("#pick-algorithms button:nth-of-type(2)")  # none of them: nothing breaks
-    assert page.texts("#scores tbody td") == []
+    assert texts(page, "#scores tbody td") == []
     page.click("#pick-algorithms button:nth-of-type(1)")
-    assert "anyorder" in page.texts("#scores thead th")
+    assert "policy" in texts(page, "#scores thead th")
 
 
-@needs_browser
 def test_page_sorts_and_filters_measures(page):
-    table = ".measure[data-test] "
-    page("document.querySelectorAll('.measure')[1].dataset.test = 1")
-    assert page.texts(table + "tbody th") == list(SOME.distributions)
+    table = ".measure >> nth=1 >> "
+    assert texts(page, table + "tbody th") == one_line(SOME.distributions)
     areas = stats.areas(SOME)[:, 3]
     up = np.argsort(areas, kind="stable").tolist()  # what has none is the last, either way
     assert np.isnan(areas[up[-1]])
+    rows = one_line(SOME.distributions)
     for order in (up, [*up[-2::-1], up[-1]], range(3)):
         page.click(table + "thead th:nth-child(5) button")
-        assert page.texts(table + "tbody th") == [SOME.distributions[k] for k in order]
+        assert texts(page, table + "tbody th") == [rows[k] for k in order]
     page.click(table + "thead th:first-child button")
-    assert page.texts(table + "tbody th") == sorted(SOME.distributions, key=str.lower)
-    assert page.texts(table + "[aria-sort=ascending]") == ["distribution"]
-    page.write("#pick-distributions input[type=search]", "nk")
-    page.write("#pick-algorithms input[type=search]", "ea")
-    shown = "return [...document.querySelectorAll('.measure[data-test] tbody td')]"
-    texts = page(shown + ".filter((e) => e.checkVisibility()).map((e) => e.textContent)")
-    assert texts == [f"{stats.areas(SOME)[0, 2]:.3f}"]
-
-
-@needs_browser
-def test_page_hides_an_algorithm_by_its_legend(page):
-    lines = "return document.querySelectorAll('#convergence polyline').length"
-    assert page(lines) == 4
-    page.click("#convergence-legend tbody tr:nth-child(3) button")
-    assert page(lines) == 3
-    assert page.texts("#convergence-legend [aria-pressed=false]") == ["(1+1) EA"]
-    assert "(1+1) EA" not in page.texts("#scores thead th")
-    page.keys("\ue007")  # Enter: the focus is still on it
-    assert page(lines) == 4
-
-
-@needs_browser
-def test_page_tells_the_values_at_the_pointer(page):
-    page("const e = document.getElementById('distribution'); e.value = 2;"
-         "e.dispatchEvent(new Event('change'))")  # fmt: skip
-    row = SOME.row("QUBO")
-    form = typeset.form([c.curves[:, -1].mean() for c in row.values()])
-
-    def agrees() -> int:
-        at = int(page.texts("#convergence-legend caption")[0].split()[1].replace(",", ""))
-        shown = [
-            text.rstrip("*") for text in page.texts("#convergence-legend tbody td:nth-child(2)")
-        ]
-        assert shown == [form(c.at(at).mean()) for c in row.values()]
-        return at
-
-    assert agrees() == 2000
-    page.point("#convergence svg", 0.5)
-    at = agrees()
-    assert 600 < at < 1400
-    told = page.texts("#convergence .tip")[0]
-    assert told.startswith(f"{at:,} evaluations, ")
-    ends = [f"{short(label)}: {form(c.at(at).mean())}" for label, c in row.items()]
-    assert told.endswith(tuple(ends))
-    page("document.querySelector('#convergence svg').focus()")
-    page.keys("\ue014")  # right
-    assert agrees() == at + 100
-    page.keys("\ue011", "\ue014")  # home, right
-    assert agrees() == 200
-    page.click("#log")
-    grid, shares = stats.ecdf(SOME)
-    page.point("#ecdf svg", 0.6)
-    at = int(page.texts("#ecdf-legend caption")[0].split()[1].replace(",", ""))
-    share = [float(text) for text in page.texts("#ecdf-legend tbody td:nth-child(2)")]
-    place = grid.tolist().index(at)
-    assert share == pytest.approx([s[place] for s in shares.values()], abs=1e-3)
-
-
-@needs_browser
-def test_page_opens_the_convergence_of_a_rank(page):
-    page.click("#ranks tbody tr:nth-child(3) td:nth-child(2)")
-    assert page("return document.getElementById('distribution').selectedOptions[0].text") == "QUBO"
-    page("document.querySelector('#ranks td[tabindex=\"0\"]').focus()")
-    page.keys("\ue015", "\ue014", "\ue007")  # down, right, Enter
-    chosen = page("return document.getElementById('distribution').selectedOptions[0].text")
-    assert chosen == " ".join(SOME.distributions[1].split())
-
-
-@needs_browser
-def test_page_is_dark_where_wanted(page):
-    ground = "return getComputedStyle(document.body).backgroundColor"
-    assert page(ground) == "rgb(255, 255, 255)"
-    page.click("#theme")
-    assert page(ground) == "rgb(22, 24, 28)"
-    page.click("#theme")
-    assert page(ground) == "rgb(255, 255, 255)"
-    media = {"features": [{"name": "prefers-color-scheme", "value": "dark"}]}
-    page.call("POST", "/goog/cdp/execute", cmd="Emulation.setEmulatedMedia", params=media)
-    page.call("POST", "/refresh")
-    assert page(ground) == "rgb(22, 24, 28)"
-    assert page.texts("#theme") == ["Light"]
-    page.call(
-        "POST", "/goog/cdp/execute", cmd="Emulation.setEmulatedMedia", params={"features": []}
+    assert texts(page, table + "tbody th") == sorted(rows, key=str.lower)
+    page.fill("#pick-distributions input[type=search]", "nk")
+    page.fill("#pick-algorithms input[type=search]", "ea")
+    shown = page.locator(table + "tbody td").evaluate_all(
+        "all => all.filter((e) => e.checkVisibility()).map((e) => e.textContent)"
     )
+    assert shown == [f"{stats.areas(SOME)[0, 2]:.3f}"]
 
 
-@needs_browser
-def test_page_of_odd_results(chromium, tmp_path):
+def test_page_draws_what_is_chosen(page):
+    curves = drawn(page, "convergence")[1::2]
+    row = SOME.row("NK 64")
+    assert [c["name"] for c in curves] == [escape(label) for label in row]
+    for curve, found in zip(curves, row.values(), strict=True):
+        assert curve["y"] == pytest.approx(found.curves.mean(axis=0), abs=1e-6)
+        assert curve["text"][-1].startswith(
+            typeset.form([1.0, 0.7])(found.curves[:, -1].mean())[1:4]
+        )
+    page.click("#ranks tbody tr:nth-child(3) td:nth-child(2)")
+    assert page.locator("#distribution option:checked").inner_text() == "QUBO"
+    page.locator("#ranks tbody tr:nth-child(1) button").focus()
+    page.keyboard.press("Enter")
+    assert page.locator("#distribution option:checked").inner_text() == "NK 64"
+    page.fill("#pick-algorithms input[type=search]", "ea")
+    page.wait_for_function("() => byId('convergence').data.length === 2")
+    page.fill("#pick-algorithms input[type=search]", "")
+    page.check("#log")
+    page.wait_for_function("() => byId('convergence').layout.xaxis.type === 'log'")
+
+    grid, shares = stats.ecdf(SOME)
+    for curve, share in zip(drawn(page, "ecdf"), shares.values(), strict=True):
+        assert curve["x"] == grid.tolist()
+        assert curve["y"] == pytest.approx(share, abs=1e-4)
+
+    page.fill("#pick-distributions input[type=search]", "nk 64, qubo")
+    wanted = stats.critical(SOME.only(distributions=["NK 64", "QUBO"]))
+    dots = drawn(page, "critical")
+    assert [dot["name"] for dot in dots] == [escape(label) for label in wanted.algorithms]
+    assert [dot["x"][0] for dot in dots] == pytest.approx(wanted.ranks)
+    assert [2 * dot["error_x"]["value"] for dot in dots] == pytest.approx([wanted.difference] * 4)
+    said = page.inner_text("#critical-text")
+    assert f"{wanted.difference:.2f} (Nemenyi, 0.05)" in said
+    levels = [level for level in report.LEVELS if wanted.friedman.p < level]
+    assert f"p {'< ' + str(levels[-1]) if levels else '> 0.05'} that" in said
+    page.fill("#pick-distributions input[type=search]", "nk 64")
+    assert page.inner_text("#critical-text").startswith("This needs two algorithms")
+    assert not page.is_visible("#critical")
+
+
+def test_axis_leaves_out_a_curve_far_below_and_marks_it(visit: Visits, tmp_path: Path):
+    rise = 1 - 0.3 * np.exp(-np.array(GRID) / 500)
+    ends = {"a": 0.7, "b": 0.72, "c": 0.75, "far": -1e6}
+    cells = {
+        ("D", label): cell(GRID, [end * rise, (end + 0.01) * rise]) for label, end in ends.items()
+    }
+    report.write(results(cells), tmp_path / "page.html")
+    page = opened(visit, tmp_path / "page.html")
+    traces = drawn(page, "convergence")
+    assert traces[1]["y"] == pytest.approx((0.7 + 0.005) * rise, abs=1e-6)
+    assert traces[0]["y"][0] == pytest.approx(0.71 * rise[0], abs=1e-4)
+    low, high = page.evaluate("byId('convergence').layout.yaxis.range")
+    assert 0.3 < low < 0.7 < 0.76 < high < 1
+    (mark,) = [t for t in traces if t["mode"] == "markers"]
+    assert (mark["name"], mark["x"], mark["y"]) == ("far", [GRID[-1]], [low])
+    page.fill("#pick-algorithms input[type=search]", "far")
+    page.wait_for_function("() => byId('convergence').layout.yaxis.range[1] < 0")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_page_is_dark_where_wanted(visit: Visits, written: Path, scheme: str):
+    page = opened(visit, written, scheme=scheme, width=400)
+    ground = "() => getComputedStyle(document.body).backgroundColor"
+    colours = {"light": "rgb(255, 255, 255)", "dark": "rgb(22, 24, 28)"}
+    assert page.evaluate(ground) == colours[scheme]
+    page.click("#theme")
+    assert page.evaluate(ground) != colours[scheme]
+    assert page.evaluate("document.documentElement.scrollWidth") <= 400
+
+
+def test_page_of_odd_results(visit: Visits, tmp_path: Path):
     """One run, no value, other budgets, one point: everything is drawn, nothing goes wrong."""
     nothing = [[-np.inf, np.nan, 2.0]] * 3
     odd = results(
@@ -588,17 +587,16 @@ def test_page_of_odd_results(chromium, tmp_path):
             ("long", "b"): cell([10, 20], [[1.0, 2.0]]),
             ("long", "c"): cell([5, 50], [[1e12, 1e12 + 1], [1e12, 1e12 + 2]]),
             ("same", "b"): cell([10, 20], [[0.0, 0], [0, 0]]),
+            ("huge", "b"): cell([10, 20], [[-1.7e308, 1.7e308], [0, 1.7e308]]),
         }
     )
     report.write(odd, tmp_path / "page.html")
-    chromium.call("POST", "/url", url=(tmp_path / "page.html").as_uri())
+    page = opened(visit, tmp_path / "page.html")
     for g in range(5):
-        chromium("const e = document.getElementById('evaluations'); e.value = arguments[0];"
-                 "e.dispatchEvent(new Event('input'))", g)  # fmt: skip
-        for d in range(3):
-            chromium("STATE.shown = arguments[0]; draw()", d)
-            chromium.point("#convergence svg", 0.5)
-    assert chromium.texts("#at") == ["50"]
-    assert chromium.texts("#scores tbody tr:nth-child(2) td")[1] == "-"  # its runs are shorter
-    assert chromium("return document.querySelector('main').innerHTML.includes('NaN')") is False
-    assert chromium.call("POST", "/se/log", type="browser") == []
+        go_to(page, g)
+        for d in range(4):
+            page.evaluate("k => draw({ shown: k })", d)
+            drawn(page, "convergence")
+    assert texts(page, "#at") == ["50"]
+    assert texts(page, "#scores tbody tr:nth-child(2) td")[1] == "-"  # its runs are shorter
+    assert "NaN" not in page.inner_html("main")

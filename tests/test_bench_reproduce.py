@@ -24,7 +24,7 @@ from anyorder.bench.reproduce import ITEMS, ROWS, Item
 from anyorder.bench.results import Cell, Results
 from anyorder.bench.store import Store
 from anyorder.cli import main
-from anyorder.many import solve_many
+from anyorder.policy.many import solve_many
 
 SHARED = Path(__file__).parents[1].parent / "shared"
 TABLES, NASBENCH = SHARED / "paper" / "tables", SHARED / "data" / "nasbench101.npz"
@@ -101,8 +101,8 @@ def test_rivals_are_run_if_they_are_asked_for() -> None:
     assert [(spec.distribution, spec.algorithm, spec.method) for spec in found.specs] == [
         (row, label, method)
         for row, best in zip(rows, ("CMApara", "ChainCMAwithMetaRecenteringsqrt"), strict=True)
-        for label, method in (("PBIL", "baseline:pbil"), ("best other", f"nevergrad:{best}"),
-                              ("hill climbing", "baseline:hill-climber"))
+        for label, method in (("PBIL", "pbil"), ("best other", f"nevergrad:{best}"),
+                              ("hill climbing", "hill-climber"))
     ]  # fmt: skip
     meant = r"'PBL' is not in table-10000 \(did you mean 'PBIL'\?\), expected one of authors, "
     with pytest.raises(ValueError, match=meant):
@@ -139,8 +139,8 @@ def test_first_words_of_rows_stand_for_all_that_begin_so() -> None:
 def test_the_weight_of_a_critic_is_that_of_its_row() -> None:
     specs = reproduce.campaign("table-critic", ("QUBO 64 0", "NK3 64 1"), 1, 1).specs
     assert [spec.method for spec in specs] == [
-        "anyorder:authors+critic=0.001",
-        "anyorder:authors+critic=10",
+        "policy:paper-code+critic=0.001",
+        "policy:paper-code+critic=10",
     ]
 
 
@@ -297,7 +297,8 @@ def test_distances_while_solving() -> None:
     together = problems.together([problem] * 3)
     plain: dict[str, Any] = {
         "runs": 3, "budget": 40, "seeds": 0, "engine": "cpu", "progress": False,
-        "config": ao.Config(epochs=3, hidden=(4,)), "space": problem.space, "vectorized": True,
+        "config": ao.policy.Config(epochs=3, hidden=(4,)), "space": problem.space,
+        "vectorized": True,
     }  # fmt: skip
     watched = Watched(together)
     with_it, without = solve_many(watched, **plain), solve_many(together, **plain)
@@ -332,7 +333,7 @@ def test_the_list() -> None:
     ],
 )
 def test_what_the_command_refuses(tmp_path: Path, arguments: tuple[str, ...], said: str) -> None:
-    got = command(*arguments, "--out", str(tmp_path / "runs.db"))
+    got = command(*arguments, "--output", str(tmp_path / "runs.db"))
     assert got.exit_code == 2
     assert said in got.output
     assert not list(tmp_path.iterdir())
@@ -346,7 +347,7 @@ def test_a_missing_package_is_named_before_anything_runs(
 
     monkeypatch.setattr(algorithms.nevergrad, "peer", without)
     got = command("table-10000", "--rows", "NK 64 1", "--methods", "best other", "--runs", "1",
-                  "--instances", "1", "--out", str(tmp_path / "runs.db"))  # fmt: skip
+                  "--instances", "1", "--output", str(tmp_path / "runs.db"))  # fmt: skip
     assert got.exit_code == 1
     assert "it requires nevergrad" in got.output
     assert not list(tmp_path.iterdir())
@@ -354,7 +355,7 @@ def test_a_missing_package_is_named_before_anything_runs(
 
 def test_nothing_that_ended_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runner, "run", lambda store, **options: "done")
-    got = command("table-1000", "--rows", "NK 64 1", "--methods", "PBIL", "--out",
+    got = command("table-1000", "--rows", "NK 64 1", "--methods", "PBIL", "--output",
                   str(tmp_path / "runs.db"))  # fmt: skip
     assert got.exit_code == 0, got.output
     assert got.stdout.split() == list(reproduce.HEAD)
@@ -368,16 +369,16 @@ def done(path: Path) -> int:
 def test_an_item_from_end_to_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A small one, twice in one file of runs: the second time under other labels."""
     table = ("global_1000", {"r": "sigma_sigma"})
-    small = Item("s", ("QUBO 64 0", "NK 64 1"), {"r": "baseline:random", "l": "baseline:rls"},
+    small = Item("s", ("QUBO 64 0", "NK 64 1"), {"r": "random", "l": "rls"},
                  budget=60, mark=20, printed=table)  # fmt: skip
-    other = Item("o", ("NK 64 1",), {"random": "baseline:random"}, budget=60, mark=60)
+    other = Item("o", ("NK 64 1",), {"random": "random"}, budget=60, mark=60)
     for name, item in {"small": small, "other": other}.items():
         monkeypatch.setitem(ITEMS, name, item)
         monkeypatch.setattr(
             reproduce, "distribution", functools.partial(reproduce.distribution, grid=20)
         )
-    options = ("--runs", "2", "--instances", "2", "--out", str(tmp_path / "runs.db"), "--csv",
-               "--engine", "cpu", "--workers", "1")  # fmt: skip
+    options = ("--runs", "2", "--instances", "2", "--output", str(tmp_path / "runs.db"),
+               "--format", "csv", "--engine", "cpu", "--workers", "1")  # fmt: skip
     got = command("small", *options)
     assert got.exit_code == 0, got.output
     lines = list(csv.DictReader(got.stdout.splitlines()))
@@ -386,7 +387,7 @@ def test_an_item_from_end_to_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ]
     assert [line["paper"] for line in lines] == ["195.9", "", *[f"{p:.4f}" for p in NK_PRINTED], ""]
     scores = [
-        algorithms.run("baseline:random", problems.get(f"nk:n=64,k=1,seed={i}"), 60, seed, [20, 60])
+        algorithms.run("random", problems.get(f"nk:n=64,k=1,seed={i}"), 60, seed, [20, 60])
         for i in range(2)
         for seed in range(2)
     ]
@@ -420,8 +421,9 @@ def test_a_row_of_the_papers_table(tmp_path: Path) -> None:
     116 here, which this tells apart.
     """
     out = tmp_path / "runs.db"
-    got = command("table-1000", "--rows", "QUBO 64 0", "--runs", "1", "--instances", "1", "--csv",
-                  "--out", str(out), "--workers", "1", "--engine", "cpu")  # fmt: skip
+    got = command("table-1000", "--rows", "QUBO 64 0", "--runs", "1", "--instances", "1",
+                  "--format", "csv", "--output", str(out), "--workers", "1",
+                  "--engine", "cpu")  # fmt: skip
     assert got.exit_code == 0, got.output
     lines = list(csv.DictReader(got.stdout.splitlines()))
     assert [line["method"] for line in lines] == ["authors", "text"]
@@ -429,7 +431,7 @@ def test_a_row_of_the_papers_table(tmp_path: Path) -> None:
         assert (line["distribution"], line["runs"], line["paper"]) == ("QUBO 64 0", "1", "195.9")
     assert abs(float(lines[0]["ours"]) - 195.9) < 40
     later = command("table-10000", "--rows", "QUBO 64 0", "--runs", "1", "--instances", "1",
-                    "--csv", "--out", str(out), "--engine", "cpu")  # fmt: skip
+                    "--format", "csv", "--output", str(out), "--engine", "cpu")  # fmt: skip
     assert later.exit_code == 0, later.output
     assert done(out) == 2
     for early, late in zip(lines, csv.DictReader(later.stdout.splitlines()), strict=True):
@@ -440,8 +442,8 @@ def test_a_row_of_the_papers_table(tmp_path: Path) -> None:
 def test_figures_of_curves_and_distances(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(reproduce.ROWS, "NK 16 2", "nk:n=16,k=2")
     methods = {
-        "(d,d)": "anyorder:text+generation_order=fixed+training_order=fixed+epochs=3",
-        "(s,s)": "anyorder:text+epochs=3",
+        "(d,d)": "policy:paper+generation_order=fixed+training_order=fixed+epochs=3",
+        "(s,s)": "policy:paper+epochs=3",
         "learned": f"{ITEMS['figure-orders'].rivals['learned']}+epochs=1",
     }
     asked = {"learned": methods["learned"]}
@@ -469,17 +471,21 @@ def test_figures_of_curves_and_distances(tmp_path: Path, monkeypatch: pytest.Mon
 
 def test_distances_are_those_of_the_same_runs() -> None:
     pair = [ao.problems.nk(16, 2, seed) for seed in (0, 1)]
-    evaluations, means = measure("anyorder:text+epochs=3", pair, 45, [5, 6], "cpu")
+    evaluations, means = measure("policy:paper+epochs=3", pair, 45, [5, 6], "cpu")
     assert evaluations.tolist() == [10, 20, 30, 40, 45]
     for problem, seed, distances in zip(pair, (5, 6), means, strict=True):
         run = ao.maximize(
-            problem, problem.space, 45, seed=seed, config=ao.PRESETS["paper"].replace(epochs=3),
-            engine="cpu", cache=False,
-        )  # fmt: skip
+            problem,
+            problem.space,
+            45,
+            seed=seed,
+            algorithm=ao.policy.Policy(ao.policy.PRESETS["paper"].replace(epochs=3), engine="cpu"),
+            cache=False,
+        )
         codes, values = run.history.codes, run.history.values
         for k, end in enumerate(evaluations.tolist()):
             best = codes[values[:end].argmax()]
             now = codes[10 * k : end]
             assert distances[k] == pytest.approx((now != best).sum(axis=1).mean())
-    with pytest.raises(ValueError, match="method is 'baseline:rls', expected policy"):
-        measure("baseline:rls", pair, 45, [5, 6])
+    with pytest.raises(ValueError, match="method is 'rls', expected policy"):
+        measure("rls", pair, 45, [5, 6])

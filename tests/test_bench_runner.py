@@ -24,7 +24,9 @@ from anyorder import problems
 from anyorder.bench import algorithms, campaign, runner
 from anyorder.bench.runner import OneRun
 from anyorder.bench.store import Finished, Spec, Store
+from anyorder.errors import FAILED
 from anyorder.problems import Entry, Problem
+from anyorder.run.evaluation.evaluators import Outcome
 
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 needs_proc = pytest.mark.skipif(
@@ -129,9 +131,7 @@ def test_runs_that_fail_are_recorded_and_the_campaign_continues(tmp_path: Path) 
         "none": ("done", None),
     }
     specs = [
-        spec
-        for how in wanted
-        for spec in asked("baseline:random", f"mischief:how={how},log={log}", runs=2)
+        spec for how in wanted for spec in asked("random", f"mischief:how={how},log={log}", runs=2)
     ]
     finished: list[int] = []
     with Store(path) as store:
@@ -150,7 +150,7 @@ def test_runs_that_fail_are_recorded_and_the_campaign_continues(tmp_path: Path) 
             assert row["owner"] is None
             if reason and how != "nan":  # the same reasons are counted together
                 assert reasons[spec.distribution, reason] == 2
-        assert store.results().cells[specs[-1].distribution, "baseline:random"].curves.shape == (
+        assert store.results().cells[specs[-1].distribution, "random"].curves.shape == (
             2, 3,
         )  # fmt: skip
         calls = Counter(log.read_text(encoding="utf-8").split())
@@ -163,11 +163,11 @@ def test_runs_that_fail_are_recorded_and_the_campaign_continues(tmp_path: Path) 
         assert Counter(log.read_text(encoding="utf-8").split()) == calls
         # unless it is told to
         store.request("trial", specs[:2], retry_failed=True)
-        assert store.counts()[specs[0].distribution, "baseline:random"] == {"waiting": 2}
+        assert store.counts()[specs[0].distribution, "random"] == {"waiting": 2}
 
 
 @pytest.mark.usefixtures("knowing")
-@pytest.mark.parametrize("method", ["baseline:random", "anyorder:text+epochs=2+hidden=(3,)"])
+@pytest.mark.parametrize("method", ["random", "policy:paper+epochs=2+hidden=(3,)"])
 def test_a_problem_that_changes_its_argument(method: str, tmp_path: Path) -> None:
     """The points on record are those that were evaluated."""
     path = tmp_path / "runs.db"
@@ -180,7 +180,7 @@ def test_a_problem_that_changes_its_argument(method: str, tmp_path: Path) -> Non
 
 def test_a_limit_of_time_beyond_what_the_system_can_wait(tmp_path: Path) -> None:
     with Store(tmp_path / "runs.db") as store:
-        store.request("trial", asked("baseline:random", "onemax:n=6"))
+        store.request("trial", asked("random", "onemax:n=6"))
         assert runner.run(store, workers=1, engine="cpu", seconds=1e9) == "done"
     assert states(tmp_path / "runs.db") == {"done": 1}
 
@@ -199,19 +199,47 @@ def test_no_worker_is_not_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     """Where all of an executor's hang, what waits is not taken for done."""
 
     class Nobody:
-        slots = 0
+        slots, waits = 0, False
 
     monkeypatch.setattr(runner, "_jobs", lambda *rest: contextlib.nullcontext(Nobody()))
     with Store(tmp_path / "runs.db") as store:
-        store.request("trial", asked("baseline:random", "onemax:n=6"))
+        store.request("trial", asked("random", "onemax:n=6"))
         with pytest.raises(RuntimeError, match="every worker hangs"):
             runner.run(store, workers=1, engine="cpu")
+
+
+@pytest.mark.parametrize("back", [True, False])
+def test_a_cluster_may_be_empty_for_a_while(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, back: bool
+) -> None:
+    """Dask starts workers again that have died: what waits is left for them."""
+
+    class Cluster:
+        slots, waits, error, looks = 0, True, None, 0
+
+        def start(self, payload: Any) -> int:
+            return 0
+
+        def wait(self, until: float | None = None) -> list[tuple[int, Outcome]]:
+            if self.slots:
+                return [(0, Outcome(FAILED, None, "it was tried"))]
+            self.looks += 1
+            self.slots = int(back and self.looks == 3)
+            return []
+
+    monkeypatch.setattr(runner, "_jobs", lambda *rest: contextlib.nullcontext(Cluster()))
+    monkeypatch.setattr(runner, "_LONGEST_EMPTY", 60.0 if back else 0.0)
+    with Store(tmp_path / "runs.db") as store:
+        store.request("trial", asked("random", "onemax:n=6"))
+        with contextlib.nullcontext() if back else pytest.raises(RuntimeError, match="no workers"):
+            runner.run(store, workers=1, engine="cpu")
+    assert states(tmp_path / "runs.db") == {"failed" if back else "waiting": 1}
 
 
 # --- the same as alone ----------------------------------------------------------------------------
 
 PEERS = ["nevergrad:DiscreteLenglerOnePlusOne", "optuna:TPE", "cmaes:CatCMAwM", "gomea:LinkageTree"]
-METHODS = ["baseline:umda", "baseline:random", "anyorder:text+epochs=3+hidden=(4,)"]
+METHODS = ["umda", "random", "policy:paper+epochs=3+hidden=(4,)"]
 
 
 def assert_as_alone(path: Path) -> None:
@@ -220,7 +248,7 @@ def assert_as_alone(path: Path) -> None:
         problem = problems.get(row["problem"])
         alone = algorithms.run(
             row["method"], problem, row["budget"], row["seed"], json.loads(row["grid"]),
-            engine="cpu" if row["method"].startswith("anyorder") else "auto",
+            engine="cpu" if row["method"].startswith("policy") else "auto",
         )  # fmt: skip
         np.testing.assert_array_equal(np.frombuffer(row["curve"], "<f8"), alone.curve)
         assert json.loads(row["point"]) == alone.best.tolist()
@@ -275,7 +303,7 @@ def test_batches_give_the_same_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     made: list[str] = []
     get = problems.get
     with Store(path) as store:
-        store.request("trial", [*batched, *asked("baseline:random", "onemax:n=6")])
+        store.request("trial", [*batched, *asked("random", "onemax:n=6")])
         monkeypatch.setattr(problems, "get", lambda name: (made.append(name), get(name))[1])
         runner.run(store, workers=1, progress=finished.append)
         assert finished == [3, 1, 2]
@@ -328,7 +356,7 @@ def test_a_batch_that_is_not_possible_goes_run_by_run(
 def test_an_engine_that_cannot_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runner, "why_not", lambda engine: "there is no GPU")
     with Store(tmp_path / "runs.db") as store:
-        store.request("trial", asked("baseline:random", "onemax:n=6"))
+        store.request("trial", asked("random", "onemax:n=6"))
         with pytest.raises(RuntimeError, match="engine cuda cannot run here: there is no GPU"):
             runner.run(store, workers=1, engine="cuda")
         assert len(store.claim(5)) == 1
@@ -380,7 +408,7 @@ if __name__ == "__main__":
 
     reproduce.ROWS["noted"] = "noted"
     reproduce.ITEMS["noted"] = reproduce.Item(
-        "noted", ("noted",), {"random": "baseline:random"}, budget=8, mark=8
+        "noted", ("noted",), {"random": "random"}, budget=8, mark=8
     )
     main()
 """
@@ -389,7 +417,7 @@ budget = 8
 instances = {runs}
 runs = 1
 [[algorithm]]
-name = "baseline:random"
+name = "random"
 [[problem]]
 problem = "noted"
 """
@@ -412,7 +440,7 @@ class Scene:
     ) -> subprocess.Popen[bytes]:
         with (self.folder / f"{who}.txt").open("wb") as said:
             process = subprocess.Popen(
-                [sys.executable, self.script.name, *command.split(), "--out", self.path.name,
+                [sys.executable, self.script.name, *command.split(), "--output", self.path.name,
                  "--engine", "cpu", "--workers", str(workers), *options],
                 cwd=self.folder, stdout=said, stderr=said, env={**os.environ, "WHO": who},
             )  # fmt: skip
@@ -465,7 +493,7 @@ def lives(process: int) -> bool:
 def assert_all_done(scene: Scene) -> None:
     assert states(scene.path) == {"done": scene.runs}
     with Store(scene.path, existing=True) as store:
-        cell = store.results().cells["noted", "baseline:random"]
+        cell = store.results().cells["noted", "random"]
     assert cell.instances.tolist() == list(range(scene.runs))
 
 
@@ -627,7 +655,7 @@ def test_a_run_that_hangs_on_dask_costs_itself_alone(scene: Callable[[int], Scen
 
 def test_a_scheduler_without_workers(tmp_path: Path) -> None:
     with cluster(0) as dask, Store(tmp_path / "runs.db") as store:
-        store.request("trial", asked("baseline:random", "onemax:n=6"))
+        store.request("trial", asked("random", "onemax:n=6"))
         with pytest.raises(RuntimeError, match="has no workers"):
             runner.run(store, workers=1, scheduler=dask.scheduler_address)
     assert states(tmp_path / "runs.db") == {"waiting": 1}

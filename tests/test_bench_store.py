@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
+import math
 import os
 import re
 import socket
@@ -22,7 +23,7 @@ from click.testing import CliRunner
 from conftest import posix
 
 import anyorder as ao
-from anyorder.bench import curves, owners
+from anyorder.bench import curves, owners, records
 from anyorder.bench.store import Finished, Spec, Store
 from anyorder.cli import main
 from anyorder.errors import StudyError
@@ -38,7 +39,7 @@ def specs(
     runs: int = 2,
     grid: tuple[int, ...] = GRID,
 ) -> list[Spec]:
-    method = f"baseline:{algorithm.lower()}"
+    method = f"{algorithm.lower()}"
     return [
         Spec(
             algorithm, method, distribution, f"{distribution.lower()}:seed={i}", i, seed, grid[-1],
@@ -108,7 +109,7 @@ def test_a_run_is_a_row_with_all_there_is_to_know(path: Path) -> None:
     assert json.loads(done.pop("grid")) == list(GRID)
     assert json.loads(done.pop("point")) == [0, 1]
     assert done.items() >= {
-        "key": spec.key, "algorithm": "A", "method": "baseline:a", "distribution": "D",
+        "key": spec.key, "algorithm": "A", "method": "a", "distribution": "D",
         "problem": "d:seed=0", "instance": 0, "seed": 0, "budget": 6, "status": "done",
         "reason": None, "tries": 1, "owner": None, "seconds": 2.0, "evaluations": 6, "best": 2.0,
     }.items()  # fmt: skip
@@ -180,6 +181,17 @@ def test_a_run_is_tried_so_often(path: Path) -> None:
     assert (row["status"], row["reason"], row["tries"]) == ("done", None, 1)
 
 
+def test_a_stop_of_the_campaign_is_no_try(path: Path) -> None:
+    (spec,) = specs(instances=1, runs=1)
+    for _ in range(3):
+        with Store(path) as store:
+            store.request("trial", [spec])
+            assert store.claim(1) == [spec]
+            assert store.release(spec)
+            assert store.claim(1) == [spec]
+        assert rows(path, "status, tries") == [{"status": "waiting", "tries": 0}]
+
+
 def test_a_batch_is_of_one_method_distribution_budget_and_grid(path: Path) -> None:
     def ours(text: str, distribution: str, **more: Any) -> list[Spec]:
         return [
@@ -187,18 +199,18 @@ def test_a_batch_is_of_one_method_distribution_budget_and_grid(path: Path) -> No
         ]
 
     groups = [
-        ours("anyorder:text", "D"),
-        ours("anyorder:text", "E"),
-        ours("anyorder", "D"),
-        ours("anyorder:text", "D", grid=(3, 6)),
-        ours("anyorder:text", "D", grid=(2, 4)),
-        ours("anyorder+graph=known", "D"),
+        ours("policy:paper", "D"),
+        ours("policy:paper", "E"),
+        ours("policy", "D"),
+        ours("policy:paper", "D", grid=(3, 6)),
+        ours("policy:paper", "D", grid=(2, 4)),
+        ours("policy+graph=known", "D"),
     ]
     single = specs("B")
     with Store(path) as store:
         store.request("trial", [*single, *(spec for group in groups for spec in group)])
         assert store.claim(3, batch=True) == groups[0][:3]
-        skipped = ("anyorder:text", "D"), ("anyorder:text", "E")
+        skipped = ("policy:paper", "D"), ("policy:paper", "E")
         assert store.claim(1, batch=True, but_not=skipped) == groups[2][:1]
         assert store.release(groups[2][0])
         assert store.claim(100, batch=True) == groups[0][3:]
@@ -387,21 +399,21 @@ def test_other_labels_for_what_is_done(path: Path) -> None:
 def test_runs_of_what_a_name_no_longer_means_are_set_aside(path: Path) -> None:
     def known(method: str, configuration: Any) -> bool:
         assert configuration == {"population": 5, "rates": [0.5, 1]}
-        return method != "baseline:a"
+        return method != "a"
 
     both = [*specs("A"), *specs("B")]
     with Store(path) as store:
         store.request("trial", both)
         do_all(store)
-        assert store.set_aside(["baseline:b"], known) == 0
-        assert store.set_aside(["baseline:a", "baseline:b"], known) == 4
-        assert store.set_aside(["baseline:a", "baseline:b"], known) == 0
+        assert store.set_aside(["b"], known) == 0
+        assert store.set_aside(["a", "b"], known) == 4
+        assert store.set_aside(["a", "b"], known) == 0
         store.request("trial", both)
         assert store.waiting() == 4
         assert list(store.results().cells) == [("D", "B")]
         assert do_all(store) == 4
         assert len(store.results().cells["D", "A"].curves) == 4
-        assert store.set_aside(["baseline:a"], known) == 4  # and the ones of today tomorrow
+        assert store.set_aside(["a"], known) == 4  # and the ones of today tomorrow
     assert len(rows(path)) == 12
     assert len({row["key"] for row in rows(path)}) == 12
 
@@ -410,19 +422,20 @@ def test_a_preset_that_has_changed_is_run_again(tmp_path: Path, path: Path) -> N
     campaign = tmp_path / "campaign.toml"
     campaign.write_text(
         "budget = 20\ngrid = 10\ninstances = 1\nruns = 2\n[[algorithm]]\n"
-        'name = "anyorder:authors"\n[[algorithm]]\nname = "baseline:random"\n'
+        'name = "policy:paper-code"\n[[algorithm]]\nname = "random"\n'
         '[[problem]]\nproblem = "onemax:n=4"\n',
         encoding="utf-8",
     )
-    arguments = ["bench", "run", str(campaign), "--out", str(path), "--engine", "cpu"]
+    arguments = ["bench", "run", str(campaign), "--output", str(path), "--engine", "cpu"]
     for said in ("4 to do", "0 to do"):
         got = CliRunner().invoke(main, arguments)
         assert got.exit_code == 0, got.output
         assert said in got.output
         assert "no longer" not in got.output
     with contextlib.closing(sqlite3.connect(path)) as database, database:
+        records.sign_changes(database)
         changed = "UPDATE runs SET configuration=json_set(configuration, '$.beta', 2.0) WHERE "
-        database.execute(changed + "method LIKE 'anyorder%' AND seed=(SELECT min(seed) FROM runs)")
+        database.execute(changed + "method LIKE 'policy%' AND seed=(SELECT min(seed) FROM runs)")
     got = CliRunner().invoke(main, arguments)
     assert got.exit_code == 0, got.output
     assert "1 runs in" in got.output
@@ -485,7 +498,7 @@ def test_results_of_all_campaigns(path: Path) -> None:
         store.request("first", [*specs("A"), *specs("B", "E"), *specs("gone")])
         do_all(store)
         assert store.earlier() == 0
-        store.set_aside(["baseline:gone"], lambda *rest: False)
+        store.set_aside(["gone"], lambda *rest: False)
         store.request("second", [*specs("C", "E"), *specs("A", "E")])
         do_all(store)
         assert store.earlier() == 8
@@ -652,7 +665,7 @@ def truncated(path: Path) -> None:
 def newer(path: Path) -> None:
     filled(path)
     with contextlib.closing(sqlite3.connect(path)) as database:
-        database.execute("PRAGMA user_version=2")
+        database.execute("PRAGMA user_version=3")
 
 
 def text(path: Path) -> None:
@@ -674,7 +687,7 @@ def study(path: Path) -> None:
         (text, "is not a file of runs of anyorder; it was left unchanged"),
         (another, "is not a file of runs of anyorder; it was left unchanged"),
         (study, "is not a file of runs of anyorder; it was left unchanged"),
-        (newer, "has format 2; .* reads format 1"),
+        (newer, "has format 3; .* reads format 2"),
         (truncated, "malformed"),
         (damaged, "damaged|malformed"),
     ],
@@ -689,11 +702,10 @@ def test_refused_and_left_as_it_is(tmp_path: Path, made: Any, said: str) -> None
         assert str(path) in str(error.value)
     campaign = tmp_path.parent / f"{tmp_path.name}.toml"
     campaign.write_text(
-        'budget = 5\n[[algorithm]]\nname = "baseline:random"\n'
-        '[[problem]]\nproblem = "onemax:n=4"\n',
+        'budget = 5\n[[algorithm]]\nname = "random"\n[[problem]]\nproblem = "onemax:n=4"\n',
         encoding="utf-8",
     )
-    for command in (["run", str(campaign), "--out", str(path)], ["status", str(path)]):
+    for command in (["run", str(campaign), "--output", str(path)], ["status", str(path)]):
         got = CliRunner().invoke(main, ["bench", *command])
         assert got.exit_code == 1
         assert "Error" in got.output
@@ -701,30 +713,123 @@ def test_refused_and_left_as_it_is(tmp_path: Path, made: Any, said: str) -> None
     assert {entry: entry.read_bytes() for entry in tmp_path.iterdir()} == before
 
 
-@pytest.mark.parametrize(
-    ("statement", "use"),
-    [
-        ("UPDATE campaign SET value = '-1' WHERE name = 'algorithms'", Store.results),
-        ("UPDATE campaign SET value = '[[1]]' WHERE name = 'distributions'", Store.results),
-        ("UPDATE runs SET distribution = x'ff' WHERE instance = 0", Store.results),
-        ("UPDATE runs SET grid = '7' WHERE instance = 0", Store.results),
-        ("UPDATE runs SET curve = x'00' WHERE instance = 0", Store.results),
-        ("UPDATE runs SET point = '3'", Store.dimensions),
-        ("UPDATE runs SET versions = '[]'", Store.versions),
-        ("UPDATE runs SET status = 'running', owner = 'x'", Store.counts),
-        ("UPDATE runs SET status = 'waiting', seed = 'x'", lambda store: store.claim(1)),
-        ("UPDATE runs SET status = 'waiting', grid = '{'", lambda store: store.claim(1)),
-        ("UPDATE runs SET status = 'failed', reason = 7.5, algorithm = x'ff'", Store.failures),
-    ],
-)
-def test_edited_contents_are_a_study_error(path: Path, statement: str, use: Any) -> None:
+EDITS = [
+    ("UPDATE campaign SET value = '-1' WHERE name = 'algorithms'", Store.results),
+    ("UPDATE campaign SET value = '[[1]]' WHERE name = 'distributions'", Store.results),
+    ("UPDATE runs SET distribution = x'ff' WHERE instance = 0", Store.results),
+    ("UPDATE runs SET grid = '7' WHERE instance = 0", Store.results),
+    ("UPDATE runs SET curve = x'00' WHERE instance = 0", Store.results),
+    ("UPDATE runs SET point = '3'", Store.dimensions),
+    ("UPDATE runs SET versions = '[]'", Store.versions),
+    ("UPDATE runs SET status = 'running', owner = 'x'", Store.counts),
+    ("UPDATE runs SET status = 'waiting', seed = 'x'", lambda store: store.claim(1)),
+    ("UPDATE runs SET status = 'waiting', grid = '{'", lambda store: store.claim(1)),
+    ("UPDATE runs SET status = 'failed', reason = 7.5, algorithm = x'ff'", Store.failures),
+]
+
+
+def edited(path: Path, statement: str, sign: bool = False) -> None:
+    """A campaign of two runs, changed, with checksums that fit or not."""
     with Store(path) as store:
         store.request("trial", specs(instances=2, runs=1))
         do_all(store)
     with contextlib.closing(sqlite3.connect(path)) as database, database:
-        database.execute(statement)
+        if sign:
+            records.sign_changes(database)
+        assert database.execute(statement).rowcount
+
+
+@pytest.mark.parametrize(("statement", "use"), EDITS)
+def test_edited_contents_are_a_study_error(path: Path, statement: str, use: Any) -> None:
+    edited(path, statement, sign=True)
     with Store(path) as store, pytest.raises(StudyError, match=re.escape(str(path))):
         use(store)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        *(statement for statement, _ in EDITS),
+        "UPDATE runs SET algorithm = 'B' WHERE instance = 0",
+        "UPDATE runs SET asked = 0 WHERE instance = 0",
+        "UPDATE runs SET status = 'done?' WHERE instance = 0",
+        "UPDATE runs SET seconds = 1e9",
+        "UPDATE runs SET checksum = checksum + 1",
+        "UPDATE runs SET checksum = NULL",
+        "UPDATE campaign SET checksum = NULL",
+    ],
+)
+def test_edited_contents_are_noticed_by_their_checksum(path: Path, statement: str) -> None:
+    edited(path, statement)
+    before = path.read_bytes()
+    for existing in (True, False):
+        with pytest.raises(StudyError, match=r"damaged.* was changed") as error:
+            Store(path, existing=existing)
+        assert "run " in str(error.value) or "entry" in str(error.value)
+    assert path.read_bytes() == before
+
+
+def test_flipped_bits_give_no_other_results(path: Path) -> None:
+    with Store(path) as store:
+        store.request("trial", [*specs("A"), *specs("B")])
+        do_all(store)
+        before = described(store)
+    content, rng = path.read_bytes(), np.random.default_rng()
+    damaged = path.with_name("damaged.db")
+    for _ in range(300):
+        flipped = bytearray(content)
+        flipped[rng.integers(len(content))] ^= 1 << rng.integers(8)
+        damaged.write_bytes(flipped)
+        with contextlib.suppress(StudyError), Store(damaged, existing=True) as store:
+            assert described(store) == before
+
+
+def described(store: Store) -> Any:
+    """What tables and figures are made of."""
+    found = store.results()
+    return (
+        found.name, found.algorithms, found.distributions, found.failed, store.counts(),
+        store.versions(),
+        {k: (v.grid.tolist(), v.curves.tolist(), v.instances.tolist(), v.seeds.tolist(),
+             v.seconds.tolist()) for k, v in found.cells.items()},
+    )  # fmt: skip
+
+
+LARGEST = sys.float_info.max
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    "curve",
+    [
+        (-LARGEST, -1e308, 1.0),
+        (-LARGEST, -LARGEST, -LARGEST),
+        (1.0, 1e308, LARGEST),
+        (-LARGEST, -1e-300, LARGEST),
+        (-math.inf, -math.inf, -LARGEST),
+    ],
+)
+def test_values_near_the_largest_float(path: Path, tmp_path: Path, curve: Any) -> None:
+    with Store(path) as store:
+        wanted = [specs(a, d, runs=3) for a in "AB" for d in "DE"]
+        store.request("trial", [spec for some in wanted for spec in some])
+        rng = np.random.default_rng(0)
+        for spec in store.claim(100):
+            values = np.maximum.accumulate(np.array(curve) * rng.uniform(0.5, 1.0))
+            store.finish((spec, dataclasses.replace(given(spec), curve=values)))
+    out = ["--output", str(tmp_path / "out")]
+    for command in [
+        *(["table", "--show", what] for what in ("mean", "running-time", "area", "mann-whitney")),
+        *(["table", "--spread", spread] for spread in ("sd", "error", "interval")),
+        ["table", "--format", "csv", "--reference", "A"],
+        ["report", *out],
+        *(["figure", kind, "--output", str(tmp_path / "figure.svg")] for kind in
+          ("convergence", "ranks", "ecdf", "critical")),
+        ["figure", "convergence", "--log", "--output", str(tmp_path / "figure.svg")],
+    ]:  # fmt: skip
+        arguments = ["bench", command[0], str(path), *command[1:]]
+        got = CliRunner().invoke(main, arguments, catch_exceptions=False)
+        assert got.exit_code == 0, got.output
 
 
 def test_no_file_and_no_folder(tmp_path: Path) -> None:
@@ -791,12 +896,11 @@ def test_runs_are_not_written_over(path: Path, tmp_path: Path, command: list[str
 def test_curves_are_no_place_for_runs(tmp_path: Path) -> None:
     campaign = tmp_path / "c.toml"
     campaign.write_text(
-        'budget = 5\n[[algorithm]]\nname = "baseline:random"\n'
-        '[[problem]]\nproblem = "onemax:n=4"\n',
+        'budget = 5\n[[algorithm]]\nname = "random"\n[[problem]]\nproblem = "onemax:n=4"\n',
         encoding="utf-8",
     )
     out = str(tmp_path / "runs.csv")
-    got = CliRunner().invoke(main, ["bench", "run", str(campaign), "--out", out])
+    got = CliRunner().invoke(main, ["bench", "run", str(campaign), "--output", out])
     assert got.exit_code == 2
-    assert f"--out is {out}, expected another name" in " ".join(got.output.split())
+    assert f"--output is {out}, expected another name" in " ".join(got.output.split())
     assert list(tmp_path.iterdir()) == [campaign]

@@ -83,7 +83,8 @@ def test_a_file_says_everything(tmp_path: Path) -> None:
     (tmp_path / "sub").mkdir()
     text = GOOD.replace(
         "seed = 0",
-        'seed = 7\nconfig = "text"\nworkers = 2\ntimeout = 2.5\nretries = 1\non_failure = "worst"\n'
+        'seed = 7\nalgorithm = "policy:paper"\nworkers = 2\n'
+        'timeout = 2.5\nretries = 1\non_failure = "worst"\n'
         'study = "runs.db"\ntarget = 3\nmax_seconds = 60\npatience = 20\n'
         "asynchronous = true\ndeterministic = false",
     )
@@ -98,10 +99,10 @@ def test_a_file_says_everything(tmp_path: Path) -> None:
             "debug": ao.Binary(),
         }
     )
-    assert (job.direction, job.budget, job.workers, job.preset) == ("minimize", 30, 2, "text")
+    assert (job.direction, job.budget, job.workers) == ("minimize", 30, 2)
     assert job.options == {
         "seed": 7,
-        "config": ao.PRESETS["paper"].replace(beta=2.0, hidden=(5,)),
+        "algorithm": "policy:paper+beta=2+hidden=[5]",
         "retries": 1,
         "on_failure": "worst",
         "study": tmp_path / "runs.db",
@@ -128,20 +129,23 @@ def test_what_a_file_does_not_say_is_left_to_the_loop(tmp_path: Path) -> None:
     ("old", "new", "message"),
     [
         ("budget = 30", "budgte = 30", "line 2: unknown key 'budgte' (did you mean 'budget'?)"),
-        ("budget = 30", "", ": 'budget' is missing, and is required"),
         ("budget = 30", "budget = 0", "line 2: budget is 0, expected an integer of at least 1"),
         ("budget = 30", "budget = true", "line 2: budget is True, expected an integer"),
         ("budget = 30", "budget = 3O", "at line 2"),
         ('"minimize"', '"min"', "line 1: direction is 'min' (did you mean 'minimize'?)"),
-        ("seed = 0", 'config = "autors"', "line 3: config is 'autors' (did you mean 'authors'?)"),
+        ("seed = 0", 'config = "paper"', "line 3: unknown key 'config'"),
+        ("seed = 0", 'algorithm = "policy:papre"', "line 3: unknown preset 'papre' (did you mean"),
+        ("seed = 0", 'algorithm = "ils+kik=3"', "line 3: unknown setting of ils 'kik' (did you"),
         ("seed = 0", "timeout = 0", "line 3: timeout is 0, expected a finite number"),
         ("seed = 0", "timeout = inf", "line 3: timeout is inf, expected a finite number"),
         ("seed = 0", "target = nan", "line 3: target is nan, expected a number"),
         ("seed = 0", 'on_failure = "ignore"', "line 3: on_failure is 'ignore', expected one of"),
         ("seed = 0", "workers = 1.5", "line 3: workers is 1.5, expected an integer"),
         ("seed = 0", "settings = 3", "line 3: settings is 3, expected a [section]"),
-        ("seed = 0", "settings = { betta = 2 }", "line 3: unknown setting 'betta'"),
-        ("seed = 0", "settings = { beta = -1 }", "line 3: beta is -1, expected a finite number"),
+        ("seed = 0", 'algorithm = "policy"\nsettings = { betta = 2 }',
+         "line 4: unknown setting 'betta'"),
+        ("seed = 0", 'algorithm = "policy"\nsettings = { beta = -1 }',
+         "line 4: beta is -1, expected a finite number"),
         ("[command]", "[comand]", "line 11: unknown key 'comand' (did you mean 'command'?)"),
         ('["-O1", "-O2", "-Os"]', "[]", "line 6: values is empty"),
         ('["-O1", "-O2", "-Os"]', "[[1]]", "line 6: optimise has [1], expected text"),
@@ -219,19 +223,18 @@ def test_values_arrive_as_they_are(through_a_shell: bool, tmp_path: Path) -> Non
     check = f"import sys, os; ok = sys.argv[1] == os.environ['X'] == {NASTY!r}; print(int(ok))"
     arguments: Any = (sys.executable, "-c", "{code}", "{x}")
     if through_a_shell:
-        arguments = f"{sys.executable} -c {{code}} {{x}} | cat"
+        arguments = f'{sys.executable} -c "$AO_code" "$AO_x" | cat'
     command = Command(arguments, directory=tmp_path, environment={"X": "{x}"})
     assert command({"x": NASTY, "code": check}) == 1
     assert list(tmp_path.iterdir()) == []
 
 
 def test_an_absent_flag_is_nothing_to_a_shell(monkeypatch: pytest.MonkeyPatch) -> None:
-    command = shell("set -- {f} b; echo $#", flags={"f": "-x y"})
+    command = shell("set -- $AO_f b; echo $#", flags={"f": "-x"})
     assert command({"f": True}) == 2
     assert command({"f": False}) == 1
-    monkeypatch.setenv("anyorder_f", "from outside")
+    monkeypatch.setenv("AO_f", "from outside")
     assert command({"f": False}) == 1
-    assert shell('set -u; set -- "{f}" b; echo $#', flags={"f": "-x y"})({"f": False}) == 2
 
 
 SHELLS = [name for name in ("dash", "bash") if shutil.which(name)]
@@ -241,17 +244,14 @@ SHELLS = [name for name in ("dash", "bash") if shutil.which(name)]
 @pytest.mark.parametrize(
     ("script", "value"),
     [
-        ("cat <<END\n{x}\nEND\n", "$(touch hacked)"),
-        ("cat <<END\n{x}\nEND\n", "END\ntouch hacked"),
-        ("echo a # it's\necho {x}", "'; touch hacked; '"),
-        ("echo a # it's\necho {x} # it's", "\ntouch hacked\n"),
-        ('echo a # 5"\necho "{x}"', "$(touch hacked)"),
-        ('echo "${{V:-"{x}"}}"', "$(touch hacked)"),
-        ('echo "${{V:-"{x}"}}"', '"; touch hacked; "'),
-        ('echo "{x}"', "$(touch hacked)`touch hacked`"),
-        ('echo "$(echo {x})" `echo "{x}"`', "'; touch hacked; '\";touch hacked"),
-        ("case b in a) echo 1;; b) echo {x};; esac", "; touch hacked"),
-        ("{x} || true", "touch hacked"),
+        ("cat <<END\n$AO_x\nEND\n", "$(touch hacked)"),
+        ("cat <<END\n$AO_x\nEND\n", "END\ntouch hacked"),
+        ('echo "${V:-"$AO_x"}"', '"; touch hacked; "'),
+        ('echo "$AO_x"', "$(touch hacked)`touch hacked`"),
+        ('echo "$(echo "$AO_x")" $AO_x', "'; touch hacked; '\";touch hacked"),
+        ("case b in a) echo 1;; b) echo ${AO_x};; esac", "; touch hacked"),
+        ("$AO_x || true", "touch;hacked"),
+        ("sh -c 'echo \"$AO_x\"'", "it's; touch hacked"),
     ],
 )
 def test_a_shell_never_runs_a_value(
@@ -264,93 +264,49 @@ def test_a_shell_never_runs_a_value(
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_script_with_a_scratch_folder_can_be_pasted() -> None:
+    script = 'echo "$AO_x" > $AO_scratch/a; cat "$AO_scratch/a"; rm -r $AO_scratch'
+    done = subprocess.run(
+        ["/bin/sh", "-c", shell(script).line({"x": "it's  a*"})],
+        capture_output=True, text=True, check=True, encoding="utf-8",
+    )  # fmt: skip
+    assert done.stdout == "it's  a*\n"
+
+
+def test_only_what_a_script_names_is_in_its_environment() -> None:
+    command = shell("echo $AO_ab; env | grep -c ^AO_")
+    assert command({"x": "y" * 200_000, "ab": 2, "a": 3}) == 1
+
+
 @pytest.mark.parametrize(
-    ("script", "printed"),
+    ("space", "script", "message"),
     [
-        ('printf "%s" {x}', "a  b*"),
-        ('printf "%s" "<{x}>"', "<a  b*>"),
-        ('printf "%s" "$(printf "%s" {x})"', "a  b*"),
-        ("cat <<END\n<{x}>\nEND\n", "<a  b*>\n"),
-        ("cat <<-'A' - <<B\n{{}}\nA\n{x}\nB\n", "a  b*\n"),
-        ("printf '%s' '{{x}}'{x}", "{x}a  b*"),
-        ("printf '%s' '{{' \\\\{x} # {x}", "{\\a  b*"),
+        ("level = [1]", "echo ${AO_levl}", r"unknown \$AO_levl \(did you mean '\$AO_level'\?\)"),
+        ("x = [1]", "echo {x}", r"line 7: \$AO_x is not in the script: the variable has no effect"),
+        ('a-b = [1]\n"a b" = [1]', "echo $AO_a_b", r"'a-b' and 'a b' are both \$AO_a_b"),
     ],
 )
-def test_a_value_is_one_word_wherever_it_stands(script: str, printed: str, tmp_path: Path) -> None:
-    line = shell(script).line({"x": "a  b*"})
-    done = subprocess.run(
-        ["/bin/sh", "-c", line], cwd=tmp_path, capture_output=True, text=True, encoding="utf-8"
-    )
-    assert done.stdout == printed
-
-
-def test_arithmetic_of_a_shell_accepts_numbers_only(tmp_path: Path) -> None:
-    command = shell("echo $(( ({x}) * (2 + 1) )) {y}")
-    assert command.numeric() == {"x"}
-    assert shell("echo $(( ({x}) * (2 + 1) ))")({"x": 4}) == 12
-    with pytest.raises(ValueError, match=r"x is 'a.*' in \$\(\( \)\), expected a number"):
-        command({"x": "a[$(touch hacked)]", "y": 1})
-    with pytest.raises(ValueError, match=r"\{point\} is text"):
-        shell("echo $(({point}))")
-    path = write(
-        tmp_path,
-        'direction = "minimize"\nbudget = 1\n[space]\nx = ["1", "2"]\n[command]\nshell = true\n'
-        'arguments = "echo $(({x}))"\n',
-    )
-    with pytest.raises(ValueError, match=r"line 7: \{x\} is in \$\(\( \)\), which accepts"):
-        read(path)
-
-
-def test_names_that_differ_have_variables_that_differ() -> None:
-    command = shell("echo {a-b}{a_b}{a b}; echo {a-b}{a_b}{a b}")
-    assert command({"a-b": 1, "a_b": 2, "a b": 3}) == 123
-
-
-def test_a_script_with_a_scratch_folder_can_be_pasted() -> None:
-    line = shell("echo {x} > {scratch}/a; cat {scratch}/a; rm -r {scratch}").line({"x": "it's"})
-    done = subprocess.run(
-        ["/bin/sh", "-c", line], capture_output=True, text=True, check=True, encoding="utf-8"
-    )
-    assert done.stdout == "it's\n"
-
-
-@pytest.mark.parametrize(
-    ("script", "fine"),
-    [
-        ("echo {x}", True),
-        ("echo 'a' {x} \"b\"", True),
-        ("awk '{{print $1}}' {x}", True),
-        ("echo \\' {x}", True),
-        ("echo \"{x}\"", True),
-        ("echo \"it's {x}\"", True),
-        ("echo 'a {x}'", False),
-        ("cat <<'END'\n{x}\nEND\n", False),
-        ("echo a # it's\necho '{x}'", False),  # behind an apostrophe that opens no quotes
-    ],
-)  # fmt: skip
-def test_placeholders_that_the_shell_would_not_expand_are_refused(
-    script: str, fine: bool, tmp_path: Path
+def test_the_variables_of_a_script_are_checked(
+    space: str, script: str, message: str, tmp_path: Path
 ) -> None:
     path = write(
         tmp_path,
-        'direction = "minimize"\nbudget = 1\n[space]\nx = [1]\n[command]\nshell = true\n'
+        f'direction = "minimize"\nbudget = 1\n[space]\n{space}\n[command]\nshell = true\n'
         f"arguments = {json.dumps(script)}\n",
     )
-    if fine:
-        assert read(path).command.line({"x": 1})
-    else:
-        with pytest.raises(ValueError, match=r"line 7: \{x\} is in .*expands nothing"):
-            read(path)
+    with pytest.raises(ValueError, match=message):
+        read(path)
 
 
 def test_each_evaluation_has_its_own_scratch_folder_which_is_removed() -> None:
-    command = shell("echo {x} > {scratch}/a && ls -A {scratch} | wc -l; echo {scratch} >&2; exit 1")
+    script = "echo $AO_x > $AO_scratch/a && ls -A $AO_scratch | wc -l; echo $AO_scratch >&2; exit 1"
+    command = shell(script)
     with pytest.raises(RuntimeError) as error:
         command({"x": 1})
     folder = Path(str(error.value).splitlines()[-1].rpartition(": ")[2])
     assert folder.name.startswith("anyorder-")
     assert not folder.exists()
-    alone = shell("ls -A {scratch} | wc -l; touch {scratch}/a; sleep 0.1")
+    alone = shell("ls -A $AO_scratch | wc -l; touch $AO_scratch/a; sleep 0.1")
     with ThreadPoolExecutor(4) as pool:
         assert list(pool.map(alone, [{}] * 8)) == [0] * 8
 
@@ -407,6 +363,51 @@ def test_no_value(printed: str, where: dict[str, str], message: str) -> None:
     with pytest.raises(RuntimeError) as error:
         Command(("printf", "%s", "{x}"), **where)({"x": printed})
     assert message in str(error.value)
+
+
+def test_notes(tmp_path: Path) -> None:
+    where = {
+        "size": {"regex": r"size: (\d+)"}, "log": {"regex": "log: (.*)"}, "gone": {"regex": "x(y)"},
+        "parts": {"json": "parts"}, "none": {"json": "b.c"},
+    }  # fmt: skip
+    printed = 'size: 12\nlog: a.txt\n{"v": 2, "parts": [1, "p"]}\n'
+    command = Command(("printf", "%s", "{x}"), json="v", notes=where)
+    assert command({"x": printed}) == ao.Measured(
+        2.0, {"size": 12.0, "log": "a.txt", "parts": [1, "p"]}
+    )
+    path = write(
+        tmp_path,
+        'direction = "maximize"\nbudget = 3\nalgorithm = "random"\nseed = 0\n'
+        '[space]\na = [1, 2, 3]\n[command]\narguments = ["printf", "size: %s\\n{a}", "{a}"]\n'
+        '[notes]\nsize = { regex = "size: (.*)" }\n',
+    )
+    assert read(path).command.notes == {"size": {"regex": "size: (.*)"}}
+    study = tmp_path / "run.db"
+    done = CliRunner().invoke(main, ["run", str(path), "--study", str(study)])
+    assert done.exit_code == 0, done.output
+    history = ao.load(study)
+    noted = [note["size"] for note in history.notes.values()]
+    assert noted == history.values[~history.cached].tolist()
+
+
+@pytest.mark.parametrize(
+    ("notes", "message"),
+    [
+        ('size = "x"', "size is 'x', expected"),
+        ("size = {}", "size has 0 places, expected one: regex or json"),
+        ('size = { regex = "(a)", json = "b" }', "size has 2 places"),
+        ('size = { regex = "a" }', "a group around the value"),
+        ('size = { rgex = "(a)" }', "unknown key 'rgex'"),
+    ],
+)
+def test_what_is_wrong_with_notes(tmp_path: Path, notes: str, message: str) -> None:
+    path = write(
+        tmp_path,
+        'direction = "maximize"\nbudget = 3\n[space]\na = [1, 2]\n[command]\n'
+        f'arguments = ["echo", "{{a}}"]\n[notes]\n{notes}\n',
+    )
+    with pytest.raises(ValueError, match=re.escape(message)):
+        read(path)
 
 
 # --- how it ends --------------------------------------------------------------------------------
@@ -526,6 +527,7 @@ miss=$(($1 > 5 ? $1 - 5 : 5 - $1))
 if [ "$3" = --fast ]; then echo cost $miss; else echo cost $((miss + 1)); fi
 """
 SETTINGS = """\
+algorithm = "policy"
 [settings]
 epochs = 3
 hidden = [4]
@@ -564,7 +566,7 @@ def test_run(problem: Path, tmp_path: Path) -> None:
     assert best["mode"] != "bad"
     assert answer["evaluations"] == 60
     assert 0 < answer["failures"] < 60
-    text = invoke(problem, "--workers", 1, "--plot", tmp_path / "a.png")
+    text = invoke(problem, "--workers", 1, "--output", tmp_path / "a.png")
     assert text.exit_code == 0
     rows = dict(re.split("  +", line, maxsplit=1) for line in text.stdout.splitlines())
     assert rows["problem"] == f"minimize {problem}"
@@ -574,6 +576,27 @@ def test_run(problem: Path, tmp_path: Path) -> None:
     assert rows["command"] == answer["command"]
     assert answer["command"].startswith(f"/bin/sh script.sh {best['level']} ")
     assert (tmp_path / "a.png").exists()
+
+
+def test_run_takes_the_search_from_the_command_line(problem: Path, tmp_path: Path) -> None:
+    options = ["--algorithm", "random", "--budget", 20, "--json"]
+    one, same, other = (
+        json.loads(invoke(problem, *options, "--seed", seed).stdout) for seed in (3, 3, 4)
+    )
+    assert (one["algorithm"], one["seed"], other["seed"]) == ("random", 3, 4)
+    assert one["best"] == same["best"]
+    # Without the mode that fails: a run whose only evaluation failed ends as "failed", not by time.
+    sound = write(tmp_path, PROBLEM.replace(', "bad"', ""))
+    done = json.loads(invoke(sound, "--max-seconds", 0.001, "--json").stdout)
+    assert done["stop_reason"] == "time"
+    for name, value, said in [
+        ("--algorithm", "radnom", "did you mean 'random'?"),
+        ("--seed", -1, "seed is -1"),
+        ("--max-seconds", 0, "max_seconds is 0"),
+    ]:
+        wrong = invoke(problem, name, value)
+        assert wrong.exit_code == 2
+        assert said in wrong.output
 
 
 def test_run_goes_on_with_a_study(problem: Path, tmp_path: Path) -> None:
@@ -588,7 +611,7 @@ def test_run_where_everything_fails(problem: Path) -> None:
     text = problem.read_text(encoding="utf-8").replace("cost (.*)", "price (.*)")
     problem.write_text(text.replace("high = 50", "high = 999"), encoding="utf-8")
     done = invoke(problem, "--budget", 110, "--json")
-    assert done.exit_code == 0
+    assert done.exit_code == 1
     answer = json.loads(done.stdout)
     assert (answer["evaluations"], answer["failures"]) == (110, 110)
     assert answer["best"] is answer["best_value"] is answer["command"] is None
@@ -625,7 +648,7 @@ def test_run_says_what_is_wrong(problem: Path, tmp_path: Path) -> None:
         ([tmp_path / "no.toml"], 2, "does not exist"),
         ([problem, "--budget", 0], 2, "budget is 0"),
         ([problem, "--workers", 0], 2, "--workers is 0"),
-        ([problem, "--plot", tmp_path / "no" / "a.png"], 2, "no such folder"),
+        ([problem, "--output", tmp_path / "no" / "a.png"], 2, "no such folder"),
     ]:
         done = invoke(*arguments)
         assert done.exit_code == status
@@ -708,7 +731,7 @@ def test_nothing_is_left_when_run_is_ended(
 
 FORKS = """
 import os, sys, threading, time
-from anyorder.program import guard, matching
+from anyorder.program import guard
 from anyorder.program.command import Command
 
 def hold(lock):
@@ -718,10 +741,9 @@ def hold(lock):
 command = Command(("echo", "cost 3"), regex=r"cost (\\d)")
 assert command({}) == 3
 if sys.argv[1] == "held":
-    for lock in (guard._lock, matching._lock):
-        threading.Thread(target=hold, args=[lock], daemon=True).start()
-        while not lock.locked():
-            time.sleep(0.01)
+    threading.Thread(target=hold, args=[guard._lock], daemon=True).start()
+    while not guard._lock.locked():
+        time.sleep(0.01)
 if os.fork() == 0:
     if sys.argv[1] == "held":
         assert command({}) == 3

@@ -28,7 +28,7 @@ def values_of(name: str, budget: int, seed: int) -> list[float]:
     return values
 
 
-@pytest.mark.parametrize("name", algorithms.available("baseline"))
+@pytest.mark.parametrize("name", algorithms.available("strategy"))
 def test_every_strategy_has_a_name(name):
     values = values_of(name, 60, seed=3)
     assert len(values) == 60
@@ -37,19 +37,9 @@ def test_every_strategy_has_a_name(name):
     assert values == result.history.values.tolist()
 
 
-def test_registry_is_complete():
-    kinds = {
-        kind
-        for kind in map(lambda n: getattr(ao.baselines, n), ao.baselines.__all__)
-        if isinstance(kind, type)
-    }
-    assert kinds == set(ao.baselines.registry.values())
-
-
 def test_anyorder_by_name():
-    alone = ao.maximize(PROBLEM, PROBLEM.space, 30, seed=1, config="paper", cache=False)
-    for name in ("anyorder:text", "policy:paper"):
-        assert values_of(name, 30, seed=1) == alone.history.values.tolist()
+    alone = ao.maximize(PROBLEM, PROBLEM.space, 30, seed=1, algorithm="policy:paper", cache=False)
+    assert values_of("policy:paper", 30, seed=1) == alone.history.values.tolist()
 
 
 @pytest.mark.parametrize(
@@ -82,7 +72,7 @@ def test_table():
 
 
 def test_same_seeds_for_all():
-    result = compare(PROBLEM, ["baseline:random", "baseline:rls"], runs=3, budget=20, seed=5)
+    result = compare(PROBLEM, ["random", "rls"], runs=3, budget=20, seed=5)
     for a, name in enumerate(result.algorithms):
         for r in range(3):
             values = values_of(name, 20, seed=5 + r)
@@ -91,42 +81,42 @@ def test_same_seeds_for_all():
 
 def test_bad_arguments():
     with refused(ValueError, "'taboo'", "did you mean 'tabu'"):
-        compare(PROBLEM, ["baseline:taboo"], 1, 10)
+        compare(PROBLEM, ["taboo"], 1, 10)
     with refused(ValueError, "runs", "0"):
-        compare(PROBLEM, ["baseline:rls"], 0, 10)
+        compare(PROBLEM, ["rls"], 0, 10)
     with refused(ValueError, "budget", "0"):
-        compare(PROBLEM, ["baseline:rls"], 1, 0)
+        compare(PROBLEM, ["rls"], 1, 0)
     with refused(ValueError, "each once"):
-        compare(PROBLEM, ["baseline:rls", "baseline:rls"], 1, 10)
+        compare(PROBLEM, ["rls", "rls"], 1, 10)
 
 
 def test_command(tmp_path):
     figure = tmp_path / "compare.png"
-    arguments = ["compare", "onemax:n=8", "--algorithms", "anyorder, baseline:rls,baseline:random",
+    arguments = ["compare", "onemax:n=8", "--algorithms", "policy, rls,random",
                  "--runs", "3", "--budget", "60"]  # fmt: skip
-    text = run(*arguments, "--plot", str(figure))
+    text = run(*arguments, "--output", str(figure))
     assert text.exit_code == 0, text.output
-    for word in ("anyorder", "baseline:rls", "baseline:random", "Mann-Whitney", "rank"):
+    for word in ("policy", "rls", "random", "Mann-Whitney", "rank"):
         assert word in text.output
     assert figure.read_bytes().startswith(b"\x89PNG")
     table = json.loads(run(*arguments, "--json").output)["table"]
-    assert [row["algorithm"] for row in table] == ["anyorder", "baseline:rls", "baseline:random"]
-    wrong = run("compare", "onemax", "--algorithms", "baseline:rsl")
+    assert [row["algorithm"] for row in table] == ["policy", "rls", "random"]
+    wrong = run("compare", "onemax", "--algorithms", "rsl")
     assert wrong.exit_code == 2
     assert "did you mean" in wrong.output
 
 
 def test_solve_by_a_baseline(tmp_path):
-    arguments = ["solve", "onemax:n=8", "--algorithm", "baseline:tabu", "--budget", "200"]
+    arguments = ["solve", "onemax:n=8", "--algorithm", "tabu", "--budget", "200"]
     answer = json.loads(run(*arguments, "--seed", "4", "--json").output)
     assert answer["best_value"] == 8
     assert answer["best"] == [1] * 8
     assert answer["algorithm"] == "tabu"
     assert len(answer["best_every_100"]) == 2
-    text = run(*arguments, "--plot", str(tmp_path / "x.png"))
+    text = run(*arguments, "--output", str(tmp_path / "x.png"))
     assert text.exit_code == 0
     assert "best value   8" in text.output
     assert "11111111" in text.output
-    wrong = run("solve", "onemax", "--algorithm", "tabu", "--config", "paper")
+    wrong = run("solve", "onemax", "--algorithm", "tabu:paper")
     assert wrong.exit_code == 2
-    assert "config is for the algorithm 'policy'" in wrong.output
+    assert "tabu has no presets" in wrong.output

@@ -14,11 +14,12 @@ from conftest import refused
 
 import anyorder as ao
 from anyorder import Binary, Categorical, Float, Integer, Space
-from anyorder.knowledge import read_data
+from anyorder.archive.knowledge import read_data
 from anyorder.space.digits import Digits
-from anyorder.strategies.auto import EXPLORE, AutoSearch
+from anyorder.strategies.auto.operators.explore import Explore
+from anyorder.strategies.auto.search import AutoSearch
 from anyorder.strategies.create import create
-from anyorder.strategies.p3 import P3
+from anyorder.strategies.plain.p3 import P3
 from anyorder.strategies.policy.search import PolicySearch
 from anyorder.testing import _linear, _partly_failing, _Run
 
@@ -165,7 +166,7 @@ def test_strategies_keep_the_protocol(name: str) -> None:
     for space in (wide, SPACE):
         run = _Run(lambda s, seed: create(name, s, seed), space, 0)
         run.use(_linear, 3)
-        expected = run.restored().use(_linear, 3).log
+        expected = run.restore().use(_linear, 3).log
         assert run.use(_linear, 3).log == expected
         run.use(_partly_failing, 3)
 
@@ -201,7 +202,7 @@ def test_the_policy_hides_what_is_absent() -> None:
 
 def test_what_is_absent_is_not_trained() -> None:
     space = Space({"a": Binary(), "b": Integer(1, 5, when={"a": True}), "c": Binary()})
-    policy = PolicySearch(space, 0, ao.Config(population=2), engine="reference")
+    policy = PolicySearch(space, 0, ao.policy.Config(population=2), engine="reference")
     before = policy._policy.theta.copy()
     tickets, codes = policy.propose(2, np.array([[0, 0, 0], [0, 0, 1]], np.int32))
     answers = [
@@ -226,10 +227,15 @@ def test_what_is_absent_is_not_trained() -> None:
     ],
 )
 def test_many_runs_are_single_runs(settings: dict[str, Any]) -> None:
-    options: dict[str, Any] = {"config": ao.Config(**settings), "progress": False}
-    runs = ao.solve_many(value, space=SPACE, runs=2, budget=50, seeds=[4, 5], **options)
+    config = ao.policy.Config(**settings)
+    runs = ao.policy.solve_many(
+        value, space=SPACE, runs=2, budget=50, seeds=[4, 5], config=config, progress=False
+    )
     for seed, run in zip((4, 5), runs, strict=True):
-        alone = ao.maximize(value, SPACE, 50, seed=seed, cache=False, **options)
+        alone = ao.maximize(
+            value, SPACE, 50, seed=seed, algorithm=ao.policy.Policy(config), cache=False,
+            progress=False,
+        )  # fmt: skip
         assert alone.algorithm == "policy"
         assert np.array_equal(run.values, alone.history.values)
         assert run.best == alone.best
@@ -260,11 +266,11 @@ def test_data_of_earlier_runs(tmp_path: Path) -> None:
 
     study, table = tmp_path / "run.db", tmp_path / "run.csv"
     ao.maximize(value, SPACE, 40, seed=0, algorithm="random", study=study, progress=False)
-    assert CliRunner().invoke(main, ["show", str(study), "--csv", str(table)]).exit_code == 0
+    assert CliRunner().invoke(main, ["show", str(study), "--output", str(table)]).exit_code == 0
     earlier = read_data(ao.load(study), SPACE)
     for some, other in zip(read_data(table, SPACE), earlier, strict=True):
         np.testing.assert_array_equal(some, other)
-    policy = PolicySearch(SPACE, 0, ao.Config(epochs=3, hidden=(4,)), engine="reference")
+    policy = PolicySearch(SPACE, 0, ao.policy.Config(epochs=3, hidden=(4,)), engine="reference")
     before = ao.Optimizer(SPACE, 0, algorithm=policy, data=earlier).told
     assert before == 40
     assert policy.generation == 7  # 4 of all points, 2 of the better half, 1 of the better quarter
@@ -278,16 +284,17 @@ def test_data_of_earlier_runs(tmp_path: Path) -> None:
 
 def test_the_explorer_of_auto(monkeypatch: pytest.MonkeyPatch) -> None:
     """P3 gets the answers to what it proposed, in the digits and absent values that it chose."""
-    monkeypatch.setattr("anyorder.strategies.explorers.KINDS", (P3,))
-    monkeypatch.setattr(AutoSearch, "_choose", lambda self: EXPLORE)
+    monkeypatch.setattr(AutoSearch, "operators", AutoSearch.operators[:1])
+    monkeypatch.setattr(AutoSearch, "explorers", (P3,))
+    monkeypatch.setattr(Explore, "weight", lambda self, idle: 100.0)
     run = _Run(lambda s, seed: create("auto", s, seed), SPACE, 0)
     run.use(_linear, 100)
-    explorers = run.strategy._explorers
-    (p3,) = explorers._searches
+    explorer = run.strategy._operators["p3"]
+    p3 = explorer._strategy
     assert p3.generation > 0 or p3._point is not None
     assert run.strategy.facts()["explorers"]["p3"] > 10
-    assert not p3._as_proposed.keys() - {explorers._ticket}
-    expected = run.restored().use(_linear, 20).log
+    assert not p3._as_proposed.keys() - set(explorer._open.values())
+    expected = run.restore().use(_linear, 20).log
     assert run.use(_linear, 20).log == expected
 
 
@@ -339,7 +346,7 @@ regex = '(\\d+)$'
 """
 LIST = 'arguments = ["echo", "{algo}", "--depth={depth}", "{rate}", "{kind}", "{fast}", "7"]'
 SCRIPT = """shell = true
-arguments = 'echo "{algo} {depth} {rate} {kind}" {fast} >&2; echo $(( {depth} + 1 ))'
+arguments = 'echo "$AO_algo $AO_depth $AO_rate $AO_kind" $AO_fast >&2; echo $(( AO_depth + 1 ))'
 """
 
 
@@ -393,7 +400,7 @@ def test_the_commands(tmp_path: Path) -> None:
     (tmp_path / "problem.toml").write_text(FILE.format(command=LIST))
     study, table = str(tmp_path / "run.db"), tmp_path / "run.csv"
     for arguments in (["run", str(tmp_path / "problem.toml")], ["show", study],
-                      ["show", study, "--csv", str(table)]):  # fmt: skip
+                      ["show", study, "--output", str(table)]):  # fmt: skip
         done = CliRunner().invoke(main, arguments)
         assert done.exit_code == 0, done.output
     head, *rows = [row.split(",") for row in table.read_text().splitlines()]

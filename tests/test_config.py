@@ -11,7 +11,6 @@ from conftest import case
 
 from anyorder.strategies.policy.advantage import advantages
 from anyorder.strategies.policy.config import (
-    PRESET_NAMES,
     PRESETS,
     Config,
     PaperReadings,
@@ -29,7 +28,7 @@ PAPER = {
     "kl": "categorical", "clip": 1e-3, "adam": "anew", "adam_beta1": 0.9, "adam_beta2": 0.999,
     "adam_eps": 1e-8, "loss_runs": None, "utility": (1.0, -1.0), "ties": "strict",
     "restart_agreement": None, "restart_patience": 5, "gibbs_sweeps": 10, "critic": None,
-    "order_rate": 1e-2,
+    "order_rate": 1e-2, "objective": "ratio", "kl_target": None,
 }  # fmt: skip
 PAPER_CODE = {
     **PAPER, "hidden": (20, 20), "layer_rates": (1.0, 0.0, 1.0), "masked_input": -1.0,
@@ -48,7 +47,7 @@ OTHER = {
     "kl": "bernoulli", "clip": 0.05, "adam": "kept", "adam_beta1": 0.0, "adam_beta2": 0.5,
     "adam_eps": 1e-3, "loss_runs": 7, "utility": (3.0, 1.0, 1.0, -2.0), "ties": "average",
     "restart_agreement": None, "restart_patience": 2, "gibbs_sweeps": 3, "critic": 10.0,
-    "order_rate": 0.0,
+    "order_rate": 0.0, "objective": "log", "kl_target": 0.01,
 }  # fmt: skip
 
 # a few bad ones; TypeError where the type is wrong
@@ -85,6 +84,8 @@ BAD = {
     "restart_patience": [0, -1, 2.5, None],
     "gibbs_sweeps": [0, -1, 1.5, None, True],
     "critic": [0.0, -1.0, 2e6, math.nan, "1"],
+    "objective": ["ln", None],
+    "kl_target": [0.0, -1.0, 2e6, math.nan, "1"],
 }
 
 
@@ -116,13 +117,6 @@ def test_curricula():
     assert fields_of(balanced) == {
         **DEFAULT, "drop_generation": 1.0, "drop_training": 1.0, "drop_decay": 0.993,
     }  # fmt: skip
-
-
-def test_former_names_of_presets():
-    """Stored results and old scripts have them; they are not listed."""
-    assert resolve("text") is PRESETS["paper"]
-    assert resolve("authors") is PRESETS["paper-code"]
-    assert {*PRESETS, "text", "authors"} == set(PRESET_NAMES)
 
 
 def test_resolve_refuses():

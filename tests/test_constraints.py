@@ -16,10 +16,10 @@ from functions import FAST, QUICK, SPACE, value
 import anyorder as ao
 from anyorder import optimizer
 from anyorder.archive import Archive
-from anyorder.effects import Effects
+from anyorder.constraints.effects import Effects
+from anyorder.constraints.feasibility import Feasibility
 from anyorder.errors import INFEASIBLE, OK, REJECTED, measure, violation_in
-from anyorder.feasibility import Feasibility
-from anyorder.session import ending
+from anyorder.run import exhaustion
 from anyorder.strategies.base import Answer, score
 
 WEIGHTS = np.random.default_rng(0).random(40)
@@ -87,9 +87,9 @@ def test_an_exception_in_a_constraint_names_the_point() -> None:
 def test_a_constraint_that_refuses_everything_is_named(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ending, "_IDLE_CANDIDATES", 50)
-    monkeypatch.setattr(ending, "_IDLE_BATCHES", 5)
-    monkeypatch.setattr(optimizer, "_MOST_DRAWS", 5)
+    for module in (exhaustion, optimizer):
+        monkeypatch.setattr(module, "IDLE_CANDIDATES", 50)
+        monkeypatch.setattr(module, "IDLE_BATCHES", 5)
 
     def never(x: Any) -> bool:
         return False
@@ -104,7 +104,7 @@ def test_a_constraint_that_refuses_everything_is_named(
         assert f"{constraint.__name__} refused every one of" in caplog.text
         assert said in caplog.text
         with pytest.raises(ValueError, match="refused every one of"):
-            ao.Optimizer(SPACE, 0, FAST, constraint=constraint).ask()
+            ao.Optimizer(SPACE, 0, algorithm=ao.policy.Policy(FAST), constraint=constraint).ask()
 
 
 def test_it_is_named_where_the_strategy_knows_every_point(caplog: pytest.LogCaptureFixture) -> None:
@@ -288,9 +288,8 @@ def test_effects_are_those_of_a_linear_function() -> None:
 @pytest.mark.parametrize("algorithm", ["policy", "ils", "delta"])
 def test_a_study_continues_bit_for_bit(algorithm: str, constraint: Any, tmp_path: Path) -> None:
     study = tmp_path / "study.db"
-    options: dict[str, Any] = {"seed": 0, "algorithm": algorithm, "constraint": constraint}
-    if algorithm == "policy":
-        options["config"] = FAST
+    chosen = ao.policy.Policy(FAST) if algorithm == "policy" else algorithm
+    options: dict[str, Any] = {"seed": 0, "algorithm": chosen, "constraint": constraint}
     whole = ao.maximize(weight, BITS, 60, **options)
     for budget in (1, 14, 33):
         ao.maximize(weight, BITS, budget, study=study, **options)
@@ -311,7 +310,7 @@ def test_asynchronous_runs_are_repaired_and_continue(tmp_path: Path) -> None:
 
 
 def test_ask_gives_what_is_allowed_and_a_state_continues() -> None:
-    opt = ao.Optimizer(BITS, 0, FAST, constraint=five)
+    opt = ao.Optimizer(BITS, 0, algorithm=ao.policy.Policy(FAST), constraint=five)
     again: ao.Optimizer | None = None
     for turn in range(6):
         asked = opt.ask()
@@ -351,3 +350,20 @@ def test_a_state_of_repairs_of_another_space_is_refused() -> None:
     feasibility.violation(np.zeros(8, np.int32))
     with pytest.raises(ValueError, match="another space"):
         Feasibility(BITS, five, 0).restore(feasibility.state())
+
+
+@pytest.mark.parametrize("name", ["policy", "ils", "p3", "umda", "tabu", "auto", "random"])
+def test_ask_gives_no_refused_points_of_data(name: str) -> None:
+    """A refused point is known from `data`, so that the constraint is not called for it again."""
+    space = ao.Space.binary(4)
+    points = np.array(np.unravel_index(np.arange(16), (2,) * 4), np.int32).T
+    optimizer = ao.Optimizer(
+        space, seed=0, algorithm=name, constraint=lambda point: int(point[0]) == 1,
+        data=(points[:8], np.arange(8.0)),
+    )  # fmt: skip
+    for _ in range(10):
+        asked = optimizer.ask(2)
+        if not len(asked):
+            break
+        assert (np.asarray(asked)[:, 0] == 1).all()
+        optimizer.tell(asked, np.asarray(asked).sum(axis=1))

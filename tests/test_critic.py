@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from conftest import Case, case, computed, refused, rms
+from driving import signed
 
 import anyorder as ao
 from anyorder.errors import INFEASIBLE
@@ -128,10 +129,19 @@ def test_ranks_do_not_matter_but_values_do():
 
     def best(scale: float, critic: float | None) -> list[int]:
         config = PRESETS["default"].replace(critic=critic, epochs=5)
-        return ao.maximize(
-            lambda x: scale * (x @ np.arange(12.0)), space, 60, seed=0, vectorized=True,
-            config=config, cache=False,
-        ).history.codes.ravel().tolist()  # fmt: skip
+        return (
+            ao.maximize(
+                lambda x: scale * (x @ np.arange(12.0)),
+                space,
+                60,
+                seed=0,
+                vectorized=True,
+                algorithm=ao.policy.Policy(config),
+                cache=False,
+            )
+            .history.codes.ravel()
+            .tolist()
+        )
 
     assert best(1.0, None) == best(0.01, None)
     assert best(1.0, 1.0) != best(0.01, 1.0)
@@ -141,10 +151,9 @@ def test_ranks_do_not_matter_but_values_do():
 def test_it_learns_to_choose_ones(network):
     config = PRESETS["paper"].replace(critic=10.0, network=network, hidden=(20,))
     last = [
-        ao.maximize(
-            lambda x: x.mean(axis=1), ao.Space.binary(20), 500, seed=seed, vectorized=True,
-            config=config, cache=False,
-        ).history.values[-100:].mean()
+        ao.maximize(lambda x: x.mean(axis=1), ao.Space.binary(20), 500,
+            seed=seed, vectorized=True,
+            algorithm=ao.policy.Policy(config), cache=False).history.values[-100:].mean()
         for seed in range(2)
     ]  # fmt: skip
     assert np.mean(last) > 0.6, last  # 0.5 by chance
@@ -157,22 +166,30 @@ def test_a_state_holds_the_critic():
     state = search.state()
     assert state["critic_theta"].shape == state["theta"].shape
     with refused(ValueError, "critic_theta"):
-        search.restore({**state, "critic_theta": state["critic_theta"][:, :-1]})
+        search.restore(signed({**state, "critic_theta": state["critic_theta"][:, :-1]}))
     with refused(ValueError, "critic_theta", "damaged"):
-        search.restore({**state, "critic_theta": np.full_like(state["critic_theta"], np.nan)})
+        damaged = np.full_like(state["critic_theta"], np.nan)
+        search.restore(signed({**state, "critic_theta": damaged}))
     with refused(ValueError, "critic_theta"):
-        search.restore({name: x for name, x in state.items() if not name.startswith("critic")})
+        search.restore(signed({n: x for n, x in state.items() if not n.startswith("critic")}))
 
 
 def test_many_runs_are_single_runs():
     problem = ao.problems.nk(12, 2, 0)
     config = PRESETS["default"].replace(critic=10.0, hidden=(5,), epochs=3)
-    many = ao.solve_many(problem, runs=3, budget=60, config=config, engine="cpu", progress=False)
+    many = ao.policy.solve_many(
+        problem, runs=3, budget=60, config=config, engine="cpu", progress=False
+    )
     for k, seed in enumerate(many.seeds):
         alone = ao.maximize(
-            problem, budget=60, seed=seed, config=config, engine="cpu", cache=False,
-            vectorized=True, progress=False,
-        )  # fmt: skip
+            problem,
+            budget=60,
+            seed=seed,
+            algorithm=ao.policy.Policy(config, engine="cpu"),
+            cache=False,
+            vectorized=True,
+            progress=False,
+        )
         np.testing.assert_array_equal(many.values[k], alone.history.values)
 
 
@@ -205,6 +222,6 @@ def test_the_model_of_a_critic():
 def test_refusals():
     for value in (0.0, -1.0, np.inf, "10"):
         with pytest.raises((TypeError, ValueError), match="critic"):
-            ao.Config(critic=value)
+            ao.policy.Config(critic=value)
     with refused(ValueError, "critic is 1.0", "expected None", "gibbs"):
-        ao.Config(critic=1.0, generation_order="gibbs", training_order="none")
+        ao.policy.Config(critic=1.0, generation_order="gibbs", training_order="none")

@@ -30,13 +30,13 @@ paid = partial(ao.maximize, cache=False)
 if (missing := why_not("cuda")) is not None:
     pytest.skip(missing, allow_module_level=True)
 torch = pytest.importorskip("torch")
-from anyorder.many import device_critic  # noqa: E402
+from anyorder.policy.many import device_critic  # noqa: E402
 from anyorder.strategies.policy.engines.cuda import shapes  # noqa: E402 (it imports Triton)
 from anyorder.strategies.policy.engines.cuda.kernels import common  # noqa: E402
 
 pytestmark = pytest.mark.gpu
 
-SMALL = ao.PRESETS["default"].replace(epochs=2)
+SMALL = ao.policy.PRESETS["default"].replace(epochs=2)
 
 
 # Which path
@@ -253,9 +253,12 @@ CONFIGS = {
 def test_solve_many_is_maximize(problem, config):
     """The driver on the device, whose bookkeeping is a kernel, against the optimiser's own."""
     budget = 35
-    runs = ao.solve_many(problem, seeds=[3, 2**63 + 9], budget=budget, config=config, engine="cuda")
+    runs = ao.policy.solve_many(
+        problem, seeds=[3, 2**63 + 9], budget=budget, config=config, engine="cuda"
+    )
     for run in runs:
-        alone = paid(problem, problem.space, budget, seed=run.seed, config=config, engine="cuda")
+        policy = ao.policy.Policy(config, "cuda")
+        alone = paid(problem, problem.space, budget, seed=run.seed, algorithm=policy)
         np.testing.assert_allclose(run.values, alone.history.values, rtol=1e-12)
         assert run.restarts == alone.history.restarts
         np.testing.assert_array_equal(run.best, alone.best)
@@ -278,13 +281,13 @@ DRIVEN = {
 def test_the_driver_agrees_with_cpu(config):
     problem, budget = ao.problems.nkd(2, 1, 3), 10
     found, expected = (
-        ao.solve_many(problem, runs=2, budget=budget, config=config, engine=engine)
+        ao.policy.solve_many(problem, runs=2, budget=budget, config=config, engine=engine)
         for engine in ("cuda", "cpu")
     )
     np.testing.assert_allclose(found.values, expected.values, rtol=1e-12)
     assert [run.restarts for run in found] == [run.restarts for run in expected]
     assert any(run.restarts for run in found)
-    (alone,) = ao.solve_many(problem, seeds=[1], budget=budget, config=config, engine="cuda")
+    (alone,) = ao.policy.solve_many(problem, seeds=[1], budget=budget, config=config, engine="cuda")
     np.testing.assert_array_equal(alone.values, found.values[1])
 
 
@@ -355,19 +358,21 @@ def test_a_torch_function():
         assert x.dtype == torch.int64
         return x.sum(dim=-1)
 
-    runs = ao.solve_many(
+    runs = ao.policy.solve_many(
         f, space=SPACE, runs=2, budget=25, config=SMALL, engine="cuda", vectorized="torch"
     )
     device = policy.create("cuda", case().model).device.type
     assert set(seen) == {((2, 10, 4), device), ((2, 5, 4), device)}
     for run in runs:
-        alone = paid(lambda x: float(x.sum()), SPACE, 25, seed=run.seed, config=SMALL,
-                            engine="cuda")  # fmt: skip
+        alone = paid(
+            lambda x: float(x.sum()), SPACE, 25, seed=run.seed,
+            algorithm=ao.policy.Policy(SMALL, "cuda"),
+        )  # fmt: skip
         np.testing.assert_array_equal(run.values, alone.history.values)
 
 
 def test_target_and_minimize():
-    runs = ao.solve_many(
+    runs = ao.policy.solve_many(
         count_ones, space=ao.Space.binary(4), runs=3, budget=200, config=SMALL, engine="cuda",
         vectorized="torch", direction="minimize", target=1,
     )  # fmt: skip
@@ -390,8 +395,8 @@ def test_one_failure_does_not_touch_the_others():
         return values
 
     arguments = {"space": ao.Space.binary(4), "runs": 3, "budget": 40, "config": SMALL}
-    runs = ao.solve_many(f, **arguments, engine="cuda", vectorized="torch")
-    good = ao.solve_many(count_ones, **arguments, engine="cuda", vectorized="torch")
+    runs = ao.policy.solve_many(f, **arguments, engine="cuda", vectorized="torch")
+    good = ao.policy.solve_many(count_ones, **arguments, engine="cuda", vectorized="torch")
     assert runs.stop_reasons == ("budget", "failed", "budget")
     assert runs[1].evaluations == 24
     assert "NaN" in runs[1].error
@@ -407,11 +412,13 @@ def test_bad_torch_functions():
     arguments = {"space": ao.Space.binary(4), "runs": 2, "budget": 20, "config": SMALL,
                  "engine": "cuda", "vectorized": "torch"}  # fmt: skip
     with refused(ValueError, "shape (2,)", "expected (2, 10)"):
-        ao.solve_many(lambda x: x.sum(dim=(1, 2)), **arguments)
+        ao.policy.solve_many(lambda x: x.sum(dim=(1, 2)), **arguments)
     with refused(TypeError, "complex"):
-        ao.solve_many(lambda x: x.sum(dim=-1) * 1j, **arguments)
+        ao.policy.solve_many(lambda x: x.sum(dim=-1) * 1j, **arguments)
     with refused(ZeroDivisionError, "mine"):
-        ao.solve_many(lambda x: (_ for _ in ()).throw(ZeroDivisionError("mine")), **arguments)
+        ao.policy.solve_many(
+            lambda x: (_ for _ in ()).throw(ZeroDivisionError("mine")), **arguments
+        )
 
 
 @pytest.mark.parametrize("vectorized", [False, True])
@@ -420,8 +427,8 @@ def test_functions_on_the_host(vectorized):
         return np.asarray(x).sum(axis=-1)
 
     arguments = {"space": ao.Space.binary(3), "runs": 2, "budget": 30, "config": SMALL}
-    runs = ao.solve_many(f, **arguments, engine="cuda", vectorized=vectorized)
-    same = ao.solve_many(count_ones, **arguments, engine="cuda", vectorized="torch")
+    runs = ao.policy.solve_many(f, **arguments, engine="cuda", vectorized=vectorized)
+    same = ao.policy.solve_many(count_ones, **arguments, engine="cuda", vectorized="torch")
     np.testing.assert_array_equal(runs.values, same.values)
 
 
@@ -433,7 +440,7 @@ def test_ctrl_c():
             raise KeyboardInterrupt
         return x.sum(dim=-1)
 
-    runs = ao.solve_many(f, space=ao.Space.binary(3), runs=2, budget=100, config=SMALL,
+    runs = ao.policy.solve_many(f, space=ao.Space.binary(3), runs=2, budget=100, config=SMALL,
                          engine="cuda", vectorized="torch")  # fmt: skip
     assert runs.stop_reasons == ("interrupted", "interrupted")
     assert list(runs.evaluations) == [20, 20]
@@ -447,7 +454,7 @@ def test_best_points_are_whole():
     def weighed(x):
         return (x * weights.to(x.device)).sum(-1)
 
-    found = ao.solve_many(
+    found = ao.policy.solve_many(
         weighed, space=ao.Space.binary(n), runs=runs, budget=30, config=SMALL, engine="cuda",
         vectorized="torch",
     )  # fmt: skip
@@ -457,7 +464,7 @@ def test_best_points_are_whole():
 @pytest.mark.parametrize(("value", "reason"), [(0.1, "target"), (0.1 - 1e-12, "budget")])
 def test_targets_are_in_full_precision(value, reason):
     """As float32, 0.1 is larger than 0.1."""
-    runs = ao.solve_many(
+    runs = ao.policy.solve_many(
         lambda x: torch.full(x.shape[:2], value, dtype=torch.float64), space=ao.Space.binary(3),
         runs=2, budget=20, config=SMALL, engine="cuda", vectorized="torch", target=0.1,
     )  # fmt: skip
@@ -471,7 +478,7 @@ def test_what_comes_after_no_number_does_not_count(place):
         values[-1, place] = np.nan
         return values
 
-    runs = ao.solve_many(
+    runs = ao.policy.solve_many(
         patchy, space=ao.Space.binary(2 if INTERPRETED else 70), runs=2, budget=20, config=SMALL,
         engine="cuda", vectorized="torch",
     )  # fmt: skip
@@ -482,10 +489,10 @@ def test_what_comes_after_no_number_does_not_count(place):
 def test_chunks(monkeypatch):
     problem = ao.problems.onemax(3)
     arguments = {"runs": 3, "budget": 20, "config": SMALL, "engine": "cuda"}
-    expected = ao.solve_many(problem, **arguments)
+    expected = ao.policy.solve_many(problem, **arguments)
     fit = policy.cuda.CudaEngine.runs_that_fit
     monkeypatch.setattr(policy.cuda.CudaEngine, "runs_that_fit", lambda *_: 2)
-    found = ao.solve_many(problem, **arguments)
+    found = ao.policy.solve_many(problem, **arguments)
     np.testing.assert_array_equal(found.values, expected.values)
     assert found.stop_reasons == expected.stop_reasons
     monkeypatch.setattr(policy.cuda.CudaEngine, "runs_that_fit", fit)

@@ -31,9 +31,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import anyorder as ao
+from anyorder._internal import sqlite
 from anyorder.errors import FAILED, StudyError
-from anyorder.session.reading import Row, check, checksum_of, load, state_checksum
-from anyorder.session.rescue import write_csv
+from anyorder.run.study.reading import Row, check, checksum_of, load, state_checksum
+from anyorder.run.study.rescue import write_csv
 from anyorder.space.packing import Packing
 
 # --- damage ---------------------------------------------------------------------------------------
@@ -107,7 +108,7 @@ def write(study: Path, contents: bytes) -> Path:
 
 @pytest.fixture(scope="module")
 def small(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
-    """Studies that stopped in the middle of a batch: with failures, and asynchronous."""
+    """Studies that stopped in the middle of a batch: with failures, asynchronous, and noisy."""
     folder = tmp_path_factory.mktemp("small")
     ao.maximize(failing, SPACE, 45, study=folder / "batches", on_failure="worst", **QUICK)
     with ThreadPoolExecutor(1) as pool:
@@ -115,6 +116,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
             value, SPACE, 45, study=folder / "asynchronous", executor=pool, asynchronous=True,
             on_failure="worst", **QUICK,
         )  # fmt: skip
+    ao.maximize(value, SPACE, 45, study=folder / "noisy", deterministic=False, confirm=6, **QUICK)
     return {file.name: file.read_bytes() for file in folder.iterdir()}
 
 
@@ -122,7 +124,7 @@ EDITS = [None, -1, 0, 1, 7, 2**62, 1e300, -math.inf, "", "x", '"x"', "[]", "{}",
          "1e400", "[" * 50_000, b"", b"\xff", b"\xff" * 9]  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", ["batches", "asynchronous"])
+@pytest.mark.parametrize("kind", ["batches", "asynchronous", "noisy"])
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_an_edited_study_is_a_study_error(
@@ -173,8 +175,8 @@ def _key(table: str) -> str:
 
 
 def resumed(study: Path, kind: str) -> ao.Result:
-    if kind == "batches":
-        return ao.resume(study, failing, 50, max_seconds=20)
+    if kind != "asynchronous":
+        return ao.resume(study, failing if kind == "batches" else value, 50, max_seconds=20)
     with ThreadPoolExecutor(1) as pool:
         return ao.resume(study, value, 50, executor=pool, max_seconds=20)
 
@@ -199,7 +201,7 @@ def mend(database: sqlite3.Connection) -> None:
     ("statement", "said"),
     [
         ("DELETE FROM candidates WHERE number = 12", "1 of 51 candidates are missing"),
-        ("DELETE FROM candidates WHERE number > 40", "its state is that after"),
+        ("DELETE FROM candidates WHERE number > 40", "of 51 candidates are missing"),
         ("UPDATE candidates SET value = value + 1 WHERE number = 3", "candidate 3 has been chang"),
         ("UPDATE candidates SET error = 'x' WHERE number = 3", "candidate 3 has been changed"),
         ("UPDATE settings SET value = '7' WHERE name = 'seed'", "setting 'seed' has been changed"),
@@ -217,6 +219,36 @@ def test_edits_are_named(study: Path, statement: str, said: str) -> None:
     with refused(StudyError, str(study), "is damaged", said):
         ao.resume(study, value, 60)
     assert any(said in problem for problem in check(study)), check(study)
+    if "missing" in said:  # a shorter history would look like another run
+        with refused(StudyError, str(study), "is damaged", said):
+            ao.load(study)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "CREATE VIEW more AS WITH RECURSIVE n(k) AS (SELECT 1 UNION ALL SELECT k FROM n) "
+        "SELECT k FROM n",
+        "CREATE TRIGGER often AFTER UPDATE ON candidates BEGIN DELETE FROM restarts; END",
+    ],
+)
+def test_a_study_with_more_than_tables_is_refused(study: Path, statement: str) -> None:
+    """Reading a view could take for ever, and a trigger is a program."""
+    ao.maximize(value, SPACE, 10, study=study, **QUICK)
+    with contextlib.closing(sqlite3.connect(study, isolation_level=None)) as database:
+        database.execute(statement)
+    for use in (lambda: load(study), lambda: ao.resume(study, value, 12), lambda: check(study)):
+        with refused(StudyError, str(study), "expected tables only"):
+            use()
+
+
+def test_reading_that_takes_far_too_long_ends(study: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ao.maximize(value, SPACE, 45, study=study, **QUICK)
+    monkeypatch.setattr(sqlite, "_STEPS", 200)
+    monkeypatch.setattr(sqlite, "_STEPS_A_BYTE", 0)
+    monkeypatch.setattr(sqlite, "_STEPS_AT_A_TIME", 100)
+    with refused(StudyError, str(study), "far longer than its size explains"):
+        load(study)
 
 
 def test_every_problem_is_listed(study: Path) -> None:

@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 import pytest
 from driving import ask, tell
+from functions import run
 from numpy.typing import NDArray
 from scipy import stats
 
 from anyorder import Binary, Categorical, Integer, Space, problems
-from anyorder.baselines import run
 from anyorder.strategies.base import Search
-from anyorder.strategies.boa import BOA, learn_network
-from anyorder.strategies.mimic import MIMIC, draw, learn_chain
-from anyorder.strategies.univariate import CGA, PBIL, UMDA
+from anyorder.strategies.plain.boa import BOA, learn_network
+from anyorder.strategies.plain.mimic import MIMIC, draw, learn_chain
+from anyorder.strategies.plain.univariate import CGA, PBIL, UMDA
 
 ALL = [UMDA, PBIL, CGA, MIMIC, BOA]
 MIXED = Space([Categorical([7]), Binary(), Categorical([40, 20, 30]), Integer(5, 9)])
@@ -398,3 +398,19 @@ def test_boa_solves_traps_and_umda_does_not() -> None:
     assert stats.mannwhitneyu(best[BOA], best[UMDA], alternative="greater").pvalue < 0.001
     assert np.median(best[BOA]) == 30
     assert np.median(best[UMDA]) < 27  # nothing but the false optima has 24
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_tables_are_read_with_the_parents_in_reverse(reverse: bool) -> None:
+    """A child that is its first parent: read in reverse, it is the second one of the point."""
+    rows = np.array([[a, b, a] for a in (0, 1) for b in (0, 1)], np.int32)
+    points = draw(rows, [0, 1, 2], [[], [], [0, 1]], 200, np.random.default_rng(0), reverse)
+    np.testing.assert_array_equal(points[:, 2], points[:, 1 if reverse else 0])
+    assert len(np.unique(points[:, :2], axis=0)) == 4
+
+
+def test_boa_reads_correctly_by_default() -> None:
+    space = Space.binary(4)
+    assert not BOA(space).reverse_parents
+    with pytest.raises(TypeError, match="reverse_parents"):
+        BOA(space, reverse_parents=1)  # type: ignore[arg-type]

@@ -60,6 +60,9 @@ VARIANTS: dict[str, Case] = {
     "frozen output": case(layer_rates=(0.5, 0.0)),
     "input rate": case(input_rate=2.0),
     "Bernoulli KL": case(kl="bernoulli"),
+    "log objective": case(objective="log"),
+    "log objective, Bernoulli": case(objective="log", kl="bernoulli"),
+    "log objective, beyond the clip": case(objective="log", sharp=4.0, clip=0.05, runs=8),
     "beta 0": case(beta=0.0),
     "beta 3": case(beta=3.0),
     # a few candidates have all of the rounding error there: more runs make the rms a steadier one

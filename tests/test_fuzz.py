@@ -43,8 +43,8 @@ from anyorder.problems.maxsat import read_maxsat
 from anyorder.problems.quadratic import read_qubo
 from anyorder.problems.tabular import read_table
 from anyorder.program import file as program
-from anyorder.session.reading import check, load
-from anyorder.session.rescue import write_csv
+from anyorder.run.study.reading import check, load
+from anyorder.run.study.rescue import write_csv
 from anyorder.strategies import registry
 
 SECONDS = float(os.environ.get("ANYORDER_FUZZ_SECONDS", "600"))
@@ -234,7 +234,7 @@ retries = 1
 on_failure = "worst"
 target = 0.5
 seed = 3
-config = "text"
+algorithm = "policy:paper"
 study = "s.db"
 [space]
 level = ["-O0", "-O2", 3]
@@ -259,7 +259,7 @@ a.b = [1, 2]
 "c d" = ["x", "y z"]
 [command]
 shell = true
-arguments = "echo $(( {a.b} )) {c d} | tail -n 1"
+arguments = "echo $(( $AO_a_b )) $AO_c_d | tail -n 1"
 [value]
 json = "result.value"
 """
@@ -289,7 +289,7 @@ instances = 1
 def test_program_files(tmp_path: Path) -> None:
     if os.name != "posix":
         pytest.skip("`anyorder run` requires a POSIX system")
-    samples = [PROGRAM, SHELL.replace(b"a.b", b"ab")]
+    samples = [PROGRAM, SHELL.replace(b"a.b", b"ab").replace(b"a_b", b"ab")]
     fuzz_files(tmp_path / "p.toml", samples, program.read, (ValueError, ImportError))
 
 
@@ -492,9 +492,8 @@ def test_stores(tmp_path: Path) -> None:
 
 
 def state_of(name: str) -> dict[str, Any]:
-    optimizer = ao.Optimizer(
-        SPACE, 0, **({"config": QUICK["config"]} if name == "policy" else {"algorithm": name})
-    )
+    algorithm = QUICK["algorithm"] if name == "policy" else name
+    optimizer = ao.Optimizer(SPACE, 0, algorithm=algorithm)
     for _ in range(6):
         candidates = optimizer.ask(7)
         optimizer.tell(candidates[:5], [value(x) for x in candidates[:5]])

@@ -100,7 +100,8 @@ def test_it_learns():
         generation_order="gibbs", training_order="none", gibbs_sweeps=5
     )
     last = [
-        paid(equal_pairs, ao.Space.binary(16), 500, seed=seed, vectorized=True, config=config)
+        paid(equal_pairs, ao.Space.binary(16), 500, seed=seed, vectorized=True,
+             algorithm=ao.policy.Policy(config))
         .history.values[-100:].mean()
         for seed in range(2)
     ]  # fmt: skip
@@ -125,10 +126,10 @@ def test_influence_needs_no_order():
 
 def test_refusals():
     with refused(ValueError, "training_order is 'random'", "expected 'none'", "gibbs"):
-        ao.Config(generation_order="gibbs")
+        ao.policy.Config(generation_order="gibbs")
     with refused(ValueError, "drop_training is 0.5", "expected 0", "gibbs"):
-        ao.Config(generation_order="gibbs", training_order="none", drop_training=0.5)
+        ao.policy.Config(generation_order="gibbs", training_order="none", drop_training=0.5)
     with refused(ValueError, "univariate", "independent"):
-        ao.Config(generation_order="gibbs", training_order="none", network="univariate")
+        ao.policy.Config(generation_order="gibbs", training_order="none", network="univariate")
     with refused(ValueError, "gibbs_sweeps"):
-        ao.Config(gibbs_sweeps=0)
+        ao.policy.Config(gibbs_sweeps=0)

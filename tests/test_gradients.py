@@ -50,18 +50,19 @@ def differences(layers, batch, *settings, h: float = 1e-6):
     return result
 
 
+@pytest.mark.parametrize("log", [False, True])
 @pytest.mark.parametrize("kl", ["categorical", "bernoulli"])
 @pytest.mark.parametrize("d", [2, 3, 7])
 @pytest.mark.parametrize("hidden", [(), (5,), (4, 3), (4, 3, 5, 2)])
 @pytest.mark.parametrize("clipped", [False, True])
-def test_gradient_of_every_layer(hidden, d, kl, clipped):
+def test_gradient_of_every_layer(hidden, d, kl, log, clipped):
     layers, batch = problem(hidden, d)
     raw = reference.raw_probabilities(equations.forward(layers, batch[0])[-1])
     floor = float(np.quantile(raw.min(axis=1), 0.4)) if clipped else 1e-3  # for 4 of 9 candidates
     beyond = (raw < floor) | (raw > 1.0 - floor)
     assert beyond.any() == clipped
     assert not beyond.all()
-    settings = (floor, 0.7, kl)
+    settings = (floor, 0.7, kl, None, log)
     found = equations.gradient(layers, *batch, *settings)
     expected = differences(layers, batch, *settings)
     assert len(found) == len(hidden) + 1
@@ -108,6 +109,18 @@ def test_objective_by_hand():
     for kind, expected in (("categorical", kl), ("bernoulli", kl + more)):
         got = equations.objective(layers, *batch, 1e-3, 0.7, kind)
         assert got == pytest.approx(2.0 * (ratio * -0.6 - 0.7 * expected), rel=1e-12)
+
+
+def test_log_objective_by_hand():
+    """Eq. (objective_IGO): ln pi in place of the ratio."""
+    old, logits = [0.2, 0.5, 0.3], [0.1, -0.4, 0.8]
+    power = [math.exp(z) for z in logits]
+    new = [p / sum(power) for p in power]
+    kl = sum(q * math.log(q / p) for q, p in zip(old, new, strict=True))
+    layers = [(np.zeros((3, 0)), np.array(logits))]
+    batch = (np.zeros((1, 0)), np.array([1]), np.array([old]), np.array([-0.6]), np.array([2.0]))
+    got = equations.objective(layers, *batch, 1e-3, 0.7, "categorical", None, True)
+    assert got == pytest.approx(2.0 * (math.log(new[1]) * -0.6 - 0.7 * kl), rel=1e-12)
 
 
 def test_the_two_kls_of_a_binary_variable_are_one():

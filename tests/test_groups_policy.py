@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 from conftest import Case, case, refused, rms
+from driving import signed
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
@@ -13,11 +14,12 @@ from test_gradients import differences, problem
 
 import anyorder as ao
 from anyorder.space.groups import Group
+from anyorder.space.lists import Permutation, Subset
 from anyorder.strategies.base import Answer
 from anyorder.strategies.policy import engines, equations
 from anyorder.strategies.policy.config import PRESETS
 from anyorder.strategies.policy.engines import create, reference
-from anyorder.strategies.policy.masks import allowed, masked, restricted
+from anyorder.strategies.policy.masks import apply_masks, find_allowed, restrict
 from anyorder.strategies.policy.model import make_critic_model, make_model, model_of
 from anyorder.strategies.policy.orders import sampling_keys
 from anyorder.strategies.policy.search import PolicySearch
@@ -25,16 +27,16 @@ from anyorder.strategies.policy.search import PolicySearch
 pytestmark = pytest.mark.usefixtures("quick_reference")
 
 
-def group(first: int, size: int, least, most, sequence: bool = False) -> Group:
-    return Group(first, size, np.array(least, np.int64), np.array(most, np.int64), sequence)
+def group(first: int, size: int, least, most) -> Group:
+    return Group(first, size, np.array(least, np.int64), np.array(most, np.int64))
 
 
 def permutation(first: int, size: int) -> Group:
-    return group(first, size, [1] * size, [1] * size, sequence=True)
+    return Permutation(range(size)).group(first)
 
 
 def subset(first: int, size: int, low: int, high: int) -> Group:
-    return group(first, size, [size - high, low], [size - low, high])
+    return Subset(range(size), size=(low, high)).group(first)
 
 
 # a permutation, two subsets and a group in general, with plain columns before, between and after
@@ -64,6 +66,8 @@ VARIANTS = {
     "univariate": grouped(network="univariate"),
     "univariate, no order in training": grouped(network="univariate", training_order="none"),
     "Bernoulli KL": grouped(kl="bernoulli"),
+    "log objective": grouped(objective="log"),
+    "log objective, shared": grouped(objective="log", network="shared", hidden=(6, 5)),
     "beyond the clip": grouped(sharp=4.0, clip=0.05, runs=4),
     "half the weights": grouped(weights=0.5),
     "shared": grouped(network="shared", hidden=(6, 5)),
@@ -124,7 +128,7 @@ def test_a_value_is_allowed_if_some_valid_point_has_it(group, data):
     before[data.draw(st.integers(0, group.size - 1))] = False
     column = int(np.flatnonzero(~before)[-1])
     possible = every[(every == codes)[:, before].all(axis=1)]
-    found = allowed(group, codes[None], before[None])[0]
+    found = find_allowed(group, codes[None], before[None])[0]
     assert set(np.flatnonzero(found)) == set(possible[:, column])
 
 
@@ -132,7 +136,7 @@ def test_a_value_is_allowed_if_some_valid_point_has_it(group, data):
 @given(bounded(), st.sampled_from(["separate", "univariate", "shared"]), st.integers(0, 99))
 def test_every_candidate_is_valid(group, network, seed):
     cards = (3, *[len(group.most)] * group.size, 2)
-    moved = Group(1, group.size, group.least, group.most, group.sequence)
+    moved = Group(1, group.size, group.least, group.most)
     variant = case(
         n=len(cards), cards=cards, groups=(moved,), network=network, hidden=(3,), sharp=5.0,
         first_run=seed, drop_generation=0.3,
@@ -152,7 +156,7 @@ def test_what_is_used_up_has_probability_zero(kind, engine):
     stamps = [(0, c) for c in range(variant.batch)]
     for r, seed in enumerate(variant.seeds):
         keys = sampling_keys(model, seed, stamps)
-        probs = masked(model, old[r], points[r], keys)
+        probs = apply_masks(model, old[r], points[r], keys)
         sums = np.add.reduceat(probs, model.value_start[:-1], axis=1)
         np.testing.assert_allclose(sums, 1.0, atol=1e-6)
         chosen = np.take_along_axis(probs, model.value_start[:-1] + points[r], axis=1)
@@ -201,7 +205,7 @@ def test_gradient_of_the_masked_objective(d, kl, clipped):
     assert (raw[~some] == 0).all()
     lowest = np.where(some, raw, 1.0).min(axis=1)
     floor = float(np.quantile(lowest, 0.4)) if clipped else 1e-3
-    old = restricted(old, some, floor)
+    old = restrict(old, some, floor)
     batch, constants = (x, value, old, advantage, weight), (floor, 0.7, kl, some)
     found = reference.gradient(layers, *batch, *constants)
     for layer, by_hand in zip(found, differences(layers, batch, *constants), strict=True):
@@ -228,7 +232,7 @@ def test_masked_objective_by_hand():
     power = [0.0, math.exp(-0.4), math.exp(0.8)]
     new = [p / sum(power) for p in power]
     before = [0.0, 0.5 / 0.8, 0.3 / 0.8]
-    np.testing.assert_allclose(restricted(np.array([old]), some, 1e-3), [before])
+    np.testing.assert_allclose(restrict(np.array([old]), some, 1e-3), [before])
     kl = sum(q * math.log(q / p) for q, p in zip(before[1:], new[1:], strict=True))
     layers = [(np.zeros((3, 0)), np.array(logits))]
     batch = (np.zeros((1, 0)), np.array([1]), np.array([before]), np.array([-0.6]), np.ones(1))
@@ -300,17 +304,17 @@ def test_a_critic_has_no_masks():
 
 def test_gibbs_is_refused():
     config = PRESETS["default"].replace(generation_order="gibbs", training_order="none")
-    with refused(ValueError, "generation_order is 'gibbs'", "Permutation and Subset"):
+    with refused(ValueError, "generation_order is 'gibbs'", "with lists"):
         make_model([3] * 3, [False] * 3, config, None, [permutation(0, 3)])
 
 
 def test_cuda_is_refused_and_auto_takes_the_cpu(monkeypatch):
     model = VARIANTS["(s,s)"].model
-    with refused(RuntimeError, "'cuda' has no masks for Permutation and Subset, expected 'cpu' or"):
+    with refused(RuntimeError, "'cuda' has no masks for lists, expected 'cpu' or"):
         create("cuda", model)
     monkeypatch.setattr(engines, "_why_no_cuda", lambda: None)
     monkeypatch.setattr(engines, "_may_have_a_gpu", lambda: True)
-    assert engines.choose(model, 10**6) == ("cpu", "it has no masks for Permutation and Subset")
+    assert engines.choose(model, 10**6) == ("cpu", "it has no masks for lists")
     assert create("auto", model, 10**6).name == "cpu"
 
 
@@ -352,8 +356,8 @@ def test_late_answers(settings, monkeypatch):
     search = PolicySearch(places(size), 0, PRESETS["default"].replace(**settings), "cpu")
     early, late = search.propose(10), search.propose(10)
     search.learn(answers(early, lambda codes: float(codes[0])))
-    anchored, seen = search._anchored, []
-    monkeypatch.setattr(search, "_anchored", lambda late: seen.append(anchored(late)) or seen[0])
+    anchored, seen = search._anchor, []
+    monkeypatch.setattr(search, "_anchor", lambda late: seen.append(anchored(late)) or seen[0])
     search.learn(answers(late, lambda codes: float(codes[1])))
     ((_, ratio),) = seen
     keys = sampling_keys(search._model, 0, [(0, c) for c in range(10, 20)])
@@ -371,7 +375,7 @@ def test_a_state_with_an_invalid_candidate_is_refused():
     PolicySearch(places(4), 0, "default", "cpu").restore(state)
     state["codes"][1, 0] = state["codes"][1, 1]
     with refused(ValueError, "'codes' has impossible values"):
-        search.restore(state)
+        search.restore(signed(state))
 
 
 def test_influence_is_what_was_learned():

@@ -1,21 +1,19 @@
-"""The method does not change unnoticed: histories of fixed seeds, and studies of format 1."""
+"""The method does not change unnoticed: histories of fixed seeds."""
 
 from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import histories as h
 import numpy as np
 import pytest
 from children import assert_same
+from functions import value
 
 import anyorder as ao
-from anyorder.session.reading import check, opened
+from anyorder.run.study.reading import check
 
 EXPECTED = json.loads(h.FILE.read_text(encoding="utf-8"))
 
@@ -30,52 +28,32 @@ def test_the_history_is_the_stored_one(name: str) -> None:
     assert h.run(name) == EXPECTED[name]
 
 
-# --- studies of format 1 --------------------------------------------------------------------------
-
-OLD: dict[str, tuple[int, int]] = {  # evaluations in the file, and to go on to
-    "finished": (60, 90),
-    "crashed": (37, 200),
-    "async": (45, 80),
-}
+# --- studies from before the engine and the graph were settings of a strategy ---------------------
 
 
-@pytest.fixture
-def thread() -> Iterator[ThreadPoolExecutor]:
-    with ThreadPoolExecutor(1) as pool:
-        yield pool
-
-
-def whole(kind: str, budget: int, thread: Any) -> ao.Result:
-    """The run of the study, not interrupted."""
-    policy: dict[str, Any] = {"algorithm": "policy"}
-    if kind == "finished":
-        return ao.maximize(h.failing, h.MIXED, budget, seed=0, on_failure="worst", **policy)
-    if kind == "crashed":
-        return ao.maximize(h.speed, h.MIXED, budget, seed=0, **policy)
-    return ao.maximize(
-        h.NK, h.NK.space, budget, seed=3, executor=thread, asynchronous=True, **policy
-    )
-
-
-@pytest.mark.parametrize("kind", OLD)
-def test_a_study_of_format_1_is_read_and_continued(kind: str, tmp_path: Path, thread: Any) -> None:
+@pytest.mark.parametrize("way", ["resume", "maximize", "another engine"])
+def test_a_study_with_the_engine_beside_the_settings_is_continued(way: str, tmp_path: Path) -> None:
     study = tmp_path / "study.db"
-    shutil.copy(h.FILE.parent / f"study_v1_{kind}.db", study)
-    before, budget = OLD[kind]
-    loaded, expected = ao.load(study), whole(kind, budget, thread)
-    assert (~loaded.cached).sum() == before
-    assert check(study) == []
-    for name in ("values", "codes", "generations", "statuses", "cached"):
-        size = len(loaded) // 10 * 10  # whole batches: of the last, any may be answered
-        known = getattr(expected.history, name)[:size]
-        np.testing.assert_array_equal(getattr(loaded, name)[:size], known, err_msg=name)
-    f = {"finished": h.failing, "crashed": h.speed, "async": h.NK}[kind]
-    where = {"executor": thread} if kind == "async" else {}
-    result = ao.resume(study, f, budget, **where)
+    shutil.copy(h.FILE.parent / "study_v2.db", study)
+    graph = np.eye(8, dtype=bool) | np.eye(8, k=1, dtype=bool)
+    config = ao.policy.Config(epochs=3, hidden=(4,))
+    policy = ao.policy.Policy(config, "reference", graph)
+    expected = ao.maximize(value, ao.Space.binary(8), 60, seed=3, algorithm=policy)
+    if way == "resume":
+        result = ao.resume(study, value, 60)
+    elif way == "another engine":
+        result = ao.resume(study, value, 60, algorithm="policy+engine=cpu")
+    else:
+        result = ao.maximize(value, ao.Space.binary(8), 60, study=study, algorithm=policy)
     assert_same(result.history, expected.history)
-    assert (result.evaluations, result.failures) == (budget, expected.failures)
+    settings = {**config.to_dict(), "graph": graph.astype(int).tolist(), "stop_collapsed": False}
+    engine = "cpu" if way == "another engine" else "reference"
+    assert result.settings == {**settings, "engine": engine}
     assert check(study) == []
-    with opened(study) as database:
-        assert database.execute("PRAGMA user_version").fetchone() == (2,)
-    again = ao.resume(study, f, budget, **where)  # from the state that was kept now
-    assert_same(again.history, expected.history)
+    other = ao.policy.Policy(config, "reference")  # without the graph
+    with pytest.raises(ValueError, match="was started with config"):
+        ao.maximize(value, ao.Space.binary(8), 70, study=study, algorithm=other)
+    with pytest.raises(ValueError, match=r"expected 'policy', or 'policy\+setting=value'"):
+        ao.resume(study, value, 70, algorithm="ils")
+    with pytest.raises(ValueError, match=r'started with config \{"beta": 1.0\}'):
+        ao.resume(study, value, 70, algorithm="policy+beta=2")

@@ -18,6 +18,7 @@ TESTS = Path(__file__).parent
 FEW = ("(s,d), an order a population", "known graph", "4 layers", "half the weights, dropout")
 STEPS = (
     *FEW, "(d,p)", "dropout, -1", "univariate", "frozen output", "Bernoulli KL",
+    "log objective",
     "constants at the ends",
 )  # fmt: skip
 # of `test_cuda.py`: a run of the device's driver takes the interpreter 2 to 30 seconds, a tiling 5;

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from anyorder.session.evaluators import Inline
-from anyorder.session.interrupts import Interrupts
-from anyorder.session.jobs import Jobs
+from anyorder.run.evaluation.evaluators import Inline
+from anyorder.run.evaluation.interrupts import Interrupts
+from anyorder.run.evaluation.jobs import Jobs
 
 
 @pytest.fixture(autouse=True)
@@ -62,7 +62,7 @@ def test_a_message_in_the_middle_of_another_is_left_out(monkeypatch: pytest.Monk
     def warning(*arguments: Any) -> None:
         raise RuntimeError("reentrant call inside <_io.BufferedWriter name='<stderr>'>")
 
-    monkeypatch.setattr("anyorder.session.interrupts.logger.warning", warning)
+    monkeypatch.setattr("anyorder.run.evaluation.interrupts.logger.warning", warning)
     with Interrupts("finishing it") as interrupts:
         press()
     assert interrupts.count == 1

@@ -22,7 +22,7 @@ from functions import (
 )
 
 import anyorder as ao
-from anyorder.session.reading import load
+from anyorder.run.study.reading import load
 
 if os.name != "posix":
     pytest.skip("signals to process groups, as Linux and macOS have them", allow_module_level=True)
@@ -147,7 +147,7 @@ if __name__ == "__main__":
     client = Client(sys.argv[1])
     result = ao.maximize(
         functools.partial(slow_and_noted, sys.argv[3]), ao.Space.binary(8), int(sys.argv[4]),
-        seed=0, config=ao.Config(epochs=3, hidden=(4,)), study=sys.argv[2], executor=client)
+        seed=0, algorithm="policy+epochs=3+hidden=(4,)", study=sys.argv[2], executor=client)
     print("RESULT", result.evaluations, flush=True)
 """
 

@@ -15,7 +15,7 @@ from functions import FAST, QUICK, SPACE, value
 
 import anyorder as ao
 from anyorder.cli import main
-from anyorder.session.rescue import write_csv
+from anyorder.run.study.rescue import write_csv
 
 NK = ao.problems.nk(32, 2, seed=0)
 MIXED = ao.Space(
@@ -120,7 +120,7 @@ def test_noisy_data_are_averaged() -> None:
 
 
 def test_a_state_holds_data() -> None:
-    opt = ao.Optimizer(NK.space, 0, FAST, data=measured(60))
+    opt = ao.Optimizer(NK.space, 0, algorithm=ao.policy.Policy(FAST), data=measured(60))
     again = ao.Optimizer.from_state(opt.state_dict())
     assert again.best_value == opt.best_value
     for _ in range(3):
@@ -143,7 +143,7 @@ def test_all_forms_of_data_are_the_same(tmp_path: Path) -> None:
     rows = ~history.cached | (history.generations == -1)
     kept = [history.points[k] for k in np.flatnonzero(rows)], history.values[rows]
     write_csv(study, table)
-    # `anyorder show --csv` has what was evaluated, and not the data of the run
+    # `anyorder show --output` has what was evaluated, and not the data of the run
     evaluated = [history.points[k] for k in np.flatnonzero(~history.cached)]
     runs = {
         name: ao.maximize(speed, MIXED, 15, seed=1, algorithm="umda+population=10", data=data)
@@ -276,7 +276,8 @@ def test_a_study_with_data_continues_bit_for_bit(algorithm: str, tmp_path: Path)
         "seed": 0, "algorithm": algorithm, "data": (points, values), "start": points[:3] ^ 1,
     }  # fmt: skip
     if algorithm == "policy":
-        options["config"] = FAST.replace(restart_agreement=0.6)  # restarts, too
+        config = FAST.replace(restart_agreement=0.6)  # restarts, too
+        options["algorithm"] = ao.policy.Policy(config)
     whole = ao.maximize(NK, budget=60, **options)
     study = tmp_path / "study.db"
     for budget in (1, 17, 44):

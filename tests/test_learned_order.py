@@ -7,6 +7,7 @@ import itertools
 import numpy as np
 import pytest
 from conftest import Case, case, refused
+from driving import signed
 
 import anyorder as ao
 from anyorder.strategies.base import Answer
@@ -39,6 +40,7 @@ VARIANTS = {
     "masked -1": learned(masked_input=-1.0),
     "known graph": learned(graph=True),
     "weights": learned(weights=0.5, kl="bernoulli"),
+    "log objective": learned(objective="log"),
     "linear": learned(hidden=()),
     "two layers": learned(hidden=(5, 4)),
     "shared": learned(network="shared", hidden=(6, 5)),
@@ -92,6 +94,7 @@ def relaxed_objective(model, theta, noisy, batch, r):
                 model.network.layers(theta, int(i)), x[None], batch.points[r, [c], i],
                 batch.old[r, [c], at], batch.advantages[r, [c], i], batch.weights[r, [c], i],
                 float(coding.floor[i]), model.config.beta, model.config.kl,
+                log=model.config.objective == "log",
             )  # fmt: skip
     return total / batch.points.shape[1]
 
@@ -157,7 +160,7 @@ def test_engines_agree(variant):
         order, engine = LearnedOrder(variant.model, name), variant.engine(name)
         policy, scores = variant.policy(engine), order.fresh(variant.seeds, [0] * variant.runs)
         for generation in range(2):
-            draw = order.drawn(scores, variant.draw(generation))
+            draw = order.draw_orders(scores, variant.draw(generation))
             points, old = engine.sample(policy, draw)
             np.testing.assert_allclose(
                 old, engine.conditionals(policy, points, draw.keys), rtol=1e-5
@@ -208,7 +211,9 @@ def test_what_is_decided_first_comes_first():
     for seed in range(5):
         rng = np.random.default_rng(seed)
         places, flips = rng.permutation(12), rng.integers(0, 2, 11)
-        search = PolicySearch(ao.Space.binary(12), seed, ao.Config(**LEARNED), "cpu", restart=False)
+        search = PolicySearch(
+            ao.Space.binary(12), seed, ao.policy.Config(restart_agreement=None, **LEARNED), "cpu"
+        )
         while search.generation < 80:
             drawn = search.propose(10)
             x = drawn.codes[:, places]
@@ -228,11 +233,16 @@ def test_equal_scores_are_random_orders():
     problem = ao.problems.nk(10, 2, 0)
     histories = [
         ao.maximize(
-            problem, budget=60, seed=3, config=ao.Config(hidden=(4,), epochs=3, **settings),
-            engine="reference", progress=False,
+            problem,
+            budget=60,
+            seed=3,
+            algorithm=ao.policy.Policy(
+                ao.policy.Config(hidden=(4,), epochs=3, **settings), "reference"
+            ),
+            progress=False,
         ).history
         for settings in ({}, {**LEARNED, "order_rate": 0})
-    ]  # fmt: skip
+    ]
     np.testing.assert_array_equal(histories[0].codes, histories[1].codes)
 
 
@@ -297,9 +307,9 @@ def test_damaged_states_are_refused():
         ("keys", state["keys"][:, 1:]), ("keys", state["keys"].astype(float)),
     ):  # fmt: skip
         with refused(ValueError, name):
-            search.restore({**state, name: damage})
+            search.restore(signed({**state, name: damage}))
     with refused(ValueError, "order_theta"):
-        search.restore({name: x for name, x in state.items() if name != "order_theta"})
+        search.restore(signed({n: x for n, x in state.items() if n != "order_theta"}))
 
 
 def test_late_candidates_keep_the_order_they_were_drawn_in():
@@ -314,7 +324,7 @@ def test_late_candidates_keep_the_order_they_were_drawn_in():
         ])  # fmt: skip
     assert (search._keys([(0, 0)]) != keys).any()  # the scores have changed
     (candidate,) = search._open.values()
-    today, _ = search._anchored([candidate])
+    today, _ = search._anchor([candidate])
     expected = search._distributions(candidate.codes[None], keys[None])
     np.testing.assert_array_equal(today, expected)
 
@@ -335,13 +345,19 @@ def test_a_restart_makes_all_orders_equally_likely():
 def test_many_runs_are_single_runs():
     problem = ao.problems.nk(12, 2, 0)
     config = SMALL.replace(restart_agreement=0.7, restart_patience=1)
-    many = ao.solve_many(problem, runs=3, budget=60, config=config, engine="cpu", progress=False)
+    many = ao.policy.solve_many(
+        problem, runs=3, budget=60, config=config, engine="cpu", progress=False
+    )
     assert sum(map(len, many.restarts)) > 0
     for k, seed in enumerate(many.seeds):
         alone = ao.maximize(
-            problem, budget=60, seed=seed, config=config, engine="cpu", cache=False,
+            problem,
+            budget=60,
+            seed=seed,
+            algorithm=ao.policy.Policy(config, engine="cpu"),
+            cache=False,
             progress=False,
-        )  # fmt: skip
+        )
         np.testing.assert_array_equal(many.values[k], alone.history.values)
 
 
@@ -367,15 +383,15 @@ def test_facts_and_influence():
 
 def test_refusals():
     with refused(ValueError, "training_order is 'random'", "expected 'learned'"):
-        ao.Config(generation_order="learned")
+        ao.policy.Config(generation_order="learned")
     with refused(ValueError, "generation_order is 'fixed'", "expected 'learned'"):
-        ao.Config(generation_order="fixed", training_order="learned")
+        ao.policy.Config(generation_order="fixed", training_order="learned")
     with refused(ValueError, "training_order is 'learned'", "expected 'none'", "gibbs"):
-        ao.Config(generation_order="gibbs", training_order="learned")
+        ao.policy.Config(generation_order="gibbs", training_order="learned")
     others = {"network": "univariate", "drop_generation": 0.5, "drop_training": 1.0, "critic": 2.0}
     for name, value in others.items():
         with refused(ValueError, f"{name} is {value!r}", "learned orders"):
-            ao.Config(**LEARNED, **{name: value})
+            ao.policy.Config(**LEARNED, **{name: value})
     large = learned(network="shared", cards=(2,), n=100_000)
     with refused(MemoryError, "100000 variables", "GiB"):
         LearnedOrder(large.model, "reference")

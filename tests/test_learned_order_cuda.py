@@ -50,7 +50,7 @@ def perturbed(order: DeviceOrder, noise: np.ndarray) -> tuple:
     """Relaxed sorts of perturbed scores (R, B, n), by kernels: scratch memory, places and ranks."""
     runs, count, _ = noise.shape
     rows = order.engine.rows(range(runs))
-    relaxed, scores = order._relaxed(runs, count), order.fresh(runs)
+    relaxed, scores = order._get_scratch(runs, count), order.fresh(runs)
     places = torch.empty(noise.shape, dtype=torch.int32, device=order.engine.device)
     stored = torch.empty((runs, count, order._inputs), dtype=torch.int16, device=places.device)
     order._sort(relaxed, scores, order.engine.put(noise), places, stored, rows, True)
@@ -132,7 +132,7 @@ def generations(variant: Case, name: str, count: int = 2) -> tuple:
     order, engine = LearnedOrder(variant.model, name), variant.engine(name)
     policy, scores = variant.policy(engine), order.fresh(variant.seeds, [0] * variant.runs)
     for g in range(count):
-        draw = order.drawn(scores, variant.draw(g))
+        draw = order.draw_orders(scores, variant.draw(g))
         points, old = engine.sample(policy, draw)
         again = engine.conditionals(policy, points, draw.keys)
         np.testing.assert_allclose(old, again, rtol=1e-4)
@@ -173,26 +173,32 @@ def test_a_run_is_the_same_alone_and_in_a_batch():
 def test_solve_many_is_maximize(adam):
     """The driver on the device, and `maximize` with its scores on the host; runs restart."""
     problem, budget = ao.problems.nk(3, 1), 11 if INTERPRETED else 40
-    config = ao.Config(
+    config = ao.policy.Config(
         **LEARNED, adam=adam, epochs=2, population=3, order_rate=0.3, restart_agreement=0.7,
         restart_patience=1, hidden=(5, 4) if INTERPRETED else (20,),
     )  # fmt: skip
-    many = ao.solve_many(problem, seeds=[3, 2**63 + 9], budget=budget, config=config, engine="cuda")
+    many = ao.policy.solve_many(
+        problem, seeds=[3, 2**63 + 9], budget=budget, config=config, engine="cuda"
+    )
     assert any(run.restarts for run in many)
     for run in many:
         alone = ao.maximize(
-            problem, budget=budget, seed=run.seed, config=config, engine="cuda", cache=False,
+            problem,
+            budget=budget,
+            seed=run.seed,
+            algorithm=ao.policy.Policy(config, engine="cuda"),
+            cache=False,
             progress=False,
-        )  # fmt: skip
+        )
         np.testing.assert_allclose(run.values, alone.history.values, rtol=1e-12)
         assert run.restarts == alone.history.restarts
 
 
 def test_functions_on_the_host_and_a_single_run():
-    config = ao.Config(**LEARNED, epochs=1, population=3)
+    config = ao.policy.Config(**LEARNED, epochs=1, population=3)
     arguments = {"space": ao.Space.binary(3), "budget": 7, "config": config, "engine": "cuda"}
-    runs = ao.solve_many(lambda x: float(x.sum()), runs=2, **arguments)
-    alone = ao.solve_many(lambda x: x.sum(dim=-1), runs=1, vectorized="torch", **arguments)
+    runs = ao.policy.solve_many(lambda x: float(x.sum()), runs=2, **arguments)
+    alone = ao.policy.solve_many(lambda x: x.sum(dim=-1), runs=1, vectorized="torch", **arguments)
     np.testing.assert_array_equal(runs[0].values, alone[0].values)
 
 

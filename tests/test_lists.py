@@ -1,4 +1,4 @@
-"""Subsets and permutations: spaces, moves, guided search, every strategy, files and tables."""
+"""Subsets and permutations: spaces, moves, the model of lists, every strategy, files and tables."""
 
 from __future__ import annotations
 
@@ -16,14 +16,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import anyorder as ao
-from anyorder import Binary, Categorical, Integer, Permutation, Space, Subset
-from anyorder.knowledge import read_data
+from anyorder import Binary, Categorical, Integer, Permutation, Sequence, Space, Subset
+from anyorder.archive.knowledge import read_data
+from anyorder.space.changes import Changes
 from anyorder.space.digits import wide_scales
-from anyorder.space.groups import Group
-from anyorder.strategies.changes import Changes
+from anyorder.space.groups import ListGroup
+from anyorder.space.neighbours import Neighbourhood
+from anyorder.strategies.auto import lists
+from anyorder.strategies.auto.search import AutoSearch
 from anyorder.strategies.create import create
-from anyorder.strategies.guided import search
-from anyorder.strategies.guided.search import GuidedSearch
+from anyorder.strategies.models.lists import AdditiveModel
 from anyorder.testing import _linear, _partly_failing, _Run
 
 SPACE = Space(
@@ -47,8 +49,8 @@ def value(point: dict[str, Any]) -> float:
     return found + point["level"] / 6 - len({*point["some"]} ^ {*BEST["some"]})
 
 
-def groups() -> st.SearchStrategy[Group]:
-    def subset(size: int) -> st.SearchStrategy[Group]:
+def groups() -> st.SearchStrategy[ListGroup]:
+    def subset(size: int) -> st.SearchStrategy[ListGroup]:
         pairs = st.tuples(st.integers(0, size), st.integers(0, size)).map(sorted)
         return pairs.map(lambda p: Subset(range(size), size=(p[0], p[1])).group(0))
 
@@ -154,7 +156,7 @@ def test_codes_and_points_are_one_to_one(data: st.DataObject) -> None:
 
 @settings(deadline=None, max_examples=80)
 @given(groups(), st.integers(0, 2**32), st.data())
-def test_groups_stay_valid(group: Group, seed: int, data: st.DataObject) -> None:
+def test_groups_stay_valid(group: ListGroup, seed: int, data: st.DataObject) -> None:
     rng = np.random.default_rng(seed)
     rows = group.uniform(4, rng)
     assert group.valid(rows).all()
@@ -162,14 +164,14 @@ def test_groups_stay_valid(group: Group, seed: int, data: st.DataObject) -> None
     anything = rng.integers(values, size=(6, group.size)).astype(np.int32)
     kept = rng.random(group.size) < 0.5
     for repaired in (
-        group.repaired(anything),
-        group.repaired(anything, rng),
-        group.repaired(anything, rng, kept),
+        group.repair(anything),
+        group.repair(anything, rng),
+        group.repair(anything, rng, kept),
     ):
         assert group.valid(repaired).all()
         valid = group.valid(anything)
         assert np.array_equal(repaired[valid], anything[valid])
-    assert np.array_equal(group.repaired(rows, rng), rows)
+    assert np.array_equal(group.repair(rows, rng), rows)
     if group.fixed:
         return
     column = data.draw(st.integers(0, group.size - 1))
@@ -214,7 +216,7 @@ def test_changes_are_all_neighbours_once() -> None:
         for group in SPACE.groups:
             wrong |= ~group.valid(others[:, group.columns])
         assert wrong.all()
-        assert sorted(changes.shuffled(np.random.default_rng(1)).tolist()) == everything.tolist()
+        assert sorted(changes.shuffle(np.random.default_rng(1)).tolist()) == everything.tolist()
 
 
 def test_neighbours_of_an_order() -> None:
@@ -239,14 +241,14 @@ def test_changes_of_lists_come_in_turns() -> None:
     space = Space({"tour": Permutation(range(30)), "n": Integer(1, 1_000)})
     scales = wide_scales(space)
     changes = Changes(space.cardinalities.astype(np.int64), scales, space.groups)
-    order = changes.shuffled(np.random.default_rng(0))
+    order = changes.shuffle(np.random.default_rng(0))
     places = np.flatnonzero(changes.variables[order] == 30)
     assert places.max() < len(changes) // 2
     steps = np.abs(changes.steps[order[places]])
     assert (np.diff(steps) <= 0).all()
 
 
-# Guided search ----------------------------------------------------------------------------------
+# --- the portfolio, and its model of lists --------------------------------------------------------
 
 WIDE = Space(
     {
@@ -255,13 +257,15 @@ WIDE = Space(
         "s": Subset(range(8), size=(2, 4)),
         "u": Permutation(range(3)),
         "k": Subset(range(6), size=2),
+        "r": Sequence(range(3), [2, 1, 2]),
     }
 )
 
 
 def test_predicted_gains_are_differences_of_predictions() -> None:
-    strategy, rng = GuidedSearch(WIDE, 0), np.random.default_rng(1)
-    model, changes = strategy._model, strategy._changes
+    near, rng = Neighbourhood(WIDE), np.random.default_rng(1)
+    changes = near.changes
+    model = AdditiveModel(near, changes)
     kernels = model._kernels
     assert len(model._choices()) == 6
     for kinds in model._choices():
@@ -271,17 +275,19 @@ def test_predicted_gains_are_differences_of_predictions() -> None:
 
         def predicted(points: Any) -> Any:
             found = np.empty(len(points))
-            kernels.predicted(model.features(points), model.worth, found)
+            kernels.predict(model.features(points), model.worth, found)
             return found
 
-        for point in strategy._uniform(4):
+        for point in near.sample(4, rng):
             chosen = changes.distinct(point, np.arange(len(changes)))
             gains = predicted(changes.apply(point, chosen)) - predicted(point[None])
             np.testing.assert_allclose(model.gains(point, chosen), gains, atol=1e-9)
             possible = [
                 kernels.possible(model._lists, model._moves, point, c) for c in range(len(changes))
             ]
-            assert np.flatnonzero(possible).tolist() == sorted(chosen.tolist())
+            tried = changes.apply(point, np.flatnonzero(possible))  # some twice, by equal items
+            found = changes.apply(point, chosen)
+            assert np.array_equal(np.unique(tried, axis=0), np.unique(found, axis=0))
             top = model.climb(point, model.worth, rng.permutation(len(changes)))
             assert all(group.valid(top[None, group.columns])[0] for group in WIDE.groups)
             better = changes.apply(top, changes.distinct(top, np.arange(len(changes))))
@@ -289,17 +295,18 @@ def test_predicted_gains_are_differences_of_predictions() -> None:
             assert predicted(top[None])[0] >= predicted(point[None])[0]
 
 
-def test_guided_search_is_restored_when_answers_are_forgotten(
+def test_the_portfolio_is_restored_when_answers_are_forgotten(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(search, "ROWS", 40)
-    run = _Run(GuidedSearch, SPACE, 0)
+    monkeypatch.setattr(lists, "LATEST", 40)
+    run = _Run(AutoSearch, SPACE, 0)
     for _ in range(4):
         run.use(_linear, 2)
-        expected = run.restored().use(_linear, 3).log
+        expected = run.restore().use(_linear, 3).log
         assert run.use(_linear, 3).log == expected
-    assert run.strategy.generation > 100
-    assert len(run.strategy._values) <= 50  # type: ignore[attr-defined]
+    kept = run.strategy._lists  # type: ignore[attr-defined]
+    assert kept._answers > 100
+    assert len(kept._values) <= 50
 
 
 def distances(seed: int, cities: int) -> Any:
@@ -307,9 +314,9 @@ def distances(seed: int, cities: int) -> Any:
     return np.linalg.norm(places[:, None] - places, axis=2)
 
 
-def test_guided_search_learns() -> None:
+def test_tours_are_learned() -> None:
     """Shorter tours than those of iterated local search, on average."""
-    found: dict[str, list[float]] = {"guided": [], "ils": []}
+    found: dict[str, list[float]] = {"auto": [], "ils": []}
     for name, seed in itertools.product(found, range(3)):
         table = distances(seed, 20)
 
@@ -320,13 +327,12 @@ def test_guided_search_learns() -> None:
         space = Space({"tour": Permutation(range(20))})
         result = ao.minimize(length, space, 300, seed=seed, algorithm=name, progress=False)
         found[name].append(result.best_value or 0.0)
-    assert np.mean(found["guided"]) < 0.9 * np.mean(found["ils"])
+    assert np.mean(found["auto"]) < 0.9 * np.mean(found["ils"])
 
 
 def test_the_default() -> None:
-    assert ao.maximize(value, SPACE, 5, algorithm="auto", **PLAIN).algorithm == "guided"
     result = ao.maximize(value, SPACE, 150, **PLAIN)
-    assert result.algorithm == "guided"
+    assert result.algorithm == "auto"
     assert result.best_value is not None
     assert result.best_value >= value(BEST) - 2
     assert result.facts["model"].startswith("codes+")
@@ -356,7 +362,7 @@ def test_every_strategy(name: str, tmp_path: Path) -> None:
     assert ao.load(tmp_path / "run.db").points == whole.history.points
     run = _Run(lambda s, seed: create(name, s, seed), SPACE, 0)
     run.use(_linear, 2)
-    expected = run.restored().use(_partly_failing, 2).log
+    expected = run.restore().use(_partly_failing, 2).log
     assert run.use(_partly_failing, 2).log == expected
 
 
@@ -371,7 +377,7 @@ def apart(point: dict[str, Any]) -> bool:
 
 
 @pytest.mark.parametrize("constraint", [after, apart])
-@pytest.mark.parametrize("name", ["guided", "ils", "random", "policy"])
+@pytest.mark.parametrize("name", ["auto", "delta", "ils", "random", "policy"])
 def test_constraints(name: str, constraint: Any) -> None:
     def f(point: dict[str, Any]) -> float:
         result = constraint(point)
@@ -407,7 +413,7 @@ def test_start_and_data(tmp_path: Path) -> None:
     start = [{**BEST, "some": [4, 1]}]
     run = ao.maximize(value, SPACE, 30, start=start, study=study, algorithm="random", **PLAIN)
     assert run.history.points[0] == BEST == run.best
-    assert CliRunner().invoke(main, ["show", str(study), "--csv", str(table)]).exit_code == 0
+    assert CliRunner().invoke(main, ["show", str(study), "--output", str(table)]).exit_code == 0
     assert table.read_text().startswith("tour[0],tour[1],")
     earlier = read_data(ao.load(study), SPACE)
     forms: list[Any] = [table, (run.history.points, run.history.values)]
@@ -419,7 +425,7 @@ def test_start_and_data(tmp_path: Path) -> None:
     for form in forms:
         for some, other in zip(read_data(form, SPACE), earlier, strict=True):
             np.testing.assert_array_equal(some, other)
-    better = ao.maximize(value, SPACE, 20, data=earlier, algorithm="guided", **PLAIN)
+    better = ao.maximize(value, SPACE, 20, data=earlier, algorithm="auto", **PLAIN)
     assert better.evaluations == 20
     assert np.mean(better.history.values[30:]) > np.mean(run.history.values[1:]) + 1
     lines = table.read_text().splitlines()
@@ -445,14 +451,14 @@ def test_ask_and_tell() -> None:
 
 
 def test_many_runs_are_single_runs() -> None:
-    (run,) = ao.solve_many(value, space=SPACE, runs=1, budget=30, seeds=[4], progress=False)
+    (run,) = ao.policy.solve_many(value, space=SPACE, runs=1, budget=30, seeds=[4], progress=False)
     alone = ao.maximize(value, SPACE, 30, seed=4, cache=False, algorithm="policy", progress=False)
     assert np.array_equal(run.values, alone.history.values)
     assert run.best == alone.best
 
 
 def test_workers() -> None:
-    options: dict[str, Any] = {**PLAIN, "algorithm": "guided"}
+    options: dict[str, Any] = {**PLAIN, "algorithm": "auto"}
     result = ao.minimize(negative, SPACE, 24, workers=2, **options)
     assert result.evaluations == 24
     assert result.best_value == -value(result.best)  # type: ignore[arg-type]
@@ -549,3 +555,11 @@ def test_spaces_of_one_point() -> None:
     assert (result.best, result.stop_reason) == ({"t": [1], "s": ["a", "b"]}, "exhausted")
     assert math.isclose(result.best_value or 0, 2)
     assert Categorical([1]) == space.columns[0]
+
+
+def test_a_large_subset_is_counted_in_no_time() -> None:
+    """The binomials one by one took more than a minute, which nothing could interrupt."""
+    for least, most in ((0, 30), (3, 9), (30, 30)):
+        wanted = sum(math.comb(30, k) for k in range(least, most + 1))
+        assert ao.Subset(range(30), size=(least, most)).points() == wanted
+    assert ao.Space({"s": ao.Subset(range(20_000))}).points == 2**20_000

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 from driving import answer, ask, neighbours, step, tell
+from functions import run
 from numpy.typing import NDArray
 from scipy import stats
 
 from anyorder import Binary, Categorical, Integer, Space, problems
-from anyorder.baselines import run
 from anyorder.strategies import (
     HillClimber,
     IteratedLocalSearch,

@@ -13,16 +13,25 @@ import pytest
 from conftest import refused
 
 import anyorder as ao
-from anyorder.many import objective
-from anyorder.many.host import run_host
 from anyorder.plotting.runs import averages, band
+from anyorder.policy.many import objective
+from anyorder.policy.many.host import run_host
 from anyorder.strategies.policy.advantage import advantages
 from anyorder.strategies.policy.engines import make_model
 
 # duplicates are paid for, as in solve_many and in the paper
-paid = partial(ao.maximize, cache=False)
 
-FAST = ao.Config(epochs=3, hidden=(4,))
+
+def alone_by(search: Any, *arguments: Any, **options: Any) -> ao.Result:
+    """A single run of the policy with the configuration, engine and graph of `solve_many`."""
+    own = {key: options.pop(key) for key in ("config", "engine", "graph") if key in options}
+    result: ao.Result = search(*arguments, algorithm=ao.policy.Policy(**own), **options)
+    return result
+
+
+paid = partial(alone_by, ao.maximize, cache=False)
+
+FAST = ao.policy.Config(epochs=3, hidden=(4,))
 # at this rate policies collapse within the budgets used here
 RESTARTING = FAST.replace(learning_rate=0.1, restart_agreement=0.7, restart_patience=2)
 BITS = ao.Space.binary(6)
@@ -43,12 +52,12 @@ def total(points: Any) -> Any:
     return points.sum(-1)
 
 
-def many(f: Any = total, space: ao.Space | None = BITS, **options: Any) -> ao.Runs:
+def many(f: Any = total, space: ao.Space | None = BITS, **options: Any) -> ao.policy.Runs:
     defaults = {"runs": 3, "budget": 40, "config": FAST, "engine": "cpu"}
-    return ao.solve_many(f, space=space, **(defaults | options))
+    return ao.policy.solve_many(f, space=space, **(defaults | options))
 
 
-def assert_same_as_alone(run: ao.Run, alone: ao.Result) -> None:
+def assert_same_as_alone(run: ao.policy.Run, alone: ao.Result) -> None:
     np.testing.assert_array_equal(run.values, alone.history.values)
     assert run.evaluations == len(alone.history)
     assert run.best_value == alone.best_value
@@ -57,7 +66,7 @@ def assert_same_as_alone(run: ao.Run, alone: ao.Result) -> None:
     assert (run.stop_reason, run.seed) == (alone.stop_reason, alone.seed)
 
 
-def assert_same_run(one: ao.Run, other: ao.Run) -> None:
+def assert_same_run(one: ao.policy.Run, other: ao.policy.Run) -> None:
     np.testing.assert_array_equal(one.values, other.values)
     np.testing.assert_array_equal(one.curve, other.curve)
     np.testing.assert_equal(one.best, other.best)
@@ -71,9 +80,9 @@ def assert_same_run(one: ao.Run, other: ao.Run) -> None:
 
 SMALL = {"epochs": 4, "hidden": (5,)}
 CONFIGS = {
-    "default": ao.PRESETS["default"].replace(**SMALL),
-    "text": ao.PRESETS["paper"].replace(**SMALL),
-    "authors": ao.PRESETS["paper-code"].replace(epochs=4, hidden=(5, 5)),
+    "default": ao.policy.PRESETS["default"].replace(**SMALL),
+    "text": ao.policy.PRESETS["paper"].replace(**SMALL),
+    "authors": ao.policy.PRESETS["paper-code"].replace(epochs=4, hidden=(5, 5)),
     "restarts": RESTARTING,
     "dropout": RESTARTING.replace(drop_generation=0.4, drop_training=0.3, drop_decay=0.9),
     "adam": RESTARTING.replace(adam="kept"),
@@ -106,7 +115,7 @@ def test_a_run_is_what_it_is_alone(name: str, engine: str) -> None:
     if engine == "reference":  # slow: as long as some restart twice, or two of several
         restarts = CONFIGS[name].learning_rate == RESTARTING.learning_rate
         seeds, budget = (seeds, 123) if restarts else (seeds[1:3], 53)
-    runs = ao.solve_many(weighed, space=MIXED, seeds=seeds, budget=budget, **options)
+    runs = ao.policy.solve_many(weighed, space=MIXED, seeds=seeds, budget=budget, **options)
     assert (runs.engine, runs.config) == (engine, CONFIGS[name])
     for run, seed in zip(runs, seeds, strict=True):
         assert_same_as_alone(run, paid(weighed, MIXED, budget, seed=seed, **options))
@@ -147,7 +156,7 @@ def test_minimize_and_a_known_graph() -> None:
     assert runs.direction == "minimize"
     assert any(runs.restarts)
     for run in runs:
-        alone = ao.minimize(weighed, MIXED, 300, seed=run.seed, cache=False, **options)
+        alone = alone_by(ao.minimize, weighed, MIXED, 300, seed=run.seed, cache=False, **options)
         assert_same_as_alone(run, alone)
         assert run.curve[-1] == run.best_value == run.values.min()
     unknown = many(weighed, MIXED, direction="minimize", budget=300, config=RESTARTING)
@@ -199,7 +208,7 @@ def test_as_many_runs_at_once_as_the_memory_holds(
         sizes.append(len(task.seeds))
         return run_host(engine, objective, task, bar)
 
-    monkeypatch.setattr("anyorder.many.run_host", drive)
+    monkeypatch.setattr("anyorder.policy.many.solve.run_host", drive)
     for fit in (1, 2, 4, 9):
         rows = int(layout.network.widths[1:].sum() + layout.coding.outputs.max())
         shared = 12 * rows * max(layout.coding.features, rows)
@@ -217,6 +226,18 @@ def test_as_many_runs_at_once_as_the_memory_holds(
     monkeypatch.setattr("anyorder.strategies.policy.engines.memory.memory_here", lambda: 100.0)
     with refused(MemoryError, "parameters", "this machine has 0.0"):
         many(NK, **options)
+
+
+def test_large_separate_networks_name_the_shared_one(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    space = ao.Space.binary(40)
+    ao.Optimizer(space, seed=0, algorithm="policy")
+    assert "network='shared'" not in caplog.text
+    monkeypatch.setattr("anyorder.strategies.policy.engines.memory.LARGE", 1_000)
+    ao.Optimizer(space, seed=0, algorithm="policy")
+    assert "the policy of 40 variables" in caplog.text
+    assert "network='shared'" in caplog.text
 
 
 def test_advantages_of_many_runs_are_those_of_each() -> None:
@@ -332,7 +353,8 @@ def test_runs_leave_when_they_reach_the_target(direction: str) -> None:
     assert set(runs.stop_reasons) == {"target", "budget"}
     solve = ao.maximize if direction == "maximize" else ao.minimize
     for r, run in enumerate(runs):
-        alone = solve(
+        alone = alone_by(
+            solve,
             total, BITS, 60, seed=r, config=FAST, engine="cpu", target=target, cache=False,
             vectorized=True,
         )  # fmt: skip
@@ -398,13 +420,13 @@ def test_all_may_fail_at_once() -> None:
 def test_infinities_are_values() -> None:
     def f(point: np.ndarray) -> float:
         if point[0] == point[1]:
-            return math.inf if point[0] else -math.inf
+            return -math.inf
         return weighed(point)
 
     for run in many(f, budget=50):
         assert_same_as_alone(run, paid(f, BITS, 50, seed=run.seed, config=FAST, engine="cpu"))
-        assert run.best_value == math.inf
         assert -math.inf in run.values
+    assert many(lambda x: math.inf, budget=20)[0].best_value == math.inf
     worst = many(lambda x: -math.inf, budget=20)
     assert worst[0].best is not None
     assert worst[0].best_value == -math.inf
@@ -560,13 +582,13 @@ def test_what_a_vectorized_function_does_wrong_is_raised(
 
 def test_a_driver_can_ask_what_it_drives(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[Any] = []
-    plain = ao.many.run_host
+    plain = run_host
 
     def driver(engine: Any, objective: Any, task: Any, bar: Any) -> Any:
         seen.append(objective)
         return plain(engine, objective, task, bar)
 
-    monkeypatch.setattr(ao.many, "run_host", driver)
+    monkeypatch.setattr("anyorder.policy.many.solve.run_host", driver)
     many(budget=10)
     many(budget=10, vectorized=True)
     many([NK, NK], None, budget=10)

@@ -8,7 +8,7 @@ import pytest
 from conftest import refused
 
 from anyorder import problems
-from anyorder.problems.nasbench import module_hash, pruned
+from anyorder.problems.nasbench import module_hash, prune
 
 SHARED = Path(__file__).parents[1].parent / "shared"
 
@@ -35,7 +35,7 @@ def table(tmp_path):
     """A table of our own, of the valid cells above."""
     rows = {}
     for bits, operations, accuracy in CELLS:
-        cell = pruned(codes(bits, operations))
+        cell = prune(codes(bits, operations))
         if cell is not None:
             digest = module_hash(*cell)
             rows[int(digest[:16], 16)] = (int(digest[16:], 16), accuracy)
@@ -62,7 +62,7 @@ def test_cells(table):
 
 
 def test_hash_of_the_first_row():
-    assert module_hash(*pruned(codes("100110100001001010101", "12110"))).startswith("00005c14")
+    assert module_hash(*prune(codes("100110100001001010101", "12110"))).startswith("00005c14")
 
 
 def test_isomorphic_cells_have_one_hash():
@@ -77,8 +77,8 @@ def test_isomorphic_cells_have_one_hash():
         other = matrix[np.ix_(swap, swap)]
         upper = np.triu_indices(7, 1)
         cells = [
-            pruned(np.concatenate([matrix[upper], operations])),
-            pruned(np.concatenate([other[upper], operations[[0, 2, 1, 3, 4]]])),
+            prune(np.concatenate([matrix[upper], operations])),
+            prune(np.concatenate([other[upper], operations[[0, 2, 1, 3, 4]]])),
         ]
         assert (cells[0] is None) == (cells[1] is None)
         if cells[0] is not None:

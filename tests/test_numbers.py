@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 import anyorder as ao
 from anyorder import Float, Integer, Space
+from anyorder.space.changes import Changes
 from anyorder.space.digits import WIDE, Digits, Scale
-from anyorder.strategies.changes import Changes
 from anyorder.strategies.create import create
 from anyorder.strategies.policy.engines import model_of
 
@@ -162,17 +162,17 @@ def test_small_integers_are_not_split() -> None:
 
 
 def test_the_model_grows_with_the_logarithm() -> None:
-    inputs = [model_of(Space([Integer(1, 10**k)]), ao.Config())[0].coding.features
+    inputs = [model_of(Space([Integer(1, 10**k)]), ao.policy.Config())[0].coding.features
               for k in (3, 6, 9)]  # fmt: skip
     assert inputs == [27, 54, 81]
-    kept = model_of(Space([Integer(1, 1000)]), ao.Config(digits_above=1000))[0]
+    kept = model_of(Space([Integer(1, 1000)]), ao.policy.Config(digits_above=1000))[0]
     assert kept.coding.features == 999
 
 
 def test_the_graph_of_digits() -> None:
     graph = np.eye(2, dtype=bool)
     space = Space([Integer(1, 1000), ao.Binary()])
-    policy = create("policy", space, 0, engine="reference", graph=graph)
+    policy = create(ao.policy.Policy(engine="reference", graph=graph), space, 0)
     assert np.array_equal(policy.graph, graph)
     model = policy._model
     assert model.graph[:3, :3].all()
@@ -208,7 +208,7 @@ def test_moves_change_the_code_and_stay_inside(variable: Integer) -> None:
     rng, scale = np.random.default_rng(0), Scale(variable)
     codes = np.concatenate([rng.integers(len(variable), size=500), [0, 1, len(variable) - 1]])
     steps = rng.integers(1, scale.length // 2, size=len(codes)) * rng.choice((-1, 1), len(codes))
-    moved = scale.moved(codes, steps)
+    moved = scale.move(codes, steps)
     assert ((moved >= 0) & (moved < len(variable)) & (moved != codes)).all()
 
 
@@ -264,19 +264,11 @@ def test_ask_and_tell_of_floats() -> None:
 
 
 def test_many_runs_of_numbers_are_single_runs() -> None:
-    runs = ao.solve_many(goal, space=WIDE_SPACE, runs=2, budget=50, seeds=[4, 5], progress=False)
+    runs = ao.policy.solve_many(
+        goal, space=WIDE_SPACE, runs=2, budget=50, seeds=[4, 5], progress=False
+    )
     for seed, run in zip((4, 5), runs, strict=True):
         options = {"cache": False, "progress": False, "algorithm": "policy"}
         alone = ao.maximize(goal, WIDE_SPACE, 50, seed=seed, **options)
         assert np.array_equal(run.values, alone.history.values)
         assert run.best == alone.best
-
-
-def test_a_policy_stored_before_digits_keeps_its_coding() -> None:
-    policy = create("policy", Space([Integer(1, 100)]), 0, engine="reference")
-    from anyorder.strategies.create import recreate, settings_of
-
-    kept = {k: v for k, v in settings_of(policy).items() if k != "digits_above"}
-    again = recreate("policy", kept, policy.space, 0, engine="reference")
-    assert again._model.n == 1  # type: ignore[attr-defined]
-    assert policy._model.n == 2  # type: ignore[attr-defined]

@@ -10,10 +10,10 @@ import pytest
 
 import anyorder as ao
 
-FAST = ao.Config(epochs=3, hidden=(4,))
+FAST = ao.policy.Config(epochs=3, hidden=(4,))
 NAMED = ao.Space({"flag": ao.Binary(), "algo": ao.Categorical(["a", "b"]), "k": ao.Integer(2, 5)})
 # cache=False: every candidate is an evaluation, so that numbers are easy to foresee
-QUICK: dict[str, Any] = {"seed": 0, "config": FAST, "cache": False}
+QUICK: dict[str, Any] = {"seed": 0, "algorithm": ao.policy.Policy(FAST), "cache": False}
 
 
 def test_named_spaces_give_dicts() -> None:
@@ -134,7 +134,7 @@ def test_ctrl_c_while_the_policy_is_at_work(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_history_says_where_the_policy_started_afresh() -> None:
     config = FAST.replace(learning_rate=0.05)
-    options = QUICK | {"config": config}
+    options = QUICK | {"algorithm": ao.policy.Policy(config)}
     result = ao.maximize(lambda x: float(x.sum()), ao.Space.binary(6), 2_000, **options)
     assert result.history.restarts
     for told in result.history.restarts:
@@ -148,15 +148,22 @@ def test_the_same_seed_gives_the_same_result_and_none_draws_one() -> None:
     problem = ao.problems.nk(12, 2, 0)
     runs = [ao.maximize(problem, problem.space, 100, **QUICK) for _ in range(2)]
     np.testing.assert_array_equal(runs[0].history.values, runs[1].history.values)
-    free = ao.maximize(problem, problem.space, 100, config=FAST)
-    again = ao.maximize(problem, problem.space, 100, config=FAST, seed=free.seed)
+    free = ao.maximize(problem, problem.space, 100, algorithm=ao.policy.Policy(FAST))
+    again = ao.maximize(
+        problem, problem.space, 100, algorithm=ao.policy.Policy(FAST), seed=free.seed
+    )
     np.testing.assert_array_equal(free.history.values, again.history.values)
 
 
 def test_a_known_graph_reaches_the_policy() -> None:
     problem = ao.problems.nk(12, 2, 0)
     runs = [
-        ao.maximize(problem, problem.space, 200, graph=graph, **QUICK).history.values
+        ao.maximize(
+            problem,
+            problem.space,
+            200,
+            **QUICK | {"algorithm": ao.policy.Policy(FAST, graph=graph)},
+        ).history.values
         for graph in (None, problem.interaction_graph())
     ]
     assert not np.array_equal(*runs)
@@ -178,13 +185,13 @@ def test_plot_writes_a_picture(tmp_path: Path) -> None:
         (3, {}, TypeError, "f is 3, expected a function"),
         (len, {"budget": 0}, ValueError, "budget is 0"),
         (len, {"budget": -5}, ValueError, "budget is -5"),
-        (len, {"budget": 10.0}, TypeError, "budget is 10.0"),
-        (len, {"config": "author"}, ValueError, "unknown preset 'author'"),
-        (len, {"engine": "cude"}, ValueError, "unknown engine 'cude'"),
+        (len, {"budget": 10.5}, TypeError, "budget is 10.5"),
+        (len, {"algorithm": "policy:papper"}, ValueError, "unknown preset 'papper'"),
+        (len, {"algorithm": "policy+engine=cude"}, ValueError, "unknown engine 'cude'"),
         (len, {"target": "high"}, TypeError, "target is 'high'"),
         (len, {"target": float("nan")}, ValueError, "target is nan"),
-        (lambda x: float("nan"), {}, ValueError, r"NaN or None for array\(\["),
-        (lambda x: None, {}, ValueError, "NaN or None"),
+        (lambda x: float("nan"), {}, ValueError, r"returned NaN for array\(\["),
+        (lambda x: None, {}, ValueError, "returned None for array"),
         (lambda x: "good", {}, TypeError, "what f returned is 'good'"),
         (
             lambda x: [1.0],
@@ -194,7 +201,7 @@ def test_plot_writes_a_picture(tmp_path: Path) -> None:
         ),
         (lambda x: 10**400, {}, ValueError, "too large for a float"),
         (len, {"progress": "yes"}, ValueError, "progress is 'yes'"),
-        (len, {"engine": ["cpu"]}, ValueError, "unknown engine"),
+        (len, {"algorithm": "policy+engine=['cpu']"}, ValueError, "unknown engine"),
         (len, {"cache": "no"}, TypeError, "cache is 'no', expected True or False"),
         (len, {"vectorized": "torch"}, TypeError, "vectorized is 'torch', expected True or False"),
     ],
@@ -206,14 +213,71 @@ def test_bad_input(f: Any, options: dict[str, Any], error: type, message: str) -
     with pytest.raises(TypeError, match=r"unexpected arguments: sed \(did you mean 'seed'\?\)"):
         ao.minimize(len, ao.Space.binary(4), 20, sed=3)
     with pytest.raises(ValueError, match="population is 1, expected an integer of at least 2"):
-        ao.Config(population=1)
+        ao.policy.Config(population=1)
 
 
 def test_a_run_that_stops_when_collapsed_keeps_its_policy() -> None:
     config = FAST.replace(learning_rate=0.05)
-    options = QUICK | {"config": config, "stop_collapsed": True}
+    options = QUICK | {"algorithm": ao.policy.Policy(config, stop_collapsed=True)}
     result = ao.maximize(lambda x: float(x.sum()), ao.Space.binary(6), 2_000, **options)
     assert result.stop_reason == "collapsed"
     assert result.history.restarts == ()
     last = result.history.codes[-10:]
     assert (last == last[0]).mean() > 0.9
+
+
+def test_a_misspelt_argument_is_named_with_the_right_one() -> None:
+    for call in (ao.maximize, ao.minimize):
+        with pytest.raises(TypeError, match=r"buget \(did you mean 'budget'\?\)"):
+            call(len, ao.Space.binary(3), buget=5)  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match=r"sed \(did you mean 'seed'\?\)"):
+        ao.Optimizer(ao.Space.binary(3), sed=5)  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize("name", ["config", "engine", "graph", "stop_collapsed"])
+def test_what_only_the_policy_has_is_given_to_the_policy(name: str) -> None:
+    space = ao.Space.binary(3)
+    expected = rf"{name} \(of the policy: algorithm=anyorder.policy.Policy\({name}=...\)\)"
+    for algorithm in ("ils", "policy"):
+        options: dict[str, Any] = {"algorithm": algorithm, name: "nonsense"}
+        for call in (ao.maximize, ao.minimize):
+            with pytest.raises(TypeError, match=expected):
+                call(len, space, 5, **options)
+        with pytest.raises(TypeError, match=expected):
+            ao.Optimizer(space, **options)
+    with pytest.raises(TypeError, match=expected):
+        ao.resume("study.db", len, **{name: "nonsense"})
+
+
+@pytest.mark.parametrize(
+    ("f", "space", "said"),
+    [
+        (lambda a, b: 0.0, ao.Space({"a": ao.Binary()}), "a dict of all variables"),
+        (lambda a, b: 0.0, ao.Space.binary(2), "a vector of all variables"),
+        (lambda: 0.0, ao.Space.binary(2), "a vector of all variables"),
+        (lambda x: 0.0, {"a": [1, 2]}, r"such as anyorder.Space\(\{'a': anyorder.Categorical"),
+    ],
+)  # fmt: skip
+def test_what_f_gets_and_what_a_space_is(f: Any, space: Any, said: str) -> None:
+    with pytest.raises(TypeError, match=said):
+        ao.maximize(f, space, 5)
+
+
+def test_what_is_a_number_and_a_count() -> None:
+    space = ao.Space.binary(4)
+    for one in (np.ones(1), np.ones((1, 1)), np.float32(1), True):
+        assert ao.maximize(lambda x, one=one: one, space, 1e1, progress=False).best_value == 1
+    with pytest.raises(TypeError, match=r"what f returned is .*1j"):
+        ao.maximize(lambda x: np.complex128(1 + 1j), space, 5, progress=False)
+    with pytest.raises(TypeError, match="study is 3, expected the path of a file"):
+        ao.maximize(len, space, 5, study=3)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="study is 3, expected the path of a file"):
+        ao.resume(3, len)  # type: ignore[arg-type]
+
+
+def test_a_result_shows_its_best_point() -> None:
+    space = ao.Space({"size": ao.Integer(1, 9)})
+    result = ao.maximize(lambda point: point["size"], space, 20, seed=0, progress=False)
+    assert "best value 9 at {'size': 9}" in repr(result)
+    failed = ao.maximize(lambda point: None, space, 3, on_failure="worst", progress=False)
+    assert "no value" in repr(failed)

@@ -17,16 +17,21 @@ from hypothesis import strategies as st
 import anyorder as ao
 from anyorder.strategies.policy.orders import order_keys
 from anyorder.strategies.policy.rng import ORDER_G
+from anyorder.strategies.state import CHECKSUM
 
-FAST = ao.Config(epochs=3, hidden=(4,), population=5)
+FAST = ao.policy.Config(epochs=3, hidden=(4,), population=5)
 NAMED = {"cache": ao.Binary(), "algo": ao.Categorical(["a", "b", "c"]), "depth": ao.Integer(1, 8)}
 
 
 def make(
-    space: ao.Space | None = None, config: ao.Config = FAST, **options: object
+    space: ao.Space | None = None,
+    config: ao.policy.Config = FAST,
+    engine: str = "cpu",
+    graph: np.ndarray | None = None,
+    **options: object,
 ) -> ao.Optimizer:
-    options = {"seed": 3, "engine": "cpu"} | options
-    return ao.Optimizer(space or ao.Space.binary(6), config=config, **options)
+    algorithm = ao.policy.Policy(config, engine, graph)
+    return ao.Optimizer(space or ao.Space.binary(6), algorithm=algorithm, **{"seed": 3, **options})
 
 
 def weights(points: np.ndarray) -> np.ndarray:
@@ -52,6 +57,9 @@ def search(optimizer: ao.Optimizer) -> dict[str, np.ndarray]:
     """The state of the policy, its candidates in the order of their tickets."""
     state = policy(optimizer)
     order = np.argsort(state["stamps"][:, 0])
+    header = json.loads(str(state["header"]))
+    del header[CHECKSUM]  # of the candidates in the order in which they were told
+    state["header"] = np.array(json.dumps(header))
     return state | {name: state[name][order] for name in ("codes", "probs", "stamps", "values")}
 
 
@@ -63,14 +71,14 @@ def policy(optimizer: ao.Optimizer) -> dict[str, np.ndarray]:
 
 
 def test_ask_gives_a_generation_in_the_users_values() -> None:
-    candidates = make(ao.Space(NAMED)).ask()
+    candidates = make(ao.Space(NAMED)).ask(known="give")
     assert len(candidates) == FAST.population
     for candidate in candidates:
         assert candidate.keys() == NAMED.keys()
         assert type(candidate["cache"]) is bool
         assert candidate["algo"] in "abc"
         assert candidate["depth"] in range(1, 9)
-    matrix = make().ask(3)
+    matrix = make().ask(3, known="give")
     assert matrix.shape == (3, 6)
     assert matrix.dtype == np.int64
 
@@ -100,13 +108,13 @@ def test_the_same_seed_gives_the_same_run_on_both_engines() -> None:
 def test_the_order_of_telling_does_not_matter() -> None:
     forward, shuffled, one_by_one = make(), make(), make()
     for _ in range(4):
-        candidates = forward.ask()
+        candidates = forward.ask(known="give")
         values = unlike(candidates)
         forward.tell(candidates, values)
         order = np.array([3, 0, 4, 1, 2])
-        assert np.array_equal(shuffled.ask(), candidates)
+        assert np.array_equal(shuffled.ask(known="give"), candidates)
         shuffled.tell(candidates[order], values[order])
-        assert np.array_equal(one_by_one.ask(), candidates)
+        assert np.array_equal(one_by_one.ask(known="give"), candidates)
         for k in order:
             one_by_one.tell(candidates[k], values[k])
     for other in (shuffled, one_by_one):
@@ -119,7 +127,7 @@ def test_the_order_of_telling_does_not_matter() -> None:
 
 def test_a_generation_trains_when_enough_answers_are_in() -> None:
     optimizer = make()
-    first, second = optimizer.ask(), optimizer.ask()
+    first, second = optimizer.ask(known="give"), optimizer.ask(known="give")
     optimizer.tell(first[:4], weights(first[:4]))
     assert optimizer.generation == 0
     optimizer.tell(second[:1], weights(second[:1]))
@@ -176,10 +184,10 @@ def test_suggestions_come_first_with_the_policys_own_probabilities() -> None:
 
 def test_of_equal_candidates_the_latest_generations_is_answered_first() -> None:
     optimizer = make(ao.Space.binary(1), seed=0)  # two points only: every generation has equal ones
-    lost = optimizer.ask(8)
+    lost = optimizer.ask(8, known="give")
     assert len(np.unique(lost)) == 2
     for generation in range(1, 4):
-        candidates = optimizer.ask()
+        candidates = optimizer.ask(known="give")
         optimizer.tell(candidates, candidates[:, 0])
         assert optimizer.generation == generation
     left = policy(optimizer)["stamps"]  # ticket, generation, index, known
@@ -191,14 +199,14 @@ def test_of_equal_candidates_the_latest_generations_is_answered_first() -> None:
 
 
 def test_lost_answers_do_not_eat_later_ones_after_a_restart() -> None:
-    config = ao.Config(
+    config = ao.policy.Config(
         restart_agreement=0.01, restart_patience=1, population=2, epochs=1, hidden=(2,)
     )
     optimizer = make(ao.Space.binary(2), config)
-    candidates = optimizer.ask(4)
+    candidates = optimizer.ask(4, known="give")
     optimizer.tell(candidates[:2], [1, 2])  # two are never told
     for _ in range(30):
-        candidates = optimizer.ask(2)
+        candidates = optimizer.ask(2, known="give")
         optimizer.tell(candidates, [1, 2])
     assert optimizer.generation == 31
 
@@ -226,27 +234,27 @@ def test_special_values() -> None:
     optimizer = make()
     assert optimizer.best is None
     assert optimizer.best_value == -np.inf
-    candidates = optimizer.ask()
+    candidates = optimizer.ask(known="give")
     optimizer.tell(candidates, [-np.inf] * 5)  # all equal, and the worst there is
     assert optimizer.generation == 1
     assert optimizer.best is not None
     assert np.isfinite(policy(optimizer)["theta"]).all()
-    candidates = optimizer.ask()
+    candidates = optimizer.ask(known="give")
     with pytest.raises(ValueError, match="value 2 is NaN"):
         optimizer.tell(candidates, [1, 2, np.nan, 3, 4])
     optimizer.tell(candidates, [1, 2, None, 3, np.inf], on_failure="worst")
     assert optimizer.generation == 2
     assert optimizer.best_value == np.inf
-    candidates = optimizer.ask()
+    candidates = optimizer.ask(known="give")
     optimizer.tell(candidates, [1, 2, np.nan, 3, 4], on_failure="skip")
     assert optimizer.generation == 2  # four answers do not make a generation of five
-    optimizer.tell(optimizer.ask(1), [0])
+    optimizer.tell(optimizer.ask(1, known="give"), [0])
     assert optimizer.generation == 3
 
 
 def test_constants_only() -> None:
     optimizer = make(ao.Space([ao.Integer(4, 4), ao.Integer(-1, -1)]))
-    candidates = optimizer.ask()
+    candidates = optimizer.ask(known="give")
     np.testing.assert_array_equal(candidates, [[4, -1]] * 5)
     optimizer.tell(candidates, range(5))
     assert optimizer.generation == 1
@@ -261,7 +269,7 @@ def test_restarts_when_the_population_has_collapsed() -> None:
     fresh = [optimizer.strategy._engine.fresh([3], [k]).theta for k in range(2)]
     assert not np.array_equal(*fresh)
     while not optimizer.restarts:
-        candidates = optimizer.ask()
+        candidates = optimizer.ask(known="give")
         optimizer.tell(candidates, weights(candidates))
         assert optimizer.told < 5_000
     assert optimizer.restarts == (optimizer.told,)
@@ -287,9 +295,9 @@ def test_answers_from_before_a_restart_do_not_train() -> None:
 def test_no_restarts_unless_asked_for() -> None:
     optimizer = make(config=FAST.replace(learning_rate=0.05, restart_agreement=None))
     for _ in range(60):
-        candidates = optimizer.ask()
+        candidates = optimizer.ask(known="give")
         optimizer.tell(candidates, weights(candidates))
-    assert optimizer.diversity < 0.05
+    assert optimizer.strategy.diversity < 0.05
     assert optimizer.restarts == ()
 
 
@@ -339,8 +347,10 @@ def test_state_with_a_graph_and_another_engine() -> None:
     optimizer = make(graph=graph)
     candidates = optimizer.ask()
     optimizer.tell(candidates[:3], weights(candidates[:3]))
-    moved = ao.Optimizer.from_state(optimizer.state_dict(), engine="reference")
-    assert moved.engine == "reference"
+    moved = ao.Optimizer.from_state(
+        optimizer.state_dict(), algorithm=ao.policy.Policy(FAST, "reference", graph)
+    )
+    assert moved.strategy.engine == "reference"
     np.testing.assert_array_equal(moved.strategy.graph, graph)
     np.testing.assert_array_equal(moved.ask(), optimizer.ask())
 
@@ -350,6 +360,8 @@ def test_bad_states_are_refused() -> None:
     optimizer.ask()
     state = optimizer.state_dict()
     header, theirs = (json.loads(str(state[name])) for name in ("header", "strategy.header"))
+    del theirs["state.crc32"]  # so that what is behind it is checked, too
+    state["strategy.header"] = np.array(json.dumps(theirs))
 
     def changed(**entries: object) -> dict[str, np.ndarray]:
         return state | {"header": np.array(json.dumps(header | entries))}
@@ -367,11 +379,11 @@ def test_bad_states_are_refused() -> None:
         ({"header": np.array("[" * 100_000)}, "not the state"),
         (changed(format="pickle"), "'pickle', expected 'anyorder-optimizer'"),
         (changed(version=99), "version 99"),
-        (changed(version=1), "version 1 .*this is anyorder .*, which reads version 2"),
+        (changed(version=1), "version 1 .*this is anyorder .*, which reads version 3"),
         (changed(seed="x"), "header is damaged: seed is 'x'"),
         (changed(seed=None), "seed is None"),
         (changed(settings={"beta": -1}), "beta"),
-        (changed(engine="gpu"), "unknown engine 'gpu'"),
+        (changed(settings={**header["settings"], "engine": "gpu"}), "unknown engine 'gpu'"),
         (changed(algorithm="another"), "'another' is a strategy of your own"),
         (changed(algorithm=["policy"]), "header is damaged"),
         (changed(direction="up"), "direction is 'up'"),
@@ -381,7 +393,6 @@ def test_bad_states_are_refused() -> None:
         (of_the_policy(_drawn=2.5), "_drawn is 2.5"),
         (of_the_policy(_next_ticket=10**30), "_next_ticket"),
         ({k: v for k, v in state.items() if k != "strategy.adam_v"}, "adam_v"),
-        ({k: v for k, v in state.items() if k != "graph"}, "graph"),
         ({k: v for k, v in state.items() if k != "open_tickets"}, "open_tickets"),
         ({k: v for k, v in state.items() if k != "archive.value"}, "archive of the state"),
         (policys(theta=state["strategy.theta"][:, :-1]), "'theta' holds"),
@@ -490,12 +501,15 @@ def test_any_changed_array_of_a_state_is_refused_or_harmless(data: st.DataObject
         ({"seed": -1}, ValueError, "seed is -1"),
         ({"seed": 2**64}, ValueError, "seed is 18446744073709551616"),
         ({"seed": 1.5}, TypeError, "seed is 1.5"),
-        ({"config": "texts"}, ValueError, "unknown preset 'texts'"),
-        ({"config": 3}, TypeError, "config is 3"),
-        ({"engine": "gpu"}, ValueError, "unknown engine 'gpu'"),
+        ({"algorithm": "policy:papers"}, ValueError, "unknown preset 'papers'"),
+        ({"algorithm": "policy+engine=gpu"}, ValueError, "unknown engine 'gpu'"),
         ({"direction": "up"}, ValueError, "direction is 'up'"),
-        ({"graph": np.ones((5, 5))}, ValueError, r"shape \(5, 5\), expected \(6, 6\)"),
-        ({"graph": np.full((6, 6), 0.5)}, ValueError, "float64 values"),
+        (
+            {"algorithm": ao.policy.Policy(graph=np.ones((5, 5)))},
+            ValueError,
+            r"shape \(5, 5\), expected \(6, 6\)",
+        ),
+        ({"algorithm": ao.policy.Policy(graph=np.full((6, 6), 0.5))}, ValueError, "float64 values"),
     ],
 )
 def test_bad_arguments(options: dict[str, object], error: type, message: str) -> None:

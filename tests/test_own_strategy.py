@@ -14,7 +14,7 @@ from children import PROC, assert_same, descendants
 from functions import QUICK, SPACE, failing, leaves, sometimes, value
 
 import anyorder as ao
-from anyorder.session.reading import check, load
+from anyorder.run.study.reading import check, load
 from anyorder.strategies.base import Answer, Search, score
 
 
@@ -33,7 +33,7 @@ class Climber(Search):
 
     def _propose(self, count: int) -> Any:
         self.asked.append(count)
-        return self._varied(self._best, count, 2)
+        return self._mutate(self._best, count, 2)
 
     def _learn(self, answers: Sequence[Answer]) -> None:
         for answer in answers:
@@ -56,7 +56,7 @@ MODES: dict[str, dict[str, Any]] = {
     "failures": {"on_failure": "worst"},
     "failures that are skipped": {"on_failure": "skip"},
     "constraint": {"constraint": lambda x: x[0] + x[1] < 2, "on_failure": "worst"},
-    "noise": {"deterministic": False, "on_failure": "worst"},
+    "noise": {"deterministic": False, "confirm": 0, "on_failure": "worst"},
     "without cache": {"cache": False, "on_failure": "worst"},
 }
 
@@ -72,7 +72,7 @@ def test_stopped_and_resumed_at_any_moment(mode: str, asynchronous: bool, tmp_pa
         whole = climb(f, 60, **options, **where)
         assert whole.evaluations == 60
         assert whole.algorithm == "climber"
-        assert (whole.config, whole.engine) == (None, None)
+        assert whole.settings == {}
         assert len(whole.history.restarts) == 3
         study = tmp_path / "study.db"
         climb(f, 7, study=study, **options, **where)

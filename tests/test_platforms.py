@@ -17,13 +17,14 @@ from functions import QUICK, value
 import anyorder as ao
 from anyorder.bench import runner
 from anyorder.program.command import Command
-from anyorder.session import ownership, processes
+from anyorder.run.evaluation import processes
+from anyorder.run.study import ownership
 from anyorder.strategies.policy import engines
 
 EVERYTHING = """
 import importlib, pkgutil, sys
 import multiprocessing.connection, multiprocessing.util, selectors, subprocess, tempfile
-import click, numba, numpy, tqdm
+import click, numba, numpy, sklearn.model_selection, tqdm
 for missing in ("fcntl", "resource", "termios", "pwd", "grp", "pty", "syslog"):
     sys.modules[missing] = None
 for extra in ("torch", "triton"):  # which take seconds, and import some of these
@@ -35,8 +36,9 @@ for name in names:
     if not name.endswith(kinds) and ".cuda." not in name and ".algorithms." not in name:
         try:
             importlib.import_module(name)
-        except ModuleNotFoundError as error:
-            if error.name not in ("torch", "triton"):  # of an extra
+        except ImportError as error:
+            extras = error.name in ("torch", "triton") or ".integrations." in name
+            if not extras:
                 raise
 print(len(names))
 """

@@ -9,7 +9,7 @@ from scipy.stats import chisquare
 
 from anyorder.strategies.policy import rng
 from anyorder.strategies.policy.engines import kernels
-from anyorder.strategies.policy.orders import before, dropped, order_keys, order_keys_of
+from anyorder.strategies.policy.orders import before, draw_dropped, order_keys, order_keys_of
 from anyorder.strategies.policy.rng import DROP_G, DROP_T, INIT, ORDER_G, ORDER_T, VALUE, words
 
 # counter, key, result: kat_vectors of Random123, the library of the Philox paper
@@ -171,6 +171,6 @@ def test_dropout_reads_its_own_words():
     row = words(5, DROP_G, 2, 7, 6 * 8)  # rows of whole blocks
     for i in range(6):
         expected = row[8 * i : 8 * i + 6] < rng.drop_threshold(p)
-        np.testing.assert_array_equal(dropped(model, 5, DROP_G, 2, 7, i, p), expected)
-        assert dropped(model, 5, DROP_G, 2, 7, i, 1.0).all()
-        assert not dropped(model, 5, DROP_G, 2, 7, i, 0.0).any()
+        np.testing.assert_array_equal(draw_dropped(model, 5, DROP_G, 2, 7, i, p), expected)
+        assert draw_dropped(model, 5, DROP_G, 2, 7, i, 1.0).all()
+        assert not draw_dropped(model, 5, DROP_G, 2, 7, i, 0.0).any()

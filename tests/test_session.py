@@ -30,9 +30,9 @@ from hypothesis import strategies as st
 
 import anyorder as ao
 from anyorder import errors
-from anyorder.session import ending, loop
-from anyorder.session.evaluators import Outcome, call
-from anyorder.session.reading import opened
+from anyorder.run import exhaustion, loop
+from anyorder.run.evaluation.evaluators import Outcome, call
+from anyorder.run.study.reading import open_study
 from anyorder.strategies.base import Answer
 from anyorder.strategies.policy.engines.cpu import CpuEngine
 from anyorder.strategies.policy.search import PolicySearch
@@ -85,7 +85,9 @@ def test_twins_in_a_generation_are_evaluated_once(where: str) -> None:
             "here": {}, "threads": {"executor": pool}, "vectorised": {"vectorized": True}
         }[where]  # fmt: skip
         f = many if where == "vectorised" else one
-        result = ao.maximize(f, ao.Space.binary(4), 16, seed=0, config=config, **options)
+        result = ao.maximize(
+            f, ao.Space.binary(4), 16, seed=0, algorithm=ao.policy.Policy(config), **options
+        )
     assert len(set(calls)) == len(calls) == result.evaluations
     first = result.history.generations == 0
     distinct = len(np.unique(result.history.codes[first], axis=0))
@@ -126,17 +128,19 @@ def test_what_failed_is_not_tried_again(cache: bool, on_failure: Any) -> None:
 def test_a_noisy_function_is_averaged() -> None:
     noise = np.random.default_rng(0)
     f = Counted(lambda x: value(x) + noise.normal())
-    result = ao.maximize(f, ao.Space.binary(3), 200, deterministic=False, **QUICK)
+    result = ao.maximize(f, ao.Space.binary(3), 200, deterministic=False, confirm=0, **QUICK)
     history = result.history
     assert len(f.points) == result.evaluations == len(history) == 200
     assert not history.cached.any()
-    means = {
-        tuple(point.tolist()): history.values[(history.codes == point).all(axis=1)].mean()
+    groups = {
+        tuple(point.tolist()): history.values[(history.codes == point).all(axis=1)]
         for point in np.unique(history.codes, axis=0)
     }
-    best = max(means, key=lambda point: means[point])
+    squares = sum(((group - group.mean()) ** 2).sum() for group in groups.values())
+    sigma = (squares / (200 - len(groups))) ** 0.5
+    best = max(groups, key=lambda x: groups[x].mean() - sigma / len(groups[x]) ** 0.5)
     assert tuple(result.best.tolist()) == best
-    assert result.best_value == pytest.approx(means[best], abs=1e-12)
+    assert result.best_value == pytest.approx(groups[best].mean(), abs=1e-12)
     assert result.best_value < history.values.max()
 
 
@@ -202,36 +206,38 @@ def test_a_space_that_is_known_ends_the_run(caplog: pytest.LogCaptureFixture) ->
     assert "stopped after 8 evaluations: all points of the space are known" in caplog.text
 
 
-def test_a_converged_policy_ends_the_run(
-    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Where it is not restarted, which only a policy of one's own can be told."""
-    monkeypatch.setattr(ending, "_IDLE_CANDIDATES", 50)
-    monkeypatch.setattr(ending, "_IDLE_BATCHES", 50)
-    config = ao.PRESETS["paper"].replace(epochs=20, learning_rate=0.1, hidden=(4,))
+def test_a_converged_policy_ends_the_run() -> None:
+    """If it is told not to restart; a policy as an object is as good as its specification."""
+    config = ao.policy.PRESETS["paper"].replace(epochs=20, learning_rate=0.1, hidden=(4,))
     space = ao.Space.binary(12)
-    policy = PolicySearch(space, 0, config, restart=False)
+    policy = PolicySearch(space, 0, config, stop_collapsed=True)
     result = ao.maximize(value, space, 4_096, algorithm=policy)
-    assert result.stop_reason == "exhausted"
+    assert result.stop_reason == "collapsed"
     assert result.evaluations < 4_096
-    assert "candidates was known or rejected" in caplog.text
-    assert result.history.cached[-50 * config.population :].all()
+    assert policy.converged
+    assert len(policy.propose(3).tickets) == 0
+    given = np.zeros((1, 12), np.int32)
+    np.testing.assert_array_equal(policy.propose(3, given).codes, given)
 
 
 @pytest.mark.parametrize("preset", ["default", "paper"])
 def test_a_policy_that_knows_all_it_draws_is_restarted(preset: str) -> None:
     """Also under presets that never restart otherwise; so the budget is spent."""
-    config = ao.PRESETS[preset].replace(epochs=20, learning_rate=0.1, hidden=(4,))
-    result = ao.maximize(value, ao.Space.binary(12), 400, seed=0, config=config)
+    config = ao.policy.PRESETS[preset].replace(epochs=20, learning_rate=0.1, hidden=(4,))
+    result = ao.maximize(
+        value, ao.Space.binary(12), 400, seed=0, algorithm=ao.policy.Policy(config)
+    )
     assert (result.stop_reason, result.evaluations) == ("budget", 400)
     assert result.history.restarts
-    free = ao.maximize(value, ao.Space.binary(12), 400, seed=0, config=config, cache=False)
+    free = ao.maximize(
+        value, ao.Space.binary(12), 400, seed=0, algorithm=ao.policy.Policy(config), cache=False
+    )
     assert preset == "default" or not free.history.restarts  # nothing is known there
 
 
 def test_a_constraint_that_refuses_everything_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ending, "_IDLE_CANDIDATES", 50)
-    monkeypatch.setattr(ending, "_IDLE_BATCHES", 5)
+    monkeypatch.setattr(exhaustion, "IDLE_CANDIDATES", 50)
+    monkeypatch.setattr(exhaustion, "IDLE_BATCHES", 5)
     result = ao.maximize(value, SPACE, 10, constraint=lambda x: False, **QUICK)
     assert (result.stop_reason, result.evaluations, result.best) == ("exhausted", 0, None)
     with ThreadPoolExecutor(2) as pool:
@@ -269,7 +275,7 @@ def test_reasons_to_stop(where: str) -> None:
         assert 36 <= result.evaluations <= 40
 
         config = FAST.replace(learning_rate=0.3)
-        collapsing = options | {"config": config, "stop_collapsed": True}
+        collapsing = options | {"algorithm": ao.policy.Policy(config, stop_collapsed=True)}
         result = ao.maximize(lambda x: float(x.sum()), SPACE, 5_000, **collapsing)
         assert result.stop_reason == "collapsed"
         last = result.history.codes[-10:]
@@ -297,8 +303,22 @@ def test_a_target_in_a_generation_that_is_cut_off(budget: int) -> None:
 
 
 def test_an_infinite_target() -> None:
-    result = ao.maximize(lambda x: math.inf, SPACE, 50, target=math.inf, **QUICK)
+    result = ao.minimize(lambda x: math.inf, SPACE, 50, target=math.inf, **QUICK)
     assert result.stop_reason == "target"
+
+
+@pytest.mark.parametrize(("call", "best"), [(ao.maximize, math.inf), (ao.minimize, -math.inf)])
+def test_the_better_infinity_is_a_failure(call: Any, best: float) -> None:
+    with pytest.raises(ValueError, match=f"f returned {best}, expected a finite number"):
+        call(lambda x: best, SPACE, 50, **QUICK)
+    result = call(
+        lambda x: best if x[0] else float(x.sum()), SPACE, 50, on_failure="worst", **QUICK
+    )
+    assert result.failures > 0
+    assert math.isfinite(result.best_value)
+    worst = call(lambda x: -best if x[0] else float(x.sum()), SPACE, 50, **QUICK)
+    assert worst.failures == 0
+    assert math.isfinite(worst.best_value)
 
 
 # --- asynchronous ---------------------------------------------------------------------------------
@@ -335,9 +355,14 @@ def test_each_candidate_is_weighed_by_what_it_was_drawn_from(
     monkeypatch.setattr(CpuEngine, "train", check)
     with ThreadPoolExecutor(6) as pool:
         ao.maximize(
-            lambda x: time.sleep(0.01 * float(x[0] + x[1])) or value(x), ao.Space.binary(16), 120,
-            executor=pool, asynchronous=True, engine="cpu", **QUICK,
-        )  # fmt: skip
+            lambda x: time.sleep(0.01 * float(x[0] + x[1])) or value(x),
+            ao.Space.binary(16),
+            120,
+            executor=pool,
+            asynchronous=True,
+            seed=0,
+            algorithm=ao.policy.Policy(FAST, "cpu"),
+        )
     assert max(late) >= 1  # else nothing was shown
 
 
@@ -412,7 +437,7 @@ class _AsRecorded(_Fake):
 
     def __init__(self, f: Any, slots: int, study: Path) -> None:
         super().__init__(f, slots)
-        with opened(study) as database:
+        with open_study(study) as database:
             rows = database.execute("SELECT number, after, place, paid FROM candidates").fetchall()
         self.after = {number: after for number, after, _, _ in rows}
         answers = sorted((place, number) for number, _, place, paid in rows if paid)
@@ -420,14 +445,14 @@ class _AsRecorded(_Fake):
 
     def get(self, timeout: float | None = None) -> tuple[int, Outcome]:
         place, number = self.answers.popleft()
-        running = self.session._running.items()
+        running = self.session.state.running.items()
         jobs = {candidates[0].number: job for job, candidates in running if job in self.out}
         assert number in jobs, (place, number)
         return self.deliver(jobs[number])
 
     def get_nowait(self) -> tuple[int, Outcome]:
-        running = [candidates[0].number for job, candidates in self.session._running.items()]
-        next_draw = self.after.get(self.session._drawn, math.inf)
+        running = [candidates[0].number for job, candidates in self.session.state.running.items()]
+        next_draw = self.after.get(self.session.state.drawn, math.inf)
         if not self.answers or next_draw <= self.answers[0][0]:
             raise Empty  # then a candidate was drawn before the next answer was learned
         if self.answers[0][1] not in running:
@@ -440,19 +465,25 @@ def _asynchronously(fake: _Fake, study: Path, budget: int, options: dict[str, An
 
     def with_fake(self: Any, *args: Any, **kwargs: Any) -> None:
         make(self, *args, **kwargs)
-        self._jobs._evaluator = self._jobs._done = fake
+        self.state.jobs._evaluator = self.state.jobs._done = fake
         fake.session = self
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(loop.Session, "__init__", with_fake)
         # how many are sent ahead depends on the clock
-        patch.setattr(loop.Session, "_places", lambda self: self._jobs.slots)
+        patch.setattr(loop.Session, "_places", lambda self: self.state.jobs.slots)
         with ThreadPoolExecutor(1) as unused:
             return ao.maximize(
-                fake.f, ao.Space.binary(5), budget, asynchronous=True, executor=unused,
-                study=study, seed=0, config=FAST.replace(population=4, learning_rate=0.05),
+                fake.f,
+                ao.Space.binary(5),
+                budget,
+                asynchronous=True,
+                executor=unused,
+                study=study,
+                seed=0,
+                algorithm=ao.policy.Policy(FAST.replace(population=4, learning_rate=0.05)),
                 **options,
-            )  # fmt: skip
+            )
 
 
 @settings(max_examples=20)
@@ -476,8 +507,8 @@ def test_any_order_of_answers_and_crashes_is_a_run_without_crashes(
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         patch.setattr(loop, "_KEEP_EVERY", keep)
         patch.setattr(loop, "_KEEP_SHARE", math.inf)
-        patch.setattr(ending, "_IDLE_CANDIDATES", 60)
-        patch.setattr(ending, "_IDLE_BATCHES", 15)
+        patch.setattr(exhaustion, "IDLE_CANDIDATES", 60)
+        patch.setattr(exhaustion, "IDLE_BATCHES", 15)
         study, rng = Path(folder) / "study.db", random.Random(seed)
         for _ in range(300):
             try:
@@ -504,10 +535,26 @@ def test_progress_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
     assert "failed" in shown
 
 
+def test_the_bar_shows_what_a_user_knows_and_the_rest_on_request(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    shown: list[str] = []
+    monkeypatch.setattr(
+        "tqdm.auto.tqdm.set_postfix_str", lambda bar, text, refresh: shown.append(text)
+    )
+    last = {}
+    for progress in (True, "detailed"):
+        result = ao.maximize(failing, SPACE, 40, progress=progress, on_failure="worst", **QUICK)
+        last[progress] = shown[-1]
+    assert last[True] == f"best {result.best_value:.6g}, failed {result.failures}"
+    assert last["detailed"].startswith(f"{last[True]}, ")
+    assert "entropy" in last["detailed"]
+
+
 def test_the_first_failure_is_a_warning_and_the_rest_are_not(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    with caplog.at_level(logging.INFO, "anyorder"):
+    with caplog.at_level(logging.DEBUG, "anyorder"):
         result = ao.maximize(failing, SPACE, 60, on_failure="skip", **QUICK)
     levels = [r.levelno for r in caplog.records if r.getMessage().startswith("candidate ")]
-    assert levels == [logging.WARNING] + [logging.INFO] * (result.failures - 1)
+    assert levels == [logging.WARNING] + [logging.DEBUG] * (result.failures - 1)

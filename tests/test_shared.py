@@ -54,6 +54,8 @@ VARIANTS: dict[str, Case] = {
     "frozen heads": shared(layer_rates=(1.0, 1.0, 0.0)),
     "input rate": shared(input_rate=2.0),
     "Bernoulli KL": shared(kl="bernoulli"),
+    "log objective": shared(objective="log"),
+    "log objective, binary": shared(objective="log", **BINARY),
     "beyond the clip": shared(sharp=4.0, clip=0.05, runs=8),
     "eps is felt": shared(adam_eps=1e-4, loss_runs=100),
     "half the weights": shared(weights=0.5),
@@ -183,7 +185,7 @@ def test_many_runs_on_the_device(fast):
     config = PRESETS["default"].replace(network="shared", hidden=(8, 8), epochs=2)
     problem = ao.problems.nk(12, 2, 0)
     values = [
-        ao.solve_many(
+        ao.policy.solve_many(
             problem, runs=2, budget=30, config=config, engine=engine, progress=False
         ).values
         for engine in ("cuda", "cpu")
@@ -300,10 +302,9 @@ def test_learns_pairs_that_must_be_equal():
         return (points[:, 0::2] == points[:, 1::2]).sum(axis=1).astype(float)
 
     last = [
-        ao.maximize(
-            equal_pairs, ao.Space.binary(16), 600, seed=seed, vectorized=True, config=config,
-            cache=False,
-        ).history.values[-100:].mean()
+        ao.maximize(equal_pairs, ao.Space.binary(16), 600,
+            seed=seed, vectorized=True,
+            algorithm=ao.policy.Policy(config), cache=False).history.values[-100:].mean()
         for seed in range(3)
     ]  # fmt: skip
     assert np.mean(last) > 6.0, last  # 4 by chance, 8 at most
@@ -349,8 +350,8 @@ def test_default_layers_follow_the_network():
     assert PRESETS["default"].replace(network="shared").replace(network="separate").hidden == (20,)
     assert PRESETS["default"].replace(network="shared", hidden=(7,)).hidden == (7,)
     assert PRESETS["paper-code"].replace(hidden=(3, 3)).replace(network="shared").hidden == (3, 3)
-    assert ao.Config(network="shared").hidden == (100, 100)
-    assert ao.Config().hidden == (20,)
+    assert ao.policy.Config(network="shared").hidden == (100, 100)
+    assert ao.policy.Config().hidden == (20,)
 
 
 @pytest.mark.parametrize(
@@ -406,9 +407,9 @@ def test_without_jit():
 
 def test_refusals():
     with refused(ValueError, "hidden is ()", "network='shared'"):
-        ao.Config(network="shared", hidden=())
+        ao.policy.Config(network="shared", hidden=())
     with refused(ValueError, "layer_rates is (0.0, 0.0)", "frozen"):
-        ao.Config(layer_rates=(0.0, 0.0))
+        ao.policy.Config(layer_rates=(0.0, 0.0))
 
 
 def test_memory_is_linear_in_n():

@@ -20,9 +20,9 @@ from click.testing import CliRunner, Result
 
 import anyorder as ao
 from anyorder.cli import main
-from anyorder.session.reading import load
+from anyorder.run.study.reading import load
 
-FAST = ao.Config(epochs=2, hidden=(3,))
+FAST = ao.policy.Config(epochs=2, hidden=(3,))
 SPACE = ao.Space(
     {"flag": ao.Binary(), "value": ao.Categorical(["a", "b"])}
     | {f"k{i}": ao.Integer(1, 20) for i in range(30)}
@@ -55,15 +55,37 @@ def rows(path: Path) -> list[dict[str, str]]:
 def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("study") / "run.db"
     ao.maximize(
-        f, SPACE, 1_000, seed=7, config=FAST, engine="cpu", study=path, on_failure="worst",
+        f,
+        SPACE,
+        1_000,
+        seed=7,
+        algorithm=ao.policy.Policy(FAST, engine="cpu"),
+        study=path,
+        on_failure="worst",
         constraint=lambda point: point["k1"] != 4,
-    )  # fmt: skip
+    )
     return path
 
 
 @pytest.fixture
 def copy(study: Path, tmp_path: Path) -> Path:
     return Path(shutil.copy(study, tmp_path / "copy.db"))
+
+
+def test_names_and_messages_that_are_no_text_can_be_saved(tmp_path: Path) -> None:
+    """Lone surrogates stand for bytes that are no UTF-8, as in the names of files."""
+
+    def f(point: dict[str, Any]) -> float:
+        if point["x"] == 2:
+            raise RuntimeError("bad \udce9")
+        return float(point["x"])
+
+    space = ao.Space({"f\udce9": ao.Categorical(["a\udce9", "b"]), "x": ao.Integer(1, 3)})
+    ao.maximize(f, space, 6, seed=0, study=tmp_path / "a.db", on_failure="worst")
+    done = run("show", tmp_path / "a.db", "--output", tmp_path / "a.csv")
+    assert done.exit_code == 0, done.output
+    table = rows(tmp_path / "a.csv")
+    assert {row["f\\udce9"] for row in table} == {"a\\udce9", "b"}
 
 
 # --- show ---------------------------------------------------------------------------------------
@@ -83,8 +105,9 @@ def test_show_says_what_the_history_says(study: Path) -> None:
     assert now["generation"] == history.generations.max()
     assert now["restarts"] == len(history.restarts)
     assert now["seconds_each"] == pytest.approx(history.seconds[paid].mean())
-    assert (now["seed"], now["engine"], now["preset"]) == (7, "cpu", None)
-    assert now["config"] == json.loads(json.dumps(FAST.to_dict()))
+    assert (now["seed"], now["settings"].pop("engine")) == (7, "cpu")
+    assert {"graph", "stop_collapsed"} <= now["settings"].keys()
+    assert json.loads(json.dumps(FAST.to_dict())).items() <= now["settings"].items()
     assert now["being_written"] is False
     assert (now["variables"], now["kinds"]) == (
         32, {"binary": 1, "categorical": 1, "integer": 30},
@@ -96,10 +119,59 @@ def test_show_as_text(study: Path) -> None:
     for words in (
         "not being written", "maximize; 1 binary, 1 categorical, 30 integer",
         "1000 of 1000 (100 %)", "rejected", "best value   30.0, found after", '"value": "b"',
-        "policy:default+hidden=[3]+epochs=2, engine cpu", "facts        diversity", "entropy",
+        "policy:default+hidden=[3]+epochs=2+engine=cpu",
         "seed 7, failures: worst, with a constraint",
     ):  # fmt: skip
         assert words in text, words
+    assert "entropy" not in text
+    told = run("show", study, "--verbose").output
+    assert "facts        diversity" in told
+    assert "entropy" in told
+
+
+def test_failures_are_grouped_and_the_best_points_listed(tmp_path: Path) -> None:
+    """Messages that differ in numbers only are one."""
+
+    def f(point: dict[str, Any]) -> float:
+        if point["a"] < 20:
+            raise ValueError(f"a = {point['a']}.5 is too small")
+        if point["b"] == 0:
+            raise ao.Infeasible("no b")
+        return float(point["a"])
+
+    space = ao.Space({"a": ao.Integer(0, 39), "b": ao.Integer(0, 3)})
+    found = ao.maximize(
+        f, space, 100, seed=0, algorithm="random", on_failure="worst", study=tmp_path / "a.db"
+    )
+    now, text = show(tmp_path / "a.db"), run("show", tmp_path / "a.db").output
+    errors = found.history.errors.values()
+    small = [text for text in errors if "too small" in text]
+    assert [group["count"] for group in now["failure_messages"]] == [
+        len(small), len(errors) - len(small),
+    ]  # fmt: skip
+    assert now["failure_messages"][0]["point"]["a"] < 20
+    assert f"  {len(small)} times, failed: ValueError: a = " in text
+    assert "times, infeasible: no b; at {" in text
+    values = found.history.values[~found.history.cached]
+    best = sorted(values[np.isfinite(values)].tolist(), reverse=True)[:10]
+    assert [one["value"] for one in now["best_points"]] == best
+    assert all(f(one["point"]) == one["value"] for one in now["best_points"])
+    assert f'  {best[0]:g}  {{"a": {best[0]:g}' in text
+
+
+def test_the_time_of_a_run_goes_on_when_it_is_continued(tmp_path: Path) -> None:
+    options: dict[str, Any] = {"algorithm": "tabu", "study": tmp_path / "a.db", "seed": 0}
+
+    def slow(x: np.ndarray) -> float:
+        time.sleep(0.01)
+        return float(x.sum())
+
+    ao.maximize(slow, ao.Space.binary(20), 10, **options)
+    first = show(tmp_path / "a.db")
+    assert first["seconds"] >= 0.1
+    assert first["seconds_left"] == 0
+    ao.maximize(slow, ao.Space.binary(20), 20, **options)
+    assert show(tmp_path / "a.db")["seconds"] >= first["seconds"] + 0.1
 
 
 def test_show_says_when_a_study_was_written(copy: Path) -> None:
@@ -113,50 +185,67 @@ def test_show_says_when_a_study_was_written(copy: Path) -> None:
 
 def test_show_of_the_default(tmp_path: Path) -> None:
     problem = ao.problems.nk(16, 2, seed=0)
-    result = ao.maximize(problem, budget=300, seed=0, study=tmp_path / "a.db")
-    now, text = show(tmp_path / "a.db"), run("show", tmp_path / "a.db").output
+    result = ao.maximize(problem, budget=500, seed=0, study=tmp_path / "a.db")
+    now, text = show(tmp_path / "a.db"), run("show", tmp_path / "a.db", "-v").output
     assert now["restarts"] == len(result.history.restarts) > 0
     # the climb from a random point that has not ended is not counted as a use
     assert now["restarts"] + 1 - result.facts["operators"]["restart"] in (0, 1)
     assert f"restarted {now['restarts']} times" in text
+    assert result.facts["in_words"] in run("show", tmp_path / "a.db").output
+    assert f"{result.facts['local_optima']} local optima" in result.facts["in_words"]
+    assert f"found by {result.facts['best_found_by']}" in result.facts["in_words"]
     assert f"links {result.facts['links']}, not linked {result.facts['not_linked']}" in text
     assert "global model trusted yes" in text or "global model trusted no" in text
-    assert f"operators    climb {result.facts['operators']['climb']}, restart" in text
+    assert f"operators    step {result.facts['operators']['step']}, restart" in text
 
 
 def test_show_of_a_minimised_and_of_a_noisy_run(tmp_path: Path) -> None:
     noise = iter(np.tile([0.0, 4.0, -4.0], 200))
     found = ao.minimize(
-        lambda x: x.sum() + next(noise), ao.Space.binary(3), 100, seed=0, config="text",
-        study=tmp_path / "a.db", deterministic=False,
-    )  # fmt: skip
+        lambda x: x.sum() + next(noise),
+        ao.Space.binary(3),
+        100,
+        seed=0,
+        algorithm="policy:paper",
+        study=tmp_path / "a.db",
+        deterministic=False,
+    )
     now = show(tmp_path / "a.db")
     assert now["direction"] == "minimize"
     assert now["best_value"] == pytest.approx(found.best_value)
     assert now["best"] == found.best.tolist()
-    assert now["preset"] == "paper"
-    assert "policy:paper, engine" in run("show", tmp_path / "a.db").output
+    assert "policy:paper+engine=" in run("show", tmp_path / "a.db").output
     assert "noisy" in run("show", tmp_path / "a.db").output
 
 
 def test_infinities_and_nothing_at_all(tmp_path: Path) -> None:
-    ao.maximize(lambda x: np.inf, ao.Space.binary(3), 5, study=tmp_path / "a.db", config=FAST)
+    ao.minimize(
+        lambda x: np.inf,
+        ao.Space.binary(3),
+        5,
+        study=tmp_path / "a.db",
+        algorithm=ao.policy.Policy(FAST),
+    )
     assert show(tmp_path / "a.db")["best_value"] is None
     assert "best value   inf" in run("show", tmp_path / "a.db").output
 
     def interrupt(point: Any) -> float:
         raise KeyboardInterrupt
 
-    ao.maximize(interrupt, ao.Space.binary(300), 5, study=tmp_path / "b.db", config=FAST)
+    ao.maximize(
+        interrupt,
+        ao.Space.binary(300),
+        5,
+        study=tmp_path / "b.db",
+        algorithm=ao.policy.Policy(FAST),
+    )
     now, text = show(tmp_path / "b.db"), run("show", tmp_path / "b.db").output
     assert (now["best"], now["evaluations"], now["unanswered"]) == (None, 0, 10)
     assert "none yet" in text
     assert "about 10^90 points" in text
-    for kind in ("diversity", "probabilities", "all"):
+    for kind in ("diversity", "probabilities", "influence", "all"):
         done = run("plot", tmp_path / "b.db", "-o", tmp_path / "b.png", "--kind", kind)
         assert done.exit_code == 0, done.output
-    done = run("plot", tmp_path / "b.db", "-o", tmp_path / "b.png", "--kind", "influence")
-    assert (done.exit_code, "it was not learned, or not kept" in done.output) == (2, True)
 
 
 @pytest.fixture
@@ -173,7 +262,7 @@ def running(tmp_path: Path) -> Iterator[tuple[Path, threading.Event]]:
 
     thread = threading.Thread(
         target=ao.maximize, args=(slow, ao.Space.binary(40), 60),
-        kwargs={"seed": 0, "config": FAST, "study": tmp_path / "run.db"},
+        kwargs={"seed": 0, "algorithm": ao.policy.Policy(FAST), "study": tmp_path / "run.db"},
     )  # fmt: skip
     thread.start()
     assert reached.wait(60)
@@ -188,7 +277,7 @@ def test_show_and_plot_while_it_runs(running: tuple[Path, threading.Event], tmp_
     assert (now["evaluations"], now["unanswered"], now["generation"]) == (25, 5, 2)
     assert now["being_written"] is True
     assert "being written" in run("show", path).output
-    assert run("show", path, "--csv", tmp_path / "a.csv").exit_code == 0
+    assert run("show", path, "--output", tmp_path / "a.csv").exit_code == 0
     assert len(rows(tmp_path / "a.csv")) == 25
     done = run("plot", path, "-o", tmp_path / "a.png", "--kind", "all")
     assert done.exit_code == 0, done.output
@@ -229,7 +318,7 @@ def test_the_owner_of_a_killed_run_is_nobody(copy: Path) -> None:
 
 
 def test_csv_has_every_answer(study: Path, tmp_path: Path) -> None:
-    done = run("show", study, "--csv", tmp_path / "a.csv")
+    done = run("show", study, "--output", tmp_path / "a.csv")
     history = load(study)
     assert (done.exit_code, done.output) == (
         0, f"{len(history)} candidates written to {tmp_path / 'a.csv'}\n",
@@ -248,24 +337,30 @@ def test_csv_has_every_answer(study: Path, tmp_path: Path) -> None:
 
 def test_csv_of_an_asynchronous_run_is_in_the_order_of_the_answers(tmp_path: Path) -> None:
     ao.maximize(
-        lambda x: float(x.sum()), ao.Space.binary(9), 40, seed=0, config=FAST, workers=2,
-        asynchronous=True, study=tmp_path / "a.db",
-    )  # fmt: skip
-    assert run("show", tmp_path / "a.db", "--csv", tmp_path / "a.csv").exit_code == 0
+        lambda x: float(x.sum()),
+        ao.Space.binary(9),
+        40,
+        seed=0,
+        algorithm=ao.policy.Policy(FAST),
+        workers=2,
+        asynchronous=True,
+        study=tmp_path / "a.db",
+    )
+    assert run("show", tmp_path / "a.db", "--output", tmp_path / "a.csv").exit_code == 0
     history = load(tmp_path / "a.db")
     table = rows(tmp_path / "a.csv")
     assert [[int(row[f"x{k}"]) for k in range(9)] for row in table] == history.points.tolist()
 
 
 def saved(path: Path, study: Path) -> tuple[list[dict[str, str]], str]:
-    """What --csv saves of a damaged copy; all of it must be true."""
+    """What --output saves of a damaged copy; all of it must be true."""
     table = path.with_suffix(".csv")
     before = path.read_bytes()
-    done = run("show", path, "--csv", table)
+    done = run("show", path, "--output", table)
     assert (done.exit_code, "Traceback" in done.output) == (1, False)
     assert path.read_bytes() == before
     whole = table.with_name("whole.csv")
-    run("show", study, "--csv", whole)
+    run("show", study, "--output", whole)
     truth = {tuple(row.values()) for row in rows(whole)}
     found = rows(table)
     assert {tuple(row.values()) for row in found} <= truth
@@ -320,12 +415,12 @@ def test_candidates_after_a_damaged_page_are_saved(copy: Path, study: Path) -> N
     assert 0 < missing < 200
     done = run("show", copy)
     assert done.exit_code == 1
-    assert "`anyorder show --csv` saves what can still be read" in done.output
+    assert "`anyorder show --output` saves what can still be read" in done.output
 
 
 def test_points_of_an_unknown_space_are_saved_as_codes(copy: Path) -> None:
     copy.write_bytes(copy.read_bytes().replace(b"anyorder-space", b"anyorder-zpace"))
-    done = run("show", copy, "--csv", copy.with_suffix(".csv"))
+    done = run("show", copy, "--output", copy.with_suffix(".csv"))
     assert done.exit_code == 1
     table = rows(copy.with_suffix(".csv"))
     assert len(bytes.fromhex(table[0]["point"])) == len(SPACE)
@@ -337,7 +432,9 @@ def test_points_of_an_unknown_space_are_saved_as_codes(copy: Path) -> None:
 # --- what is no study ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("command", [["show"], ["show", "--csv", "x.csv"], ["plot", "-o", "x.png"]])
+@pytest.mark.parametrize(
+    "command", [["show"], ["show", "--output", "x.csv"], ["plot", "-o", "x.png"]]
+)
 @pytest.mark.parametrize(
     ("content", "message"),
     [
@@ -372,8 +469,8 @@ def test_errors_are_one_line(
 
 def test_bad_usage(study: Path, tmp_path: Path) -> None:
     for arguments, message in (
-        (["show", study, "--csv", study], "is the study itself"),
-        (["show", study, "--csv", "a.csv", "--json"], "exclude each other"),
+        (["show", study, "--output", study], "is the study itself"),
+        (["show", study, "--output", "a.csv", "--json"], "exclude each other"),
         (["show", study, "--watch", "0"], "--watch"),
         (["plot", study, "-o", tmp_path / "no" / "a.png"], "there is no such folder"),
         (["plot", study, "-o", "a.png", "--kind", "heat"], "'probabilities'"),
@@ -389,3 +486,20 @@ def test_plot_draws_every_kind(study: Path, tmp_path: Path) -> None:
     done = run("plot", study, "-o", tmp_path / "a.png", "--kind", "all")
     assert done.exit_code == 0, done.output
     assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_best_and_resume_of_a_study(tmp_path: Path) -> None:
+    problem, path = tmp_path / "p.toml", tmp_path / "run.db"
+    problem.write_text(
+        'direction = "maximize"\nbudget = 4\n[space]\na = { low = 0, high = 50 }\n'
+        '[command]\narguments = ["echo", "{a}"]\n', encoding="utf-8",
+    )  # fmt: skip
+    assert run("resume", problem, path).exit_code == 2
+    first = run("run", problem, "--study", path, "--seed", "3", "--algorithm", "random")
+    assert first.exit_code == 0, first.output
+    done = run("resume", problem, path, "--budget", "6", "--json")
+    assert done.exit_code == 0, done.output
+    found = json.loads(run("best", path, "--json").output)
+    assert (found["evaluations"], found["budget"]) == (6, 6)
+    assert found["best_value"] == found["best"]["a"]
+    assert f"best value   {found['best_value']}" in run("best", path).output

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from anyorder._sqlite import Database, Format, is_database, reading, storable
+from anyorder._internal.sqlite import Database, Format, is_database, reading, storable
 from anyorder.errors import StudyError
 
 NOTES = Format("notebook", 0x6E6F7465, 3, "CREATE TABLE notes (text TEXT)", rescue="; a remedy")
@@ -106,7 +106,7 @@ def test_in_memory() -> None:
         (b"not a database", "is not a notebook of anyorder; it was left unchanged"),
         (
             b"SQLite format 3\0" + b"x" * 200,
-            "notebook .*not a database; the file is damaged; a rem",
+            "is not a notebook of anyorder; it was left unchanged",
         ),
     ],
 )

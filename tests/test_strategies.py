@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from functions import run
 
-from anyorder import Space, baselines, problems
+from anyorder import Space, problems
 from anyorder.strategies import OnePlusOneEA, Proposals, RandomSearch, Search
 from anyorder.strategies import registry as by_name
 from anyorder.strategies.create import create
@@ -46,23 +47,24 @@ def test_other_settings_conform(name: str, settings: dict[str, Any]) -> None:
 
 def test_names() -> None:
     space = Space.binary(4)
-    for old, new in {
-        "iterated-local-search": "ils",
-        "baseline:tabu": "tabu",
-        "baseline:iterated-local-search+kick=2": "ils",
-        "anyorder": "policy",
-        "anyorder:text": "policy",
+    for text, name in {
+        "tabu": "tabu",
+        "ils+kick=2": "ils",
+        "policy:paper": "policy",
         "policy:paper+beta=2": "policy",
     }.items():
-        assert create(old, space, 0).name == new
+        assert create(text, space, 0).name == name
+    for gone in ("iterated-local-search", "anyorder", "baseline:tabu"):
+        with pytest.raises(ValueError, match="unknown algorithm"):
+            create(gone, space, 0)
     with pytest.raises(ValueError, match=r"unknown algorithm 'taboo' \(did you mean 'tabu'\?\)"):
         create("taboo", space, 0)
     with pytest.raises(ValueError, match=r"unknown setting of tabu 'tenur' \(did you mean 'tenure"):
         create("tabu+tenur=3", space, 0)
-    with pytest.raises(ValueError, match="only the policy has presets"):
+    with pytest.raises(ValueError, match="tabu has no presets"):
         create("tabu:paper", space, 0)
-    with pytest.raises(ValueError, match="config is for the algorithm 'policy'"):
-        create("tabu", space, 0, config="default")
+    with pytest.raises(ValueError, match="unknown preset 'papre'"):
+        create("policy:papre", space, 0)
     with pytest.raises(TypeError, match="algorithm is 3, expected a name or a strategy"):
         create(3, space, 0)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="searches another space"):
@@ -81,8 +83,8 @@ def test_the_strategy_of_the_documentation() -> None:
     exec(code, names)
     for seed in range(3):
         problem = problems.nk(32, 2, seed)
-        found = baselines.run(names["SteadyStateGA"](problem.space, seed=seed), problem, 1000)
-        assert found.max() > baselines.run(RandomSearch(problem.space, seed), problem, 1000).max()
+        found = run(names["SteadyStateGA"](problem.space, seed=seed), problem, 1000)
+        assert found.max() > run(RandomSearch(problem.space, seed), problem, 1000).max()
 
 
 # What is unusual, but allowed ---------------------------------------------------------------------
@@ -199,6 +201,21 @@ class FactsAreArrays(RandomSearch):
         return {"best": np.zeros(3)}
 
 
+class SettingsAreArrays(RandomSearch):
+    def settings(self) -> dict[str, Any]:
+        return {"weights": np.zeros(3)}
+
+
+class InfluencesAll(RandomSearch):
+    def influence(self, points: int = 10) -> Any:
+        return np.zeros(len(self.space))
+
+
+class InfluenceDraws(RandomSearch):
+    def influence(self, points: int = 10) -> Any:
+        return self._rng.random((len(self.space),) * 2)
+
+
 class Modifies(OnePlusOneEA):
     def _learn(self, answers: Any) -> None:
         super()._learn(answers)
@@ -247,6 +264,9 @@ class DrawsWhileWaiting(Waits):
         (ForgetsItsGenerator, "states: restored after 0 turns it differs"),
         (ForgetsItsParent, "states: restored after 1 turns it differs"),
         (StateDraws, "states: "),
+        (SettingsAreArrays, "settings and influence: raised TypeError.*not JSON serializable"),
+        (InfluencesAll, r"settings and influence: influence\(\) has shape \(7,\)"),
+        (InfluenceDraws, "settings and influence: .*changed the strategy"),
         (FactsAreArrays, "states: raised TypeError.*not JSON serializable"),
         (AcceptsAnyState, "damaged states: a state with nothing was restored"),
         (DrawsForNothing, r"fewer: after 1 turns propose\(30\) gave 2 points"),

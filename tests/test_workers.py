@@ -50,8 +50,9 @@ from functions import (
 
 import anyorder as ao
 from anyorder import errors
-from anyorder.session.evaluators import OnExecutor, Outcome
-from anyorder.session.processes import Processes
+from anyorder.run.evaluation.evaluators import Outcome
+from anyorder.run.evaluation.executors import OnExecutor
+from anyorder.run.evaluation.processes import Processes
 
 
 def check_troubled(result: ao.Result, status: int, said: str) -> None:
@@ -109,7 +110,7 @@ def test_what_goes_wrong_in_a_thread() -> None:
     ("trouble", "error", "said"),
     [
         (raises, KeyError, "missing part"),
-        (nan, ValueError, "NaN or None for array"),
+        (nan, ValueError, "NaN for array"),
         (demanding, Exception, "part 7"),
         (text, TypeError, "'good', expected a number"),
     ],
@@ -203,6 +204,75 @@ def test_dask_gives_the_serial_history(serial: ao.History) -> None:
         check_troubled(failed, errors.FAILED, "Demanding: part 7")
 
 
+BUSY: list[int] = [0]  # evaluations that run now, and how many there were at each start
+BUSY_LOCK = threading.Lock()
+
+
+def counted(x: np.ndarray) -> float:
+    """Count how many of these run at a time, in threads of this process."""
+    with BUSY_LOCK:
+        BUSY[0] += 1
+        BUSY.append(BUSY[0])
+    time.sleep(0.02)
+    with BUSY_LOCK:
+        BUSY[0] -= 1
+    return value(x)
+
+
+def test_dask_workers_that_come_are_used() -> None:
+    """A cluster without workers is waited for; those that come are used, up to workers=."""
+    distributed = pytest.importorskip("distributed")
+    options: dict[str, Any] = {
+        "algorithm": "random", "asynchronous": True, "cache": False, "seed": 0, "workers": 3
+    }  # fmt: skip
+    with (
+        distributed.LocalCluster(
+            n_workers=0, threads_per_worker=2, processes=False, dashboard_address=None
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        with pytest.raises(RuntimeError, match="no worker of the executor has come"):
+            ao.maximize(counted, SPACE, executor=client, max_seconds=0.5, **options)
+        come = threading.Timer(0.3, lambda: cluster.scale(2))  # four threads in all
+        come.start()
+        result = ao.maximize(
+            counted, SPACE, executor=client,
+            stop=lambda progress: "three" if 3 in BUSY[1:] else None,
+            max_seconds=60, **options,
+        )  # fmt: skip
+        come.join()
+    assert result.stop_reason == "three"
+    assert max(BUSY) == 3
+
+
+class Submitit:
+    """An executor whose futures do not call back, like submitit's."""
+
+    def __init__(self) -> None:
+        self.pool = ThreadPoolExecutor(2)
+
+    def submit(self, fn: Any, *args: Any) -> Any:
+        future = self.pool.submit(fn, *args)
+
+        class Job:
+            done, result = future.done, future.result
+
+        return Job()
+
+
+def test_futures_that_do_not_call_back_are_looked_at() -> None:
+    executor = Submitit()
+    result = ao.maximize(value, SPACE, 6, executor=executor, workers=2, algorithm="tabu", seed=0)
+    assert result.evaluations == 6
+    with pytest.raises(RuntimeError, match="on purpose"):
+        ao.maximize(raises_on_purpose, SPACE, 6, executor=executor, workers=2, seed=0)
+    executor.pool.shutdown()
+
+
+def raises_on_purpose(x: np.ndarray) -> float:
+    raise RuntimeError("on purpose")
+
+
 @pytest.mark.slow
 def test_ray_gives_the_serial_history(serial: ao.History) -> None:
     ray = pytest.importorskip("ray")
@@ -230,7 +300,7 @@ def test_an_executor_must_tell_how_many_workers_it_has() -> None:
         ao.maximize(value, SPACE, 10, executor=Hand(), **QUICK)
     with pytest.raises(TypeError, match="expected an Executor"):
         ao.maximize(value, SPACE, 10, executor=3, **QUICK)
-    with pytest.raises(ValueError, match="expected an Executor"):
+    with pytest.raises(ValueError, match="expected 'threads' or 'ray'"):
         ao.maximize(value, SPACE, 10, executor="slurm", **QUICK)
 
 
@@ -396,9 +466,15 @@ def test_asynchronous_waits_for_twins_of_what_is_out() -> None:
     config = FAST.replace(learning_rate=0.5, restart_agreement=None)
     with ThreadPoolExecutor(4) as pool:
         result = ao.maximize(
-            lambda x: time.sleep(0.005) or float(x.sum()), ao.Space.binary(5), 10_000, seed=0,
-            executor=pool, asynchronous=True, config=config, max_seconds=60,
-        )  # fmt: skip
+            lambda x: time.sleep(0.005) or float(x.sum()),
+            ao.Space.binary(5),
+            10_000,
+            seed=0,
+            executor=pool,
+            asynchronous=True,
+            algorithm=ao.policy.Policy(config),
+            max_seconds=60,
+        )
     assert result.stop_reason == "exhausted"
 
 
@@ -413,9 +489,17 @@ def test_a_function_that_fails_at_random(budget: int, asynchronous: bool) -> Non
     files, before = len(os.listdir("/proc/self/fd")), descendants()
     threads = threading.active_count()
     result = ao.maximize(
-        flaky, ao.Space.binary(32), budget, workers=4, timeout=0.2, on_failure="worst", seed=0,
-        config=FAST.replace(epochs=1), asynchronous=asynchronous, cache=False,
-    )  # fmt: skip
+        flaky,
+        ao.Space.binary(32),
+        budget,
+        workers=4,
+        timeout=0.2,
+        on_failure="worst",
+        seed=0,
+        algorithm=ao.policy.Policy(FAST.replace(epochs=1)),
+        asynchronous=asynchronous,
+        cache=False,
+    )
     assert result.evaluations == (~result.history.cached).sum() == budget
     statuses = result.history.statuses
     expected = np.array([flaky_status(x) for x in result.history.codes.astype(np.int64)])
@@ -450,14 +534,13 @@ def test_a_function_that_no_worker_can_read() -> None:
         ao.maximize(Broken(), SPACE, 20, workers=2, **QUICK)
 
 
-def test_a_function_that_cannot_be_sent(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "cloudpickle", None)
-    with pytest.raises(TypeError, match=r"worker processes.*install cloudpickle"):
-        ao.maximize(lambda x: 0.0, SPACE, 20, workers=2, **QUICK)
+def test_a_function_that_cannot_be_sent() -> None:
+    lock = threading.Lock()
+    with pytest.raises(TypeError, match=r"worker processes.*executor='threads' evaluates"):
+        ao.maximize(lambda x: float(lock.locked()), SPACE, 20, workers=2, **QUICK)
 
 
 def test_a_function_of_an_interactive_session() -> None:
-    pytest.importorskip("cloudpickle")
     script = (
         "import anyorder as ao\n"
         "def f(x): return float(x.sum())\n"
@@ -492,3 +575,87 @@ def test_functions_pickle() -> None:
     """Else the tests above test something else."""
     for trouble, *_ in TAME + WILD:
         pickle.dumps(functools.partial(sometimes, trouble, None))
+
+
+# --- what a user meets first ----------------------------------------------------------------------
+
+SCRIPT = """
+import anyorder as ao
+
+def f(x):
+    return float(x.sum())
+
+result = ao.maximize(f, ao.Space.binary(6), 12, algorithm="ils", seed=0, workers=3, progress=False)
+print(result.evaluations)
+"""
+
+
+def test_a_script_without_a_main_guard_is_told_once(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT, encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, script], capture_output=True, encoding="utf-8", check=False
+    )
+    assert done.returncode == 1
+    assert done.stderr.count("Traceback") == 1
+    assert done.stderr.count("if __name__ == '__main__':") == 1
+
+
+def test_a_script_on_standard_input_has_functions_like_others() -> None:
+    done = subprocess.run(
+        [sys.executable, "-"], input=SCRIPT, capture_output=True, encoding="utf-8", check=False
+    )
+    assert (done.stdout, done.stderr) == ("12\n", "")
+
+
+FORKED = """
+import os
+import anyorder as ao
+
+def f(x):
+    return float(x.sum())
+
+def run():
+    return ao.maximize(f, ao.Space.binary(6), 12, seed=0, workers=2, progress=False).evaluations
+
+if __name__ == "__main__":
+    assert run() == 12
+    child = os.fork()
+    if not child:
+        os._exit(run())
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+@posix
+def test_a_forked_child_has_workers_of_its_own(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(FORKED, encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", script], capture_output=True, encoding="utf-8", check=False
+    )
+    assert (done.stdout, done.stderr) == ("12\n", "")
+
+
+def test_threads_by_name() -> None:
+    seen = set()
+
+    def f(x: np.ndarray) -> float:
+        seen.add(threading.current_thread().name)
+        return float(x.sum())
+
+    result = ao.maximize(f, ao.Space.binary(8), 30, executor="threads", workers=3, **QUICK)
+    assert result.evaluations == 30
+    assert 1 <= len(seen) <= 3
+    assert all(name.startswith("anyorder") for name in seen)
+
+
+def test_what_cannot_submit_is_refused_by_name() -> None:
+    class Pool:
+        def __repr__(self) -> str:
+            return "<Pool of mine>"
+
+    with pytest.raises(TypeError, match="executor is <Pool of mine>, which has no `submit`"):
+        ao.maximize(value, ao.Space.binary(8), 30, executor=Pool())
+    with pytest.raises(ValueError, match=r"executor is 'thread'.*did you mean 'threads'"):
+        ao.maximize(value, ao.Space.binary(8), 30, executor="thread")
