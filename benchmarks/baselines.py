@@ -18,13 +18,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from common import cores, write
+from common import cores, values_of, write
 from tqdm import tqdm
 
 import anyorder as ao
 
 
-class ReverseBOA(ao.baselines.BOA):
+class ReverseBOA(ao.strategies.BOA):
     """BOA as the code that the paper's comparison names (github.com/e5120/EDAs) draws from it.
 
     It reads the table of a variable with two or more parents with these in reverse, so that the
@@ -53,21 +53,21 @@ PROBLEMS = {
     "NK 64 K 4": ("nk:n=64,k=4,seed={}", ("NK", "64", "4")),
 }
 ALGORITHMS: dict[str, tuple[Any, dict[str, Any]]] = {
-    "PBIL": (ao.baselines.PBIL, {}),
-    "MIMIC": (ao.baselines.MIMIC, {}),
-    "BOA": (ao.baselines.BOA, {}),
+    "PBIL": (ao.strategies.PBIL, {}),
+    "MIMIC": (ao.strategies.MIMIC, {}),
+    "BOA": (ao.strategies.BOA, {}),
     "BOA, read in reverse": (ReverseBOA, {}),
-    "BOA, population 500": (ao.baselines.BOA, {"population": 500}),
-    "P3": (ao.baselines.P3, {}),
-    "UMDA": (ao.baselines.UMDA, {}),
-    "cGA": (ao.baselines.CGA, {}),
-    "RLS": (ao.baselines.RLS, {}),
-    "(1+1) EA": (ao.baselines.OnePlusOneEA, {}),
-    "fast (1+1) EA": (ao.baselines.FastOnePlusOneEA, {}),
-    "restart hill climbing": (ao.baselines.HillClimber, {}),
-    "iterated local search": (ao.baselines.IteratedLocalSearch, {"kick": 4}),
-    "simulated annealing": (ao.baselines.SimulatedAnnealing, {}),
-    "tabu search": (ao.baselines.TabuSearch, {}),
+    "BOA, population 500": (ao.strategies.BOA, {"population": 500}),
+    "P3": (ao.strategies.P3, {}),
+    "UMDA": (ao.strategies.UMDA, {}),
+    "cGA": (ao.strategies.CGA, {}),
+    "RLS": (ao.strategies.RLS, {}),
+    "(1+1) EA": (ao.strategies.OnePlusOneEA, {}),
+    "fast (1+1) EA": (ao.strategies.FastOnePlusOneEA, {}),
+    "restart hill climbing": (ao.strategies.HillClimber, {}),
+    "iterated local search": (ao.strategies.IteratedLocalSearch, {"kick": 4}),
+    "simulated annealing": (ao.strategies.SimulatedAnnealing, {}),
+    "tabu search": (ao.strategies.TabuSearch, {}),
 }
 
 
@@ -76,7 +76,7 @@ def one_run(job: tuple[str, str, int]) -> dict[str, Any]:
     problem = ao.problems.get(PROBLEMS[where][0].format(run % 10))
     kind, settings = ALGORITHMS[algorithm]
     start = time.perf_counter()
-    values = ao.baselines.run(kind(problem.space, seed=1_000 + run, **settings), problem, BUDGET)
+    values = values_of(kind(problem.space, seed=1_000 + run, **settings), problem, BUDGET)
     best = {f"best_{mark}": round(float(values[:mark].max()), 5) for mark in MARKS}
     seconds = round(time.perf_counter() - start, 2)
     return {"problem": where, "algorithm": algorithm, "instance": run % 10, "seed": 1_000 + run,

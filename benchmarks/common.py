@@ -10,7 +10,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from anyorder._checks import cores
+import anyorder as ao
+from anyorder._internal.checks import cores
 
 RESULTS = Path(__file__).parent.parent / "results"
 
@@ -50,3 +51,12 @@ def write(name: str, rows: Iterable[Mapping[str, Any]]) -> Path:
         writer.writeheader()
         writer.writerows(full)
     return path
+
+
+def values_of(strategy: ao.strategies.Search, problem: ao.problems.Problem, budget: int) -> Any:
+    """The values of all proposals of a strategy, known points evaluated again."""
+    result = ao.maximize(
+        problem, budget=budget, algorithm=strategy, vectorized=True, batch=strategy.batch,
+        cache=False, progress=False,
+    )  # fmt: skip
+    return result.history.values

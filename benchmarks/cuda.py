@@ -32,8 +32,7 @@ from common import write
 from eager_torch import EagerPolicy
 
 import anyorder as ao
-from anyorder._checks import cores
-from anyorder.strategies.policy.config import resolve
+from anyorder._internal.checks import cores
 from anyorder.strategies.policy.engines import make_model
 
 BUDGET, POPULATION, HIDDEN, EPOCHS = 10_000, 10, 20, 50
@@ -96,10 +95,10 @@ def speed(cases: list[tuple[int, ...]], repeats: int) -> None:
     for n, d, runs in cases:
         problems = instances(n, d, runs)
 
-        def solve(budget: int, problems: Any = problems, runs: int = runs) -> ao.Runs:
+        def solve(budget: int, problems: Any = problems, runs: int = runs) -> ao.policy.Runs:
             each = runs // len(problems)
-            return ao.solve_many(
-                problems, runs=each, budget=budget, config="text", engine="cuda", progress=False
+            return ao.policy.solve_many(
+                problems, runs=each, budget=budget, config="paper", engine="cuda", progress=False
             )
 
         start = time.perf_counter()
@@ -107,7 +106,7 @@ def speed(cases: list[tuple[int, ...]], repeats: int) -> None:
         first = time.perf_counter() - start
         ours = [solve(BUDGET).seconds for _ in range(repeats if runs > 1 else 5)]
         theirs, fused = eager(n, d, runs, False), eager(n, d, runs, True)
-        model = make_model([d] * n, [False] * n, ao.PRESETS["paper"])
+        model = make_model([d] * n, [False] * n, ao.policy.PRESETS["paper"])
         steps = model.parameters * runs * EPOCHS * BUDGET / POPULATION
         floors = {
             "floor_special_s": 2 * steps / (16 * lanes),
@@ -137,7 +136,7 @@ def auto() -> None:
     rows = []
     for n in (8, 16, 32, 64, 128):
         space = ao.Space.binary(n)
-        model = make_model([2] * n, [False] * n, ao.PRESETS["default"])
+        model = make_model([2] * n, [False] * n, ao.policy.PRESETS["default"])
         row: dict[str, Any] = {
             "n": n, "work": model.parameters * POPULATION * EPOCHS, "cores": cores(),
         }  # fmt: skip
@@ -145,9 +144,15 @@ def auto() -> None:
 
             def solve(budget: int, space: Any = space, engine: str = engine) -> float:
                 result = ao.maximize(
-                    lambda x: x.sum(axis=1), space, budget, seed=0, engine=engine, vectorized=True,
-                    progress=False, cache=False,
-                )  # fmt: skip
+                    lambda x: x.sum(axis=1),
+                    space,
+                    budget,
+                    seed=0,
+                    algorithm=ao.policy.Policy(engine=engine),
+                    vectorized=True,
+                    progress=False,
+                    cache=False,
+                )
                 return result.seconds
 
             solve(50)
@@ -160,6 +165,7 @@ def auto() -> None:
 
 # Bits or values, preset, and ways to cut a network: warps, lots, inputs of a lot, lots that share a
 # tile, and registers a thread (0: as many as there are).
+PRESETS = {"text": "paper", "authors": "paper-code"}  # by their labels in the results
 TILES: dict[tuple[int, int, str], tuple[tuple[int, ...], ...]] = {
     (64, 2, "text"): ((1, 4, 16, 4, 0), (2, 2, 16, 2, 0), (2, 2, 16, 2, 168)),
     (128, 2, "text"): ((2, 4, 16, 4, 0), (4, 2, 16, 2, 0), (4, 2, 16, 2, 168), (2, 2, 32, 2, 0)),
@@ -179,7 +185,7 @@ def generation_of(n: int, d: int, preset: str, cut: tuple[int, ...] | None) -> l
     from anyorder.strategies.policy.engines.cuda import CudaEngine, shapes
 
     runs = 100
-    model = make_model([d] * n, [False] * n, resolve(preset))
+    model = make_model([d] * n, [False] * n, ao.policy.PRESETS[PRESETS[preset]])
     engine = CudaEngine(model)
     shape: dict[str, int] | None = None
     if cut is not None:

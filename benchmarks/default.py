@@ -3,6 +3,7 @@
     python benchmarks/default.py run --suite rows --seeds 10 --processes 16
     python benchmarks/default.py run --suite functions variants --instances 0 1 2 3 4 --seeds 2
     python benchmarks/default.py run --suite everyday --everyday FILE --instances 0 --seeds 20
+    python benchmarks/default.py run --to OUT/default.csv.gz --strategies auto --seconds 240
     python benchmarks/default.py table --suite rows
     python benchmarks/default.py means --suite functions
     python benchmarks/default.py wins
@@ -10,10 +11,12 @@
     python benchmarks/default.py figure
     python benchmarks/default.py cost
 
-`run` appends to results/default.csv.gz what is not there yet. Every proposal is evaluated and
-counted, also of points that are known. Suites: `rows`, the 42 distributions of the paper (`wins`
-compares with the campaigns in results/reproduction, too); `functions`, generated everyday functions
-(benchmarks/functions.py); `variants`, MaxSAT, MaxCut, noise and monotone transforms;
+`run` appends to results/default.csv.gz what is not there yet, run after run of every problem, so
+that an early end leaves few of each; on another machine it writes a file of its own (`--to`), which
+benchmarks/merge.py adds. Every proposal is evaluated and counted, also of points that are known.
+Suites: `rows`, the 42 distributions of the paper (`wins` compares with the campaigns in
+results/reproduction, too); `functions`, generated everyday functions (benchmarks/generated.py);
+`variants`, MaxSAT, MaxCut, noise and monotone transforms;
 `pbo`, those of IOHprofiler; `everyday`, the functions of a file; `figure`, four of the rows;
 `workers`, six of them; `half`, QUBO with 64 variables up to 5,000 evaluations. Under noise the
 value that is recorded is that without noise, at the point of the best reading. `auto@8` is `auto`
@@ -31,13 +34,13 @@ import importlib.util
 import multiprocessing
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from common import RESULTS, machine, write
-from functions import FUNCTIONS, Drawn, transformed
+from generated import FUNCTIONS, Drawn, transformed
 
 import anyorder as ao
 from anyorder.bench.stats import welch, welch_blocked
@@ -80,12 +83,12 @@ MARKS = {
     "everyday": tuple(mark for mark in DENSE if mark <= 1_000), "figure": DENSE,
     "workers": (800, 1_000, 8_000, 10_000), "half": (5_000,),
 }  # fmt: skip
-DEFAULT_MARKS = (200, 1_000, 10_000)
+DEFAULT_MARKS = (25, 50, 100, 200, 300, 1_000, 3_000, 10_000)
 COLOURS = {  # in the order of drawing
     "policy": "#cc79a7", "one-plus-one": "#e69f00", "hill-climber": "#56b4e9", "ils": "#009e73",
     "auto": "#d55e00",
 }  # fmt: skip
-EARLIER = "auto, previous version"  # runs of an earlier version, on the rows
+EARLIER = "auto, previous version"  # commit 379897d, before the portfolio
 LOCAL = ("hill-climber", "ils", "tabu", "one-plus-one", "fast-one-plus-one")
 # Constants were set on instances 0 to 4.
 HALVES = {"all": range(10**9), "tuned": range(5), "kept": range(5, 10**9)}
@@ -178,12 +181,17 @@ def cost(given: argparse.Namespace) -> None:
     write("default_cost.csv", rows)
 
 
-def read() -> list[dict[str, str]]:
+def read(path: Path = PATH) -> list[dict[str, str]]:
     """All rows so far."""
-    if not PATH.exists():
+    if not path.exists():
         return []
-    with gzip.open(PATH, "rt", encoding="utf-8", newline="") as file:
+    with gzip.open(path, "rt", encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file))
+
+
+def keys(rows: Iterable[dict[str, str]]) -> set[Key]:
+    """Which runs there are."""
+    return {(r["problem"], int(r["instance"]), int(r["seed"]), r["strategy"]) for r in rows}
 
 
 def jobs(given: argparse.Namespace, done: set[Key]) -> Iterator[tuple[Key, Any, Path | None]]:
@@ -199,25 +207,28 @@ def jobs(given: argparse.Namespace, done: set[Key]) -> Iterator[tuple[Key, Any, 
 
 def run(given: argparse.Namespace) -> None:
     """Run what is missing, and append it."""
-    done = {
-        (row["problem"], int(row["instance"]), int(row["seed"]), row["strategy"]) for row in read()
-    }
+    done = keys(read()) | keys(read(given.to))
     facts, end = machine(), time.monotonic() + given.seconds
-    new = not PATH.exists()
+    # Here, so that processes find the compiled loops on disk.
+    run_one((("nk:n=64,k=4", 0, 0, "auto"), (2_000,), None))
+    if not given.to.exists():
+        append(given.to, [(*FIELDS, *facts)])
+    count = 0
     with multiprocessing.get_context("spawn").Pool(given.processes) as pool:
-        rows: list[tuple[Any, ...]] = []
-        for finished in pool.imap_unordered(run_one, jobs(given, done)):
-            rows += finished
+        for rows in pool.imap_unordered(run_one, jobs(given, done)):
+            append(given.to, [(*row, *facts.values()) for row in rows])
+            count += 1
             if time.monotonic() > end:
                 print("out of time: what is missing can be run later")
                 pool.terminate()
                 break
-    with gzip.open(PATH, "at", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        if new:
-            writer.writerow([*FIELDS, *facts])
-        writer.writerows([*row, *facts.values()] for row in rows)
-    print(f"{len(rows)} rows in {PATH.name}")
+    print(f"{count} runs in {given.to}")
+
+
+def append(path: Path, rows: Iterable[Iterable[Any]]) -> None:
+    """Write rows as a gzip stream of their own, which stays whole if the next one is cut short."""
+    with gzip.open(path, "at", encoding="utf-8", newline="") as file:
+        csv.writer(file, lineterminator="\n").writerows(rows)
 
 
 def table(given: argparse.Namespace) -> None:
@@ -276,7 +287,7 @@ def means(given: argparse.Namespace) -> None:
 
 def campaigns() -> Iterator[tuple[str, int, str, int, float]]:
     """Distribution, instance, algorithm, evaluations and best value, in results/reproduction."""
-    for name in ("baselines", "h200"):
+    for name in ("table-10000.baselines", "table-10000.presets"):
         with gzip.open(RESULTS / "reproduction" / f"{name}.csv.gz", "rt", encoding="utf-8") as file:
             for row in csv.DictReader(file):
                 best = -np.inf
@@ -338,6 +349,7 @@ def wins(given: argparse.Namespace) -> None:
     if given.earlier:
         rivals.append(EARLIER)
     subject = given.of
+    cells = {key: cell for key, cell in cells.items() if subject in cell}
     for blocked in (True, False):
         print("\nby instance" if blocked else "\nall instances together (Welch's test)")
         print("| | 1,000: above | below | 10,000: above | below |\n| --- | --- | --- | --- | --- |")
@@ -421,19 +433,22 @@ def figure(given: argparse.Namespace) -> None:
     for axis, name in zip(axes.flat, panels, strict=False):
         shown: list[float] = []
         for algorithm, colour in COLOURS.items():
-            curve = means[name].get(algorithm)
+            earlier = algorithm == "auto" and algorithm not in means[name]
+            label = EARLIER if earlier else algorithm
+            curve = means[name].get(label)
             if curve is None:
                 continue
             marks = sorted(curve)
             values = [float(np.mean(curve[mark])) for mark in marks]
             wide = 2.2 if algorithm == "auto" else 1.2
-            axis.plot(marks, values, color=colour, linewidth=wide, label=algorithm)
+            axis.plot(marks, values, color=colour, linewidth=wide, label=label)
             shown += values[marks.index(100) :]
         room = 0.04 * (max(shown) - min(shown))
         axis.set_ylim(min(shown) - room, max(shown) + room)
         axis.spines[["top", "right"]].set_visible(False)
         axis.set_xlim(left=100)
         axis.set_xscale("log")
+        axis.xaxis.set_major_formatter("{x:,.0f}")
         axis.set_title(name.strip().removeprefix("everyday:"), fontsize=10)
     axes.flat[0].legend(fontsize=8, frameon=False)
     drawn.supxlabel("evaluations", fontsize=10)
@@ -449,6 +464,7 @@ def main() -> None:
     parser.add_argument(
         "action", choices=("run", "table", "means", "wins", "gap", "figure", "cost")
     )
+    parser.add_argument("--to", type=Path, default=PATH, help="where runs are written")
     parser.add_argument("--out", type=Path, default=RESULTS.parent / "docs" / "default.png")
     parser.add_argument("--suite", nargs="+", choices=list(SUITES), default=["rows"])
     parser.add_argument("--strategies", nargs="+", default=["auto", *LOCAL])

@@ -26,7 +26,7 @@ from anyorder.strategies.policy.engines import Batch, Draw, Engine, make_model
 
 POPULATION, HIDDEN, EPOCHS = 10, 20, 50
 SIZES = ((64, 2), (128, 2), (256, 2), (128, 3))
-CONFIG = ao.PRESETS["paper"]
+CONFIG = ao.policy.PRESETS["paper"]
 
 
 def our_generation(engine: Engine) -> Callable[[], None]:
@@ -115,10 +115,14 @@ def multiply_add_rate() -> float:
     from numba import njit
 
     from anyorder.strategies.policy.engines import kernels
-    from anyorder.strategies.policy.engines.cpu import _zeros
+    from anyorder.strategies.policy.engines.cpu import aligned_zeros
 
     width, repeats = 1024, 2_000
-    w, y, z = _zeros(0, 3, width), _zeros(1, 1, 5, width), _zeros(2, 1, 5, kernels.LANES)
+    w, y, z = (
+        aligned_zeros(0, 3, width),
+        aligned_zeros(1, 1, 5, width),
+        aligned_zeros(2, 1, 5, kernels.LANES),
+    )
 
     @njit
     def work(w, y, z, width, repeats):  # type: ignore[no-untyped-def]

@@ -62,9 +62,16 @@ PROBLEMS = {"target": target, "chain": chain, "sums": sums}
 def one_run(name: str, values: int, coding: str, seed: int) -> dict[str, Any]:
     f = PROBLEMS[name](np.random.default_rng(seed), values)
     space = ao.Space([ao.Integer(0, values - 1)] * N)
-    config = ao.Config(digits_above=CODINGS[coding])
+    config = ao.policy.Config(digits_above=CODINGS[coding])
     result = ao.maximize(
-        f, space, MARKS[-1], seed=seed, config=config, vectorized=True, progress=False, cache=False
+        f,
+        space,
+        MARKS[-1],
+        seed=seed,
+        algorithm=ao.policy.Policy(config),
+        vectorized=True,
+        progress=False,
+        cache=False,
     )
     best = result.history.best
     row: dict[str, Any] = {"problem": name, "values": values, "coding": coding, "seed": seed}
@@ -97,8 +104,15 @@ def quality() -> None:
 
 def one_search(values: int, coding: str) -> None:
     space = ao.Space([ao.Integer(1, values)] * 10)
-    config = ao.Config(digits_above=CODINGS[coding])
-    ao.maximize(lambda x: float(x.sum()), space, 200, seed=0, config=config, progress=False)
+    config = ao.policy.Config(digits_above=CODINGS[coding])
+    ao.maximize(
+        lambda x: float(x.sum()),
+        space,
+        200,
+        seed=0,
+        algorithm=ao.policy.Policy(config),
+        progress=False,
+    )
 
 
 def speed() -> None:

@@ -57,9 +57,16 @@ def one_run(job: tuple[str, str, int]) -> dict[str, Any]:
     name, encoding, seed = job
     f = PROBLEMS[name](np.random.default_rng(seed))
     space = ao.Space([ao.Integer(0, TOP)] * N)
-    config = ao.Config(integer_encoding=encoding)
+    config = ao.policy.Config(integer_encoding=encoding)
     result = ao.maximize(
-        f, space, MARKS[-1], seed=seed, config=config, vectorized=True, progress=False, cache=False
+        f,
+        space,
+        MARKS[-1],
+        seed=seed,
+        algorithm=ao.policy.Policy(config),
+        vectorized=True,
+        progress=False,
+        cache=False,
     )
     best = result.history.best
     row: dict[str, Any] = {"problem": name, "encoding": encoding, "seed": seed}

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from common import cores, write
+from common import cores, values_of, write
 from tqdm import tqdm
 
 import anyorder as ao
@@ -25,8 +25,8 @@ import anyorder as ao
 MARKS = {"1k": 1_000, "10k": 10_000}
 RUNS = {64: 50, 128: 30, 256: 10}
 ALGORITHMS = {
-    "hc": ao.baselines.HillClimber,
-    "ils4": partial(ao.baselines.IteratedLocalSearch, kick=4),
+    "hc": ao.strategies.HillClimber,
+    "ils4": partial(ao.strategies.IteratedLocalSearch, kick=4),
 }
 NAMES = {"QUBO": "qubo:n={},type={},seed={}", "NK": "nk:n={},k={},seed={}",
          "NK3": "nkd:n={},k={},d=3,seed={}"}  # fmt: skip
@@ -38,7 +38,7 @@ def one_run(job: tuple[str, int, int, str, int]) -> dict[str, Any]:
     family, n, k, algorithm, run = job
     problem = ao.problems.get(NAMES[family].format(n, k, run % 10))
     search = ALGORITHMS[algorithm](problem.space, seed=2_000 + run)
-    values = ao.baselines.run(search, problem, max(MARKS.values()))
+    values = values_of(search, problem, max(MARKS.values()))
     best = {f"best_{mark}": round(float(values[:mark].max()), 5) for mark in MARKS.values()}
     return {"problem": family, "n": n, "k": k, "algorithm": algorithm, "run": run, **best}
 

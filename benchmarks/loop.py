@@ -42,8 +42,9 @@ from scipy import stats
 from tqdm import tqdm
 
 import anyorder as ao
-from anyorder.session import jobs, loop
-from anyorder.session.evaluators import Outcome, call
+from anyorder.run import loop
+from anyorder.run.evaluation import jobs
+from anyorder.run.evaluation.evaluators import Outcome, call
 from anyorder.strategies.base import Answer, Codes, Proposals, Search
 
 N, WORKERS, MEAN, SIGMA = 128, 8, 0.040, 1.0

@@ -25,8 +25,8 @@ def one(job: tuple[int, int, int]) -> list[dict[str, Any]]:
     """All runs of one type of instances."""
     loss, kind, runs = job
     problems = [ao.problems.qubo(128, kind, seed) for seed in range(10)]
-    config = ao.PRESETS["paper-code"].replace(loss_runs=loss)
-    found = ao.solve_many(
+    config = ao.policy.PRESETS["paper-code"].replace(loss_runs=loss)
+    found = ao.policy.solve_many(
         problems, runs=runs, budget=BUDGET, config=config, engine="cpu", progress=False
     )
     return [

@@ -41,9 +41,15 @@ def nk(runs: int, budget: int) -> None:
         for seed in range(runs):
             start = time.process_time()
             result = ao.maximize(
-                ao.problems.nk(32, 4, seed=seed), budget=budget, seed=seed, engine="cpu",
-                config=ao.PRESETS["default"].replace(**settings), cache=False, progress=False,
-            )  # fmt: skip
+                ao.problems.nk(32, 4, seed=seed),
+                budget=budget,
+                seed=seed,
+                algorithm=ao.policy.Policy(
+                    ao.policy.PRESETS["default"].replace(**settings), engine="cpu"
+                ),
+                cache=False,
+                progress=False,
+            )
             best = np.maximum.accumulate(result.history.values)
             row = {"order": name, "seed": seed, "cpu_s": round(time.process_time() - start, 1)}
             row |= {f"best_{k}": round(float(best[k - 1]), 5) for k in (budget // 2, budget)}
@@ -83,7 +89,7 @@ def chain(runs: int, budget: int) -> None:
     for (kind, value), seed in itertools.product(KINDS.items(), range(runs)):
         rng = np.random.default_rng(seed)
         places, flips = rng.permutation(LENGTH), rng.integers(0, 2, LENGTH - 1)
-        config = ao.PRESETS["default"].replace(restart_agreement=None, **LEARNED)
+        config = ao.policy.PRESETS["default"].replace(restart_agreement=None, **LEARNED)
         search = PolicySearch(ao.Space.binary(LENGTH), seed, config, "cpu")
         row: dict[str, Any] = {"problem": kind, "seed": seed}
         while search.generation < budget // search.batch:
@@ -104,7 +110,7 @@ def seconds() -> None:
     """Processor time of a generation."""
     rows = []
     for n, (name, settings) in itertools.product((32, 64, 128, 256), ORDERS.items()):
-        config, taken = ao.PRESETS["default"].replace(**settings), []
+        config, taken = ao.policy.PRESETS["default"].replace(**settings), []
         search = PolicySearch(ao.Space.binary(n), 0, config, "cpu")
         for _ in range(3):
             start = time.process_time()

@@ -1,7 +1,7 @@
 """Other libraries on the 42 distributions of the paper, beside `auto`: campaigns and a table.
 
     python benchmarks/peers.py campaign cmaes:CatCMAwM 1000 64 128 256 > cmaes.toml
-    anyorder bench run cmaes.toml --out cmaes.db        (extra `peers`)
+    anyorder bench run cmaes.toml --output cmaes.db        (extra `peers`)
     anyorder bench export cmaes.db results/peers/cmaes-1000.csv.gz
     python benchmarks/peers.py table
 
@@ -18,9 +18,9 @@ from collections import defaultdict
 import numpy as np
 from common import RESULTS
 from default import SUITES, read
+from scipy.stats import ttest_1samp
 
 from anyorder.bench import curves
-from anyorder.bench.distributions import incomplete_beta
 
 FOLDER = RESULTS / "peers"
 FAMILIES = {"qubo": "QUBO", "nk": "NK", "nkd": "NK3"}
@@ -54,11 +54,11 @@ def ours() -> dict[tuple[str, int], dict[int, float]]:
 
 def outcome(gaps: np.ndarray) -> int:
     """1 or -1 if the mean of the differences is significantly above or below 0, else 0."""
-    k, spread = len(gaps), float(gaps.std(ddof=1))
-    if spread == 0:
+    if len(gaps) < 2:
+        return 0
+    if np.ptp(gaps) == 0:
         return int(np.sign(gaps.mean()))
-    t2 = k * float(gaps.mean()) ** 2 / spread**2
-    p = incomplete_beta((k - 1) / 2, 0.5, (k - 1) / (k - 1 + t2), t2 / (k - 1 + t2))
+    p = ttest_1samp(gaps, 0).pvalue
     return int(math.copysign(1, gaps.mean())) if p < 0.05 else 0
 
 
@@ -76,9 +76,16 @@ def table() -> None:
                 for row, cell in cells.items():
                     if mark > cell.grid[-1]:
                         continue
-                    mine, theirs = reference[row, mark], cell.at(mark)
-                    pairs = zip(cell.instances, theirs, strict=True)
-                    gaps = np.array([mine[int(k)] - value for k, value in pairs])
+                    mine, values = reference[row, mark], cell.at(mark)
+                    pairs = [
+                        (mine[int(k)], value)
+                        for k, value in zip(cell.instances, values, strict=True)
+                        if int(k) in mine
+                    ]
+                    if not pairs:
+                        continue
+                    theirs = np.array([value for _, value in pairs])
+                    gaps = np.array([own - value for own, value in pairs])
                     signs.append(outcome(gaps))
                     shares.append(gaps.mean() / abs(theirs.mean()))
                     counts.append(len(gaps))

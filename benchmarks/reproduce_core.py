@@ -19,23 +19,23 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from common import RESULTS, cores, write
+from common import RESULTS, cores, values_of, write
 from matplotlib.figure import Figure
 from tqdm import tqdm
 
 import anyorder as ao
-from anyorder.cli.solve import parse_config
 from anyorder.plotting.runs import COLOURS
 
 BUDGET, GRID = 10_000, range(100, 10_001, 100)
 MARKS = (500, 1_000, 2_000, 3_000, 5_000, 10_000)
+PRESETS = {"text": "paper", "authors": "paper-code"}  # by their labels in the results
 BASELINES = {
-    "random search": ao.baselines.RandomSearch,
-    "(1+1) EA": ao.baselines.OnePlusOneEA,
-    "restart hill climbing": ao.baselines.HillClimber,
-    "iterated local search": partial(ao.baselines.IteratedLocalSearch, kick=4),
-    "simulated annealing": ao.baselines.SimulatedAnnealing,
-    "tabu search": ao.baselines.TabuSearch,
+    "random search": ao.strategies.RandomSearch,
+    "(1+1) EA": ao.strategies.OnePlusOneEA,
+    "restart hill climbing": ao.strategies.HillClimber,
+    "iterated local search": partial(ao.strategies.IteratedLocalSearch, kick=4),
+    "simulated annealing": ao.strategies.SimulatedAnnealing,
+    "tabu search": ao.strategies.TabuSearch,
 }
 
 
@@ -46,14 +46,20 @@ def one_run(job: tuple[str, int, int, int, int]) -> dict[str, Any]:
     restarts = 0
     if algorithm in BASELINES:
         optimizer = BASELINES[algorithm](problem.space, seed=seed)
-        best = np.maximum.accumulate(ao.baselines.run(optimizer, problem, BUDGET))
+        best = np.maximum.accumulate(values_of(optimizer, problem, BUDGET))
     else:
         preset, *settings = algorithm.split("+")
+        name = "+".join([f"policy:{PRESETS.get(preset, preset)}", *settings])
         result = ao.maximize(
-            problem.evaluate, problem.space, BUDGET, seed=seed,
-            config=parse_config(preset, settings),
-            vectorized=True, progress=False, cache=False,
-        )  # fmt: skip
+            problem.evaluate,
+            problem.space,
+            BUDGET,
+            seed=seed,
+            algorithm=name,
+            vectorized=True,
+            progress=False,
+            cache=False,
+        )
         best, restarts = result.history.best, len(result.history.restarts)
     row: dict[str, Any] = {
         "algorithm": algorithm, "n": n, "k": k, "instance": instance, "seed": seed,

@@ -1,87 +1,49 @@
-"""The tables and figures of docs/reproduction.md, from the runs in results/reproduction.
+"""The generated parts of docs/reproduction.md and docs/paper.md, from results/reproduction.
 
-    reproduction.py          write the tables into the page and as CSV beside the runs; draw
-    reproduction.py --check  say whether the page is up to date
+    reproduction.py              write them, the tables as CSV beside the runs, and the figures
+    reproduction.py --take FILE  take the finished runs of files of runs first
+    reproduction.py --check      say whether the documents are up to date
 
-The runs, a file for each machine they were done on, were written by `anyorder bench export`.
+The runs are in files of curves, see `anyorder.bench.reproduce_all`.
 """
 
 from __future__ import annotations
 
 import argparse
+import gzip
 import sys
+import tempfile
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
-from anyorder.bench import curves, figures, reproduce
-from anyorder.bench.results import Results
+from anyorder.bench import (
+    figures,
+    paper_figures,
+    paper_list,
+    paper_page,
+    rank_panel,
+    reproduce,
+)
+from anyorder.bench.claims import CLAIMS, HOLDS, OPEN, Verdict
+from anyorder.bench.reproduce_all import Folder
 
 ROOT = Path(__file__).parents[1]
 RUNS = ROOT / "results" / "reproduction"
 FIGURES = RUNS / "figures"
-FAMILY = RUNS / "family"
-READINGS = ROOT / "results" / "readings.csv.gz"
-PAGE = ROOT / "docs" / "reproduction.md"
-ITEMS = ("table-10000", "table-1000")
-VARIANTS = {"table-critic": "critic", "table-shared": "shared", "table-fast": "fast"}
-ABLATIONS = ("graph", "rho", "gibbs", "mechanism")
+PAGE, LIST = ROOT / "docs" / "reproduction.md", ROOT / "docs" / "paper.md"
+TABLES = ("table-10000", "table-1000", "table-fast", "table-critic", "table-shared")
 COUNTS = ("rows", "below 2", "2 to 3", "3 to 5", "5 and more")
 Line = dict[str, str]
-Floats = npt.NDArray[np.float64]
 
 
 def markdown(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
     lines = [list(head)]
     lines += [["---"] * len(lines[0]), *map(list, rows)]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
-
-
-def shown(line: Line) -> str:
-    """A mean, its standard error, and the difference to the printed one in standard errors."""
-    apart = line["difference"]
-    if apart:
-        apart = f" **{apart}**" if abs(float(apart)) >= 3 else f" {apart}"
-    return f"{line['ours']} ({line['error']}){apart}"
-
-
-def ours(lines: dict[tuple[str, str], Line], rows: list[str]) -> str:
-    return markdown(
-        ("distribution", "paper", "`authors`", "`text`"),
-        (
-            (row, lines[row, "text"]["paper"],
-             *(shown(lines[row, method]) for method in ("authors", "text")))
-            for row in rows
-        ),
-    )  # fmt: skip
-
-
-def others(lines: dict[tuple[str, str], Line], rows: list[str]) -> str:
-    known = ("PBIL", "(1+1) EA", "hill climbing")
-    return markdown(
-        ("distribution", "PBIL, paper", "PBIL, ours", "(1+1) EA", "hill climbing"),
-        (
-            (row, lines[row, "PBIL"]["paper"], *(shown(lines[row, method]) for method in known))
-            for row in rows
-        ),
-    )  # fmt: skip
-
-
-def rivals(lines: dict[tuple[str, str], Line], rows: list[str], name: str) -> str:
-    found = [row for row in rows if (row, "best other") in lines]
-    specs = reproduce.campaign(name, tuple(found), 1, 1, ("best other",)).specs
-    return markdown(
-        ("distribution", "algorithm", "paper", "ours"),
-        (
-            (spec.distribution, spec.method.partition(":")[2],
-             lines[spec.distribution, "best other"]["paper"],
-             shown(lines[spec.distribution, "best other"]))
-            for spec in specs
-        ),
-    )  # fmt: skip
+    return "\n".join("| " + " | ".join(x.replace("|", ",") for x in line) + " |" for line in lines)
 
 
 def counts(lines: list[Line]) -> list[str]:
@@ -91,152 +53,97 @@ def counts(lines: list[Line]) -> list[str]:
     return [str(len(apart)), *(str(sum(low <= x < high for x in apart)) for low, high in bounds)]
 
 
-def summary(tables: dict[str, list[Line]]) -> str:
-    """How many rows of each method are how far from what is printed."""
+def agreement(tables: dict[str, list[Line]]) -> str:
+    """How many rows of each method are how far from what is printed; no others are left out."""
     rows = []
     for name, lines in tables.items():
         for method in dict.fromkeys(line["method"] for line in lines if line["difference"]):
             mine = [line for line in lines if line["method"] == method and line["difference"]]
-            rows.append((name.removeprefix("table-"), method, *counts(mine)))
+            if method not in ("ranks", "separate"):  # `authors` under another name
+                rows.append((name, method, *counts(mine)))
     return markdown(("table", "method", *COUNTS), rows)
 
 
-def readings(results: Results) -> str:
-    """The same for other readings of the code, and for `authors` on the rows that those have."""
-    other, rows = curves.read(READINGS), []
-    for label in other.algorithms:
-        found = [row for row in other.distributions if (row, label) in other.cells]
-        for kind in ("two", "three"):
-            part = [row for row in found if row.startswith("NK3") == (kind == "three")]
-            for name in ITEMS if part else ():
-                for source, method in ((other, label), (results, "authors")):
-                    there = [row for row in part if (row, method) in source.cells]
-                    lines = reproduce.beside(name, source.only([method], there))
-                    rows.append((method, kind, name.removeprefix("table-"), *counts(lines)))
-    return markdown(("reading", "values", "evaluations", *COUNTS), rows)
-
-
-def yardstick(lines: list[Line]) -> str:
-    """How often hill climbing is above everything that the paper prints."""
-    best: dict[str, float] = {}
-    for (row, _), score in reproduce.printed("global_10000").items():
-        best[row] = max(score, best.get(row, score))
-    found = {line["distribution"]: float(line["ours"]) for line in lines
-             if line["method"] == "hill climbing"}  # fmt: skip
-    above = sum(score > best[row] for row, score in found.items())
-    return (
-        "After 10,000 evaluations its mean is above the best printed score, of all 504 algorithms, "
-        f"on {above} of {len(found)} rows."
-    )
-
-
-def nasbench(results: Results) -> str:
+def groups(tables: dict[str, list[Line]]) -> str:
+    """Sums of the differences over the square root of their number, by family and size."""
+    wanted = (
+        ("table-10000", "authors"), ("table-10000", "PBIL"), ("table-1000", "authors"),
+        ("table-fast", "fast"), ("table-shared", "shared"), ("table-critic", "critic"),
+    )  # fmt: skip
+    names = [f"{family} {n}" for family in ("QUBO", "NK", "NK3") for n in (64, 128, 256)]
     rows = []
-    for method, cell in results.row("NAS-Bench-101").items():
-        scores = [cell.at(mark) for mark in (1_000, 10_000)]
-        errors = [x.std(ddof=1) / len(x) ** 0.5 for x in scores]
-        means = (f"{x.mean():.4f} ({error:.4f})" for x, error in zip(scores, errors, strict=True))
-        rows.append((method, str(len(scores[0])), *means))
-    return markdown(("method", "runs", "after 1,000", "after 10,000"), rows)
+    for table, method in wanted:
+        cells = []
+        for name in names:
+            apart = [float(line["difference"]) for line in tables[table]
+                     if line["method"] == method and line["difference"]
+                     and line["distribution"].startswith(f"{name} ")]  # fmt: skip
+            cells.append(f"{sum(apart) / len(apart) ** 0.5:+.1f}" if apart else "")
+        rows.append((f"{method}, {table}", *cells))
+    return markdown(("", *names), rows)
 
 
-def orders() -> tuple[Results, Results]:
-    """Runs of `figure-orders`, and distances of populations to the incumbents of some of them."""
-    return tuple(curves.read(FIGURES / f"figure-orders{end}.csv.gz") for end in ("", "-distances"))
-
-
-def orders_table() -> str:
-    scores, apart = orders()
-    (row,) = scores.distributions
-    marks = (1_000, 5_000, 10_000)
-    learned = curves.read(FAMILY / "learned.csv.gz").cells[row, "learned"]
-    fifth = [f"learned, {len(learned.seeds)} runs", *(f"{learned.at(m).mean():.4f}" for m in marks)]
+def claims(found: list[Verdict]) -> str:
+    words = {HOLDS: "holds", OPEN: "cannot be decided"}
     return markdown(
-        ("orders", *(f"after {m:,}" for m in marks), *(f"distance after {m:,}" for m in marks)),
-        [
-            *((label, *(f"{cell.at(m).mean():.4f}" for m in marks),
-               *(f"{apart.cells[row, label].at(m).mean():.1f}" for m in marks))
-              for label, cell in scores.row(row).items()),
-            [*fifth, "", "", ""],
-        ],
+        ("where", "claim", "verdict", "by", "item"),
+        (
+            (claim.where, claim.text, words.get(v.verdict, f"**{v.verdict}**"), shortened(v.number),
+             f"`{claim.item}`")
+            for claim, v in zip(CLAIMS, found, strict=True)
+        ),
     )  # fmt: skip
 
 
-def family() -> dict[str, list[Line]]:
-    """The paper's variants beside what is printed for them."""
-    return {
-        item: reproduce.beside(item, curves.read(FAMILY / f"{method}.csv.gz"))
-        for item, method in VARIANTS.items()
-    }
+def shortened(text: str, most: int = 170) -> str:
+    return text if len(text) <= most else f"{text[: most - 3].rstrip()}..."
 
 
-def family_table(lines: dict[str, list[Line]]) -> str:
-    """A row per distribution, and for each variant what is printed and what was measured."""
-    found = {(line["distribution"], item): line for item in lines for line in lines[item]}
-    rows = dict.fromkeys(row for row in reproduce.find("table-fast").rows)
-    empty = {"paper": "", "ours": ""}
-
-    def cells(row: str) -> Iterable[str]:
-        for item in VARIANTS:
-            line = found.get((row, item), empty)
-            yield from (line["paper"], shown(line) if line["ours"] else "")
-
-    head = [f"{name}{of}" for name in VARIANTS.values() for of in (", paper", "")]
-    return markdown(("distribution", *head), ((row, *cells(row)) for row in rows))
-
-
-def ablations() -> str:
-    """Variants of the figures: all runs of each, the same number on every instance."""
-    marks, rows = (1_000, 5_000, 10_000), []
-    for name in ABLATIONS:
-        results = curves.read(FAMILY / f"{name}.csv.gz")
-        for distribution in results.distributions:
-            found = results.row(distribution)
-            methods = reproduce.find(f"figure-{name}").methods  # in the order of the figure
-            for label in (label for label in methods if label in found):
-                cell = found[label]
-                counts = np.unique(cell.instances, return_counts=True)[1]
-                if len(counts) != 10 or len(set(counts.tolist())) != 1:
-                    raise ValueError(f"{label} on {distribution} has {counts} runs by instance")
-                means = [mean_and_error(cell.at(mark)) for mark in marks]
-                rows.append((f"figure-{name}", distribution, label, str(counts.sum()), *means))
-    head = ("", "distribution", "variant", "runs", *(f"after {mark:,}" for mark in marks))
-    return markdown(head, rows)
-
-
-def mean_and_error(values: Floats) -> str:
-    digits = 1 if values.mean() > 1 else 4
-    return f"{values.mean():.{digits}f} ({values.std(ddof=1) / len(values) ** 0.5:.{digits}f})"
-
-
-def dropout() -> str:
-    """After 10,000 evaluations: a row per kind of order and pG, a column per pT."""
-    results, levels = curves.read(FAMILY / "dropout.csv.gz"), ("0", "0.25", "0.5", "0.75")
+def missing(folder: Folder) -> str:
     rows = []
-    for distribution in results.distributions:
-        cells = results.row(distribution)
-        for orders_and_level in dict.fromkeys(label.partition(" pT ")[0] for label in cells):
-            means = (
-                mean_and_error(cells[label].at(10_000)) if label in cells else ""
-                for label in (f"{orders_and_level} pT {level}" for level in levels)
-            )
-            rows.append((distribution, orders_and_level, *means))
-    return markdown(("distribution", "orders", *(f"pT {level}" for level in levels)), rows)
+    for name, item in reproduce.ITEMS.items():
+        full, cells, runs = paper_page.counts(folder, name)
+        if runs and not item.runs_of:
+            least = str(paper_page.fewest(folder, name))
+            rows.append((f"`{name}`", f"{full} of {cells}", least, f"{runs:,}"))
+    return markdown(("item", "cells with 100 runs", "fewest", "runs missing"), rows)
 
 
-def large() -> str:
-    """NK with 1,024 bits."""
-    cell = curves.read(FAMILY / "large.csv.gz").cells["NK 1024 8", "shared"]
-    marks = (100, 1_000, 5_000, 10_000)
-    return markdown(
-        ("NK 1024 8", *(f"after {mark:,}" for mark in marks)),
-        [(f"shared, {len(cell.at(100))} runs", *(f"{cell.at(m).mean():.4f}" for m in marks))],
-    )
+def panel(path: Path) -> str:
+    """The ranks of this library's algorithms among Nevergrad's, a line for each row."""
+    found = rank_panel.ranks(path)
+    rows = []
+    for row in dict.fromkeys(place.row for place in found):
+        mine = {place.algorithm: place for place in found if place.row == row}
+        ranks = (str(mine[x].rank) if x in mine else "" for x in rank_panel.OURS)
+        best = next(p for p in found if p.row == row and p.algorithm not in rank_panel.OURS)
+        runs = sorted({place.runs for place in mine.values()})
+        of = f"{row}, of {len(mine)}, {' or '.join(map(str, runs))} runs"
+        rows.append((of, *ranks, f"{best.algorithm}, {best.rank}"))
+    return markdown(("", *rank_panel.OURS, "best of Nevergrad"), rows)
 
 
-def times(results: Results, rows: list[str]) -> str:
+def the_list(folder: Folder, found: list[Verdict]) -> tuple[str, str]:
+    entries = paper_list.entries(folder, found)
+    of = Counter(entry.state for entry in entries)
+    summary = f"{len(entries)} items: " + ", ".join(f"{n} {word}" for word, n in of.most_common())
+    table = markdown(
+        ("", "kind", "in the paper", "item", "code", "test", "runs", "state"),
+        (
+            (str(k), entry.kind, entry.where, entry.item, entry.code, entry.test,
+             f"`{entry.data}`" if entry.data else "",
+             entry.state if not entry.said else f"{entry.state}: {entry.said}")
+            for k, entry in enumerate(entries, 1)
+        ),
+    )  # fmt: skip
+    return f"{summary}.", table
+
+
+def times(folder: Folder) -> str:
     """How long `text` took where values are two; a distribution's runs go together, sharing it."""
-    took = {row: results.cells[row, "text"].seconds.sum() for row in rows if "NK3" not in row}
+    cells = folder.results("table-10000").cells
+    took = {row: cells[row, "text"].seconds.sum() for row in reproduce.find("table-10000").rows
+            if "NK3" not in row}  # fmt: skip
     each = (np.median([took[row] for row in took if f" {n} " in row]) for n in (64, 128, 256))
     return (
         "On one NVIDIA H200, 100 runs of `text` take {:.1f} s for 64 bits, {:.1f} s for 128 and "
@@ -245,74 +152,72 @@ def times(results: Results, rows: list[str]) -> str:
     )
 
 
-def draw(results: Results, rows: list[str]) -> None:
-    scores, apart = orders()
-    figures.convergence(scores, FIGURES / "figure-orders.png")
-    figures.distance(
-        {label: (cell.grid, cell.curves) for (_, label), cell in apart.cells.items()},
-        FIGURES / "figure-orders-distances.png", title=apart.distributions[0],
-        styles=figures.style(scores.algorithms, scores.ours),
-    )  # fmt: skip
-    alike = results.only(("authors", "text", "PBIL", "(1+1) EA", "hill climbing"), rows)
+def filled(path: Path, parts: dict[str, str]) -> str:
+    page = path.read_text("utf-8")
+    for name, text in parts.items():
+        head, mark, rest = page.partition(f"<!-- {name} -->\n")
+        _, end, tail = rest.partition("<!-- end -->")
+        if not end:
+            sys.exit(f"{path} has no place for {name}")
+        page = f"{head}{mark}{text}\n{end}{tail}"
+    return page
+
+
+def draw(folder: Folder) -> None:
+    FIGURES.mkdir(exist_ok=True)
+    for name in reproduce.ITEMS:
+        if name.startswith(("figure", "nasbench")):
+            paper_figures.draw(name, folder, FIGURES)
+    for name, one in paper_figures.FREE.items():
+        one(FIGURES / f"{name}.png")
+    alike = folder.results("table-10000").only(
+        ("authors", "text", "PBIL", "MIMIC", "BOA, as published", "(1+1) EA", "hill climbing")
+    )
     for mark in (1_000, 10_000):
         named = replace(alike, name=f"{mark:,} evaluations")
         figures.rank_map(named, FIGURES / f"ranks-{mark}.png", evaluations=mark)
 
 
-def made(results: Results, rows: list[str]) -> tuple[dict[str, str], dict[str, str]]:
-    """The parts of the page by the name of their place, and the tables as CSV."""
-    parts, tables, files = {}, {}, {}
-    for name in ITEMS:
-        lines = reproduce.beside(name, results.only(distributions=rows))
-        tables[name] = lines
-        keyed = {(line["distribution"], line["method"]): line for line in lines}
-        parts[name] = ours(keyed, rows)
-        parts[f"{name}-others"] = others(keyed, rows)
-        if name == "table-10000":
-            parts["rivals"] = rivals(keyed, rows, name)
-            parts["yardstick"] = yardstick(lines)
-        text = ",".join(reproduce.HEAD) + "\n"
-        files[f"{name}.csv"] = text + "".join(",".join(line.values()) + "\n" for line in lines)
-    parts["summary"] = summary(tables)
-    parts["readings"] = readings(results)
-    parts["nasbench"] = nasbench(results)
-    parts["orders"] = orders_table()
-    parts["times"] = times(results, rows)
-    variants = family()
-    parts["family"] = family_table(variants)
-    parts["family-summary"] = summary(variants)
-    parts["large"] = large()
-    parts["ablations"] = ablations()
-    parts["dropout"] = dropout()
-    return parts, files
-
-
-def filled(page: str, parts: dict[str, str]) -> str:
-    for name, text in parts.items():
-        head, mark, rest = page.partition(f"<!-- {name} -->\n")
-        _, end, tail = rest.partition("<!-- end -->")
-        if not end:
-            sys.exit(f"{PAGE} has no place for {name}")
-        page = f"{head}{mark}{text}\n{end}{tail}"
-    return page
+def take(folder: Folder, files: list[Path]) -> None:
+    """Take runs from files of runs, which may be compressed."""
+    for file in files:
+        with tempfile.TemporaryDirectory() as place:
+            data = file.read_bytes()
+            copy = Path(place) / "runs.db"
+            copy.write_bytes(gzip.decompress(data) if file.suffix == ".gz" else data)
+            print(f"{folder.collect(copy)} runs from {file}")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--check", action="store_true")
-    check = parser.parse_args().check
-    results = curves.read(*sorted(RUNS.glob("*.csv.gz")))
-    rows = list(reproduce.find("table-10000").rows)
-    parts, files = made(results, rows)
-    wanted = {PAGE: filled(PAGE.read_text("utf-8"), parts)}
-    wanted |= {RUNS / name: text for name, text in files.items()}
+    parser.add_argument("--take", type=Path, nargs="+", default=[], metavar="FILE")
+    given = parser.parse_args()
+    folder = Folder(RUNS)
+    take(folder, given.take)
+    tables = {name: reproduce.beside(name, folder.results(name)) for name in TABLES}
+    found = paper_page.verdicts(folder)
+    summary, table = the_list(folder, found)
+    wanted = {
+        PAGE: filled(PAGE, {
+            "tally": paper_page.tally(found), "claims": claims(found),
+            "agreement": agreement(tables), "groups": groups(tables), "times": times(folder),
+            "ranks": panel(RUNS / paper_page.RANKS),
+        }),
+        LIST: filled(LIST, {"summary": summary, "list": table, "missing": missing(folder)}),
+    }  # fmt: skip
+    for name, lines in tables.items():
+        text = ",".join(reproduce.HEAD) + "\n"
+        wanted[RUNS / f"{name}.csv"] = text + "".join(
+            ",".join(f'"{x}"' if "," in x else x for x in line.values()) + "\n" for line in lines
+        )
     for path, text in wanted.items():
-        if not check:
+        if not given.check:
             path.write_text(text, "utf-8")
         elif not path.is_file() or path.read_text("utf-8") != text:
             sys.exit(f"{path.relative_to(ROOT)} is not what the runs give")
-    if not check:
-        draw(results, rows)
+    if not given.check:
+        draw(folder)
 
 
 if __name__ == "__main__":

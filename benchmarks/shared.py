@@ -20,7 +20,6 @@ import numpy as np
 from common import write
 
 import anyorder as ao
-from anyorder.strategies.policy.config import resolve
 from anyorder.strategies.policy.engines import Batch, Draw, create, make_model
 
 POPULATION, EPOCHS, BUDGET = 10, 50, 10_000
@@ -31,7 +30,7 @@ def on_the_cpu(sizes: list[int]) -> None:
     """Seconds of a generation: wall-clock, and of all threads together."""
     rows = []
     for n in sizes:
-        config = ao.PRESETS["paper"].replace(network="shared")
+        config = ao.policy.PRESETS["paper"].replace(network="shared")
         engine = create("cpu", make_model([2] * n, [False] * n, config))
         policy = engine.fresh([0], [0])
         advantages = np.linspace(1.0, -1.0, POPULATION)[None, :, None] * np.ones((1, 1, n))
@@ -84,8 +83,8 @@ def on_a_gpu(n: int, runs: int, budget: int) -> None:
     for frozen in (True, False):
         config = large_config(frozen)
 
-        def solve(evaluations: int, config: ao.Config = config) -> ao.Runs:
-            return ao.solve_many(
+        def solve(evaluations: int, config: ao.policy.Config = config) -> ao.policy.Runs:
+            return ao.policy.solve_many(
                 problems, runs=runs // len(problems), budget=evaluations, config=config,
                 engine="cuda", progress=False,
             )  # fmt: skip
@@ -106,9 +105,9 @@ def on_a_gpu(n: int, runs: int, budget: int) -> None:
     write("shared_cuda.csv", rows)
 
 
-def large_config(frozen: bool) -> ao.Config:
+def large_config(frozen: bool) -> ao.policy.Config:
     """The setting of `anyorder reproduce figure-large`, where the second layer is frozen."""
-    config = resolve("authors").replace(network="shared", hidden=(100, 100))
+    config = ao.policy.PRESETS["paper-code"].replace(network="shared", hidden=(100, 100))
     return config if frozen else config.replace(layer_rates=None)
 
 
@@ -158,7 +157,7 @@ def large(sizes: list[int]) -> None:
     for n in sizes:
         problem = ao.problems.nk(n, 8, 0)
         seconds = [
-            ao.solve_many(
+            ao.policy.solve_many(
                 problem, runs=5, budget=300, config="paper", engine="cuda", progress=False
             ).seconds
             for _ in range(2)

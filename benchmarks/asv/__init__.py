@@ -1,0 +1,1 @@
+"""Timings over the versions of the library, run by asv: `asv run`, `asv publish`."""
