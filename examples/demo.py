@@ -11,7 +11,7 @@ import argparse
 from pathlib import Path
 
 import anyorder as ao
-from anyorder.plotting.runs import convergence
+from anyorder.plotting import convergence
 
 ALGORITHMS = {
     "auto, the default": "auto",
@@ -37,7 +37,7 @@ def main() -> None:
     print(f"{problem.name}: {problem.space.size:.3g} points, {options.budget:,} evaluations each")
     print("The first run on a machine compiles for half a minute; that is not part of the times.")
     for algorithm in ("auto", "policy"):
-        ao.maximize(problem, budget=options.n * 4, algorithm=algorithm, seed=0, vectorized=True)
+        ao.maximize(problem, budget=options.n * 4, algorithm=algorithm, seed=0)
     marks = [mark for mark in (1_000, 3_000, 10_000) if mark < options.budget] + [options.budget]
     print(
         f"\n{'best value after':<24}" + "".join(f"{mark:>10,}" for mark in marks) + f"{'time':>10}"
@@ -46,9 +46,8 @@ def main() -> None:
     for name, algorithm in ALGORITHMS.items():
         # cache=False: points that are proposed again are evaluated again, and cost budget
         result = ao.maximize(
-            problem, budget=options.budget, algorithm=algorithm, seed=options.seed, cache=False,
-            vectorized=True,
-        )  # fmt: skip
+            problem, budget=options.budget, algorithm=algorithm, seed=options.seed, cache=False
+        )
         best = result.history.best
         row = "".join(f"{best[mark - 1]:>10.4f}" for mark in marks)
         print(f"{name:<24}{row}{result.seconds:>8.1f} s", flush=True)

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 import anyorder as ao
-from anyorder.plotting.runs import convergence
+from anyorder.plotting import convergence
 
 try:
     from sklearn.datasets import load_breast_cancer

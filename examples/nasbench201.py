@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 import anyorder as ao
-from anyorder.plotting.runs import convergence
+from anyorder.plotting import convergence
 
 
 def accuracy(data: str) -> ao.problems.Tabular:
@@ -51,11 +51,11 @@ def main() -> None:
     print(f"{problem.name}: {problem.space.size:,} cells, {options.budget} evaluations a run")
     ours, random = [], []
     for seed in range(options.runs):
-        ours.append(
-            ao.maximize(problem.evaluate, problem.space, options.budget, seed=seed, vectorized=True)
+        ours.append(ao.maximize(problem, budget=options.budget, seed=seed))
+        search = ao.maximize(
+            problem, budget=options.budget, algorithm="random", seed=seed, cache=False
         )
-        search = ao.baselines.RandomSearch(problem.space, seed=seed)
-        random.append(ao.baselines.run(search, problem, options.budget))
+        random.append(search.history.values)
 
     best = max(ours, key=lambda result: result.best_value)
     print(f"\nbest accuracy, mean of {options.runs} runs (lowest to highest)")

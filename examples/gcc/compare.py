@@ -11,8 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import anyorder as ao
-from anyorder.program.command import Command
-from anyorder.program.file import Job, read
+from anyorder.program import Command, Job, read
 
 HERE = Path(__file__).parent
 ALGORITHMS = {
@@ -31,8 +30,6 @@ BY_HAND = {
 
 def search(algorithm: str, job: Job, seed: int, executor: ThreadPoolExecutor) -> float:
     options = {**job.options, "algorithm": algorithm, "seed": seed, "executor": executor}
-    if algorithm != "policy":
-        options.pop("config", None)
     return ao.minimize(job.command, job.space, job.budget, **options).best_value
 
 
