@@ -4,8 +4,10 @@
 #   make test          the tests that need no PyTorch           .venv
 #   make test-gpu      the Triton kernels, interpreted if there is no GPU   .venv-gpu
 #   make test-slow     the longer checks of both
+#   make test-integrations  beside other libraries, with their own suites   .venv-hosts, ...
 #   make test-minimal  `pip install .` and no extra             .venv-minimal
 #   make test-oldest   the oldest versions allowed, oldest.txt  .venv-oldest
+#   make docs          the site, in out/docs                    .venv-docs
 #   make dist-check    build, check and install what is released .venv-dist
 PYTHON ?= python3
 VENV := .venv
@@ -18,8 +20,9 @@ unexport PYTHONDONTWRITEBYTECODE
 OLDEST_TESTS := tests/test_space.py tests/test_optimizer.py tests/test_engines.py \
   tests/test_cli.py tests/test_plots.py tests/test_pbo.py tests/test_features.py \
   tests/test_tabular.py tests/test_bench_algorithms.py
+HOST_TESTS := tests/integrations tests/test_docs.py -n 2 --dist worksteal $(if $(SLOW),,-m "not slow")
 
-.PHONY: demo test test-gpu test-slow test-minimal test-oldest dist-check lint format bench clean
+.PHONY: demo test test-gpu test-slow test-integrations test-minimal test-oldest docs dist-check lint format bench clean
 
 demo: $(VENV)/.base
 	$(BIN)/python examples/demo.py
@@ -34,6 +37,12 @@ test-slow: $(VENV)/.dev $(VENV)-gpu/.gpu
 	$(BIN)/python -m pytest -m "not gpu"
 	$(VENV)-gpu/bin/python -m pytest -m gpu
 
+# With the newest versions and with the oldest. The longest are left out, unless SLOW=1 is given.
+test-integrations: $(VENV)-hosts/.hosts $(VENV)-ray/.hosts $(VENV)-oldest/.oldest
+	$(VENV)-hosts/bin/python -m pytest $(HOST_TESTS) -k "integrations or optuna or sklearn or ioh"
+	$(VENV)-ray/bin/python -m pytest $(HOST_TESTS) -k "test_ray or ray.md"
+	$(VENV)-oldest/bin/python -m pytest $(HOST_TESTS) -k "test_optuna or test_sklearn or nevergrad"
+
 # Not editable and outside the tree: what is imported is what was installed.
 test-minimal: $(VENV)-minimal/.venv
 	rm -rf build # modules of an earlier tree would be installed as well
@@ -42,6 +51,10 @@ test-minimal: $(VENV)-minimal/.venv
 
 test-oldest: $(VENV)-oldest/.oldest
 	$(VENV)-oldest/bin/python -m pytest -m "not slow and not gpu" $(OLDEST_TESTS)
+
+# Every warning is an error; what is not rebuilt is what has not changed.
+docs: $(VENV)-docs/.docs
+	$(VENV)-docs/bin/python -m sphinx -q -W --keep-going -b html -d out/doctrees docs out/docs
 
 # The wheel is built from the sdist, and both are installed: the wheel without extras.
 dist-check: $(VENV)-dist/.dist
@@ -73,13 +86,15 @@ bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/baselines.py --runs 50 --algorithm "BOA, read in reverse" \
 	  --out baselines_boa.csv
 	$(BIN)/python benchmarks/local_search.py
+	$(BIN)/python benchmarks/confirm.py run
+	$(BIN)/python benchmarks/compiling.py
 	$(BIN)/python benchmarks/loop.py session
 	$(BIN)/python benchmarks/loop.py overhead
 	$(BIN)/python benchmarks/loop.py async
 	$(BIN)/python benchmarks/loop.py million
 
 clean:
-	rm -rf $(VENV) $(VENV)-* out build dist
+	rm -rf $(VENV) $(VENV)-* out build dist docs/gallery docs/api/generated docs/sg_execution_times.rst
 
 %/.venv:
 	$(PYTHON) -m venv $*
@@ -103,6 +118,19 @@ $(VENV)-gpu/.gpu: $(VENV)-gpu/.venv pyproject.toml
 
 $(VENV)-oldest/.oldest: $(VENV)-oldest/.venv pyproject.toml oldest.txt
 	$(VENV)-oldest/bin/$(INSTALL) -c oldest.txt -e '.[test,peers,hpobench]'
+	touch $@
+
+$(VENV)-hosts/.hosts: $(VENV)-hosts/.venv pyproject.toml
+	$(VENV)-hosts/bin/$(INSTALL) -e '.[test,optuna,sklearn]' optuna==5.0.0 optunahub iohinspector \
+	  dask-jobqueue dask-kubernetes psycopg2-binary submitit
+	touch $@
+
+$(VENV)-ray/.hosts: $(VENV)-ray/.venv pyproject.toml
+	$(VENV)-ray/bin/$(INSTALL) -e '.[test,ray]'
+	touch $@
+
+$(VENV)-docs/.docs: $(VENV)-docs/.venv pyproject.toml
+	$(VENV)-docs/bin/$(INSTALL) -e '.[docs]'
 	touch $@
 
 $(VENV)-dist/.dist: $(VENV)-dist/.venv

@@ -15,6 +15,7 @@ import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+LARGEST = 2_000_000  # bytes of the wheel
 IN_SDIST = (
     "CHANGELOG.md", "CITATION.cff", "CONTRIBUTING.md", "LICENSE", "Makefile", "README.md",
     "oldest.txt", "pyproject.toml", ".ci/run", "docs/design.md", "examples/demo.py",
@@ -24,7 +25,7 @@ IN_SDIST = (
 
 
 def one(folder: Path, pattern: str) -> Path:
-    """The only file there of that name."""
+    """Return the only file there of that name."""
     found = list(folder.glob(pattern))
     if len(found) != 1:
         raise SystemExit(f"{len(found)} files {pattern} in {folder}, expected one")
@@ -32,7 +33,7 @@ def one(folder: Path, pattern: str) -> Path:
 
 
 def package_files() -> set[str]:
-    """What git knows under src, or all there is where this is no clone."""
+    """Return what git knows under src, or all there is where this is no clone."""
     listed = subprocess.run(
         ["git", "ls-files", "src"],
         cwd=ROOT,
@@ -100,6 +101,8 @@ def main() -> None:
     folder = Path(sys.argv[1])
     wheel, sdist = one(folder, "*.whl"), one(folder, "*.tar.gz")
     check_contents(wheel, sdist)
+    if wheel.stat().st_size > LARGEST:
+        raise SystemExit(f"{wheel.name} has {wheel.stat().st_size} bytes, at most {LARGEST} wanted")
     for archive in (wheel, sdist):
         check_installation(archive)
         print(f"{archive.name}: {archive.stat().st_size / 1e6:.1f} MB, installs and runs")
