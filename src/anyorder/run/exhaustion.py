@@ -9,16 +9,17 @@ a strategy that has finished is given random points until the budget is spent.
 from __future__ import annotations
 
 import logging
-import math
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from anyorder.optimizer import IDLE_BATCHES, IDLE_CANDIDATES
+from anyorder.space.neighbours import Neighbourhood
 
 if TYPE_CHECKING:
     from anyorder.run.state import State
+    from anyorder.space import Space
     from anyorder.strategies.base import Codes
 
 logger = logging.getLogger("anyorder")
@@ -48,8 +49,7 @@ def unknown_points(state: State, busy: Collection[bytes]) -> list[Codes]:
     found: list[Codes] = []
     if not _has_few_points(state):
         return found
-    codes = np.stack(np.unravel_index(np.arange(_combinations(state)), space.cardinalities), axis=1)
-    codes = np.unique(space.canonical(codes.astype(np.int32)), axis=0)
+    codes = np.unique(space.canonical(_combinations(space)), axis=0)
     for key, row in zip(archive.packing.pack(codes), codes, strict=True):
         if key in busy or archive.lookup(key) is not None:
             continue
@@ -61,11 +61,10 @@ def unknown_points(state: State, busy: Collection[bytes]) -> list[Codes]:
 def random_points(state: State, count: int) -> list[Codes]:
     """Return points for a strategy that has finished, if points may be evaluated again."""
     space = state.archive.space
-    if _is_cached(state) or space.groups:
+    if _is_cached(state):
         return []
     rng = np.random.default_rng([state.optimizer.seed, state.told])
-    codes = rng.integers(space.cardinalities, size=(count, len(space)), dtype=np.int32)
-    return list(space.canonical(codes))
+    return list(space.canonical(Neighbourhood(space).sample(count, rng)))
 
 
 def explain_exhaustion(state: State) -> None:
@@ -91,9 +90,18 @@ def _all_known(state: State) -> bool:
     return _is_cached(state) and state.archive.distinct >= state.archive.space.points
 
 
-def _combinations(state: State) -> int:
-    return math.prod(state.archive.space.cardinalities.tolist())
-
-
 def _has_few_points(state: State) -> bool:
-    return not state.archive.space.groups and _combinations(state) <= _FEW
+    return state.archive.space.size <= _FEW
+
+
+def _combinations(space: Space) -> Codes:
+    """Return all combinations of values and of lists; the space has few."""
+    groups = {group.first: group for group in space.groups}
+    found = np.zeros((1, 0), np.int32)
+    while (column := found.shape[1]) < len(space):
+        group = groups.get(column)
+        values = np.arange(space.cardinalities[column], dtype=np.int32)[:, None]
+        block = values if group is None else group.lists
+        before = np.repeat(found, len(block), axis=0)
+        found = np.concatenate([before, np.tile(block, (len(found), 1))], axis=1)
+    return found

@@ -73,6 +73,18 @@ class Group:
             found &= (count >= least) & (count <= most)
         return found
 
+    @cached_property
+    def lists(self) -> Codes:
+        """All rows that keep the bounds, in order, `(lists, size)`: for groups that have few."""
+        found, values = np.zeros((1, 0), np.int32), np.arange(len(self.least), dtype=np.int32)
+        for left in reversed(range(self.size)):  # columns that come after this one
+            before = np.repeat(found, len(values), axis=0)
+            found = np.column_stack([before, np.tile(values, len(found))])
+            counts = np.stack([np.count_nonzero(found == v, axis=1) for v in values], axis=1)
+            missing = np.maximum(self.least - counts, 0).sum(axis=1)
+            found = found[(counts <= self.most).all(axis=1) & (missing <= left)]
+        return found
+
 
 class ListGroup(Group, ABC):
     """The columns of a list: what every kind of list can do.
