@@ -16,6 +16,7 @@ from functions import FAST, QUICK, SPACE, value
 import anyorder as ao
 from anyorder import optimizer
 from anyorder.archive import Archive
+from anyorder.archive.objectives import read_objectives
 from anyorder.constraints.effects import Effects
 from anyorder.constraints.feasibility import Feasibility
 from anyorder.errors import INFEASIBLE, OK, REJECTED, measure, violation_in
@@ -279,6 +280,22 @@ def test_effects_are_those_of_a_linear_function() -> None:
     best, gains = Effects(archive).changes(np.zeros(6, np.int32)) or (None, None)
     np.testing.assert_array_equal(best, 1 + table[:, 1:].argmax(axis=1))
     np.testing.assert_array_equal(gains > 0, table[:, 1:].max(axis=1) > table[:, 0])
+
+
+def test_effects_do_not_depend_on_when_they_are_fitted() -> None:
+    """A run that is resumed fits them later, when its archive has more answers."""
+    rng, space = np.random.default_rng(0), ao.Space.categorical(6, 3)
+    codes = rng.integers(0, 3, (14, 6)).astype(np.int32)
+    values = [*rng.normal(size=(13, 2)).tolist(), [1e6, -1e9]]
+    objectives = read_objectives(("max", "min"), None)
+    archive = Archive(space, objectives=objectives)
+    early, late = Effects(archive), Effects(archive)
+    for k, key in enumerate(archive.packing.pack(codes)):
+        archive.add(key, values[k][0], values=tuple(values[k]))
+        if k == 12:
+            early.changes(codes[0])
+    for found, expected in zip(late.changes(codes[0]), early.changes(codes[0]), strict=True):
+        np.testing.assert_array_equal(found, expected)
 
 
 # --- states and studies ---------------------------------------------------------------------------

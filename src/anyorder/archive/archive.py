@@ -139,15 +139,15 @@ class Archive:
         view.flags.writeable = False
         return view
 
-    @property
-    def scores(self) -> npt.NDArray[np.float64]:
-        """A number for each row, more is better: the value, or the mean of several objectives.
+    def scores(self, size: int) -> npt.NDArray[np.float64]:
+        """Return a number for each of the first rows, more is better: the value, or a mean.
 
-        Each objective then counts by its place between the worst and the best of all rows.
+        Of several objectives, each counts by its place between the worst and the best of these
+        rows: others that are told later change nothing.
         """
         if self.objectives is None:
-            return self.sign * self.column("value")
-        values = self.values * self.objectives.signs
+            return self.sign * self.column("value")[:size]
+        values = self.values[:size] * self.objectives.signs
         good = ~np.isnan(values).any(axis=1)
         if not good.any():
             return np.full(len(values), np.nan)

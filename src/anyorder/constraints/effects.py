@@ -58,7 +58,7 @@ class Effects:
 
     def _solve(self, size: int) -> npt.NDArray[np.float64]:
         """Solve ridge regression on one-hot codes, in the form with fewer unknowns."""
-        scores = self._archive.scores[:size]
+        scores = self._archive.scores(size)
         good = (self._archive.column("status")[:size] == OK) & np.isfinite(scores)
         rows = np.flatnonzero(good)[-MOST_ROWS:]
         if len(rows) < 2:
