@@ -291,6 +291,17 @@ def test_a_study_is_continued(tmp_path: Path, caplog: pytest.LogCaptureFixture) 
     same(ao.resume(path, two, 150), expected)
     assert "differently" not in caplog.text
 
+def test_points_never_asked_that_are_refused_have_no_values() -> None:
+    opt = ao.Optimizer(
+        SPACE, 0, algorithm="nsga2", directions=DIRECTIONS, constraint=lambda p: bool(p["a"] != 5)
+    )
+    points = [{"a": a, "kind": "y", "order": [0, 1, 2, 3]} for a in (4, 5)]
+    opt.tell(points, [two(point) for point in points])
+    assert np.isnan(opt.archive.values).all(axis=1).tolist() == [False, True]
+    again = ao.Optimizer.from_state(opt.state_dict(), constraint=lambda p: bool(p["a"] != 5))
+    np.testing.assert_array_equal(again.archive.values, opt.archive.values)
+
+
 
 _KILLED = """
 import os, sys

@@ -193,6 +193,7 @@ class Feasibility:
         candidate.violation = self.violation(candidate.codes)
         if candidate.violation > 0:
             candidate.value, candidate.status, candidate.known = math.nan, REJECTED, True
+            candidate.values = None
 
     # --- repair ---------------------------------------------------------------------------------
 
