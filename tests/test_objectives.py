@@ -251,6 +251,26 @@ def test_noisy_values_are_averaged() -> None:
         np.testing.assert_allclose(own.mean(axis=0), mean)
 
 
+@pytest.mark.parametrize("algorithm", ["random", "pareto"])
+def test_noisy_values_improve(algorithm: str) -> None:
+    """Whether or not anyone looks at the front, and although a point has several values."""
+    space, run = ao.Space.binary(2), {"directions": ("max", "max"), "algorithm": algorithm}
+
+    def better_and_better(x: Any) -> tuple[float, float]:
+        calls.append(1)
+        return float(len(calls)), float(len(calls))
+
+    calls: list[int] = []
+    options: Any = {"seed": 0, "deterministic": False, "reference": (0, 0), **run}
+    found = ao.optimize(better_and_better, space, 60, patience=12, **options)
+    assert (found.stop_reason, found.evaluations) == ("budget", 60)
+    calls.clear()
+    found = ao.optimize(better_and_better, space, 60, target=400, **options)
+    assert found.stop_reason == "target"
+    best = found.front.values.max()
+    assert 20 <= best < 22
+
+
 def test_ask_and_tell() -> None:
     opt = ao.Optimizer(SPACE, 0, algorithm="nsga2", directions=DIRECTIONS)
     other = ao.Optimizer(SPACE, 0, algorithm="nsga2", objectives={"gain": "max", "cost": "min"})
@@ -269,6 +289,17 @@ def test_ask_and_tell() -> None:
         opt.tell(opt.ask(2), [(1, 2), (1, 2, 3)])
     opt.tell(opt.ask(1), [(math.nan, 2.0)], on_failure="worst")
     assert opt.archive.failures == 1
+
+
+def test_points_never_asked_that_are_refused_have_no_values() -> None:
+    opt = ao.Optimizer(
+        SPACE, 0, algorithm="nsga2", directions=DIRECTIONS, constraint=lambda p: bool(p["a"] != 5)
+    )
+    points = [{"a": a, "kind": "y", "order": [0, 1, 2, 3]} for a in (4, 5)]
+    opt.tell(points, [two(point) for point in points])
+    assert np.isnan(opt.archive.values).all(axis=1).tolist() == [False, True]
+    again = ao.Optimizer.from_state(opt.state_dict(), constraint=lambda p: bool(p["a"] != 5))
+    np.testing.assert_array_equal(again.archive.values, opt.archive.values)
 
 
 # --- studies --------------------------------------------------------------------------------------
@@ -290,17 +321,6 @@ def test_a_study_is_continued(tmp_path: Path, caplog: pytest.LogCaptureFixture) 
     np.testing.assert_array_equal(more.history.values[: len(known)], known)
     same(ao.resume(path, two, 150), expected)
     assert "differently" not in caplog.text
-
-def test_points_never_asked_that_are_refused_have_no_values() -> None:
-    opt = ao.Optimizer(
-        SPACE, 0, algorithm="nsga2", directions=DIRECTIONS, constraint=lambda p: bool(p["a"] != 5)
-    )
-    points = [{"a": a, "kind": "y", "order": [0, 1, 2, 3]} for a in (4, 5)]
-    opt.tell(points, [two(point) for point in points])
-    assert np.isnan(opt.archive.values).all(axis=1).tolist() == [False, True]
-    again = ao.Optimizer.from_state(opt.state_dict(), constraint=lambda p: bool(p["a"] != 5))
-    np.testing.assert_array_equal(again.archive.values, opt.archive.values)
-
 
 
 _KILLED = """

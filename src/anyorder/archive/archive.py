@@ -121,6 +121,8 @@ class Archive:
         self._vectors = np.empty((_FIRST_SIZE if count else 0, count))
         self._means = np.empty((_FIRST_SIZE if count else 0, count))
         self._front = NonDominated(count)
+        # of noisy values: the best means ever told, as the front depends on when it is looked at
+        self._records = self._front if deterministic else NonDominated(count)
 
     def __len__(self) -> int:
         return self._size
@@ -411,12 +413,16 @@ class Archive:
         count = counts.item(point)
         if not count:
             counts[point], means[point] = 1, values
-            if not self._stale and self._front.add(point, values * self.objectives.signs):
-                self.improved = self.evaluations
+            if not self._stale and not self.deterministic:
+                self._front.add(point, values * self.objectives.signs)
         elif measured and not self.deterministic:
             counts[point] = count + 1
             means[point] += (values - means[point]) / (count + 1)
             self._stale = True
+        else:
+            return
+        if self._records.add(point, means[point] * self.objectives.signs):
+            self.improved = self.evaluations
 
     def _refresh(self) -> None:
         """Find the incumbent, or the front, again after its mean has changed."""

@@ -94,7 +94,7 @@ class State:
     replaying: bool = False
     unverified: bool = False
     error: Exception | None = None
-    # Of several objectives: the evaluation at which the front last changed, and the hypervolume.
+    # Of several objectives: when the front last changed, and the hypervolume.
     _measured: tuple[int, float | None] = (-1, None)
     archive: Archive = field(init=False)
     strategy: Strategy = field(init=False)
@@ -134,10 +134,13 @@ class State:
         objectives = self.archive.objectives
         if objectives is None or objectives.reference is None or not self.archive.has_value:
             return None
-        if self._measured[0] != self.archive.improved:
+        # of a noisy function every answer may change the front
+        archive = self.archive
+        now = archive.improved if archive.deterministic else len(archive)
+        if self._measured[0] != now:
             reference = np.array(objectives.reference) * objectives.signs
             found = hypervolume(self.archive.front_values, reference)
-            self._measured = self.archive.improved, found
+            self._measured = now, found
         return self._measured[1]
 
     @property
