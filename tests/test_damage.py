@@ -117,14 +117,24 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
             on_failure="worst", **QUICK,
         )  # fmt: skip
     ao.maximize(value, SPACE, 45, study=folder / "noisy", deterministic=False, confirm=6, **QUICK)
+    ao.optimize(
+        two, SPACE, 45, study=folder / "several", directions=("max", "min"), reference=(0, 9),
+        seed=0,
+    )  # fmt: skip
     return {file.name: file.read_bytes() for file in folder.iterdir()}
+
+
+def two(x: np.ndarray) -> Any:
+    """Two values, with notes at half of the points."""
+    values = value(x), float(x @ np.arange(len(x)))
+    return (values, {"first": int(x[0])}) if x[1] else values
 
 
 EDITS = [None, -1, 0, 1, 7, 2**62, 1e300, -math.inf, "", "x", '"x"', "[]", "{}", "null", "-1",
          "1e400", "[" * 50_000, b"", b"\xff", b"\xff" * 9]  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", ["batches", "asynchronous", "noisy"])
+@pytest.mark.parametrize("kind", ["batches", "asynchronous", "noisy", "several"])
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_an_edited_study_is_a_study_error(
@@ -140,6 +150,9 @@ def test_an_edited_study_is_a_study_error(
         "restarts": ["number", "told"],
         "state": ["drawn", "told", "arrays", "counters", "checksum"],
     }
+    if kind == "several":
+        columns["objectives"] = ["number", "answers", "checksum"]
+        columns["notes"] = ["number", "text", "checksum"]
     with contextlib.closing(sqlite3.connect(study, isolation_level=None)) as database:
         table = data.draw(st.sampled_from(sorted(columns)))
         rows = [row for (row,) in database.execute(f"SELECT {_key(table)} FROM {table}")]
@@ -171,12 +184,13 @@ def test_an_edited_study_is_a_study_error(
 
 
 def _key(table: str) -> str:
-    return {"candidates": "number", "settings": "name", "restarts": "number", "state": "id"}[table]
+    return {"settings": "name", "state": "id"}.get(table, "number")
 
 
 def resumed(study: Path, kind: str) -> ao.Result:
     if kind != "asynchronous":
-        return ao.resume(study, failing if kind == "batches" else value, 50, max_seconds=20)
+        f = {"batches": failing, "several": two}.get(kind, value)
+        return ao.resume(study, f, 50, max_seconds=20)
     with ThreadPoolExecutor(1) as pool:
         return ao.resume(study, value, 50, executor=pool, max_seconds=20)
 
@@ -195,6 +209,37 @@ def mend(database: sqlite3.Connection) -> None:
     for entry in database.execute("SELECT drawn, told, arrays, counters FROM state").fetchall():
         with contextlib.suppress(TypeError):
             database.execute("UPDATE state SET checksum = ?", (state_checksum(*entry),))
+    tables = {name for (name,) in database.execute("SELECT name FROM sqlite_master")}
+    for table, column in {"objectives": "answers", "notes": "text"}.items():
+        query = f"SELECT number, {column} FROM {table}"
+        for number, kept in database.execute(query).fetchall() if table in tables else ():
+            checksum = checksum_of(number, kept)
+            database.execute(
+                f"UPDATE {table} SET checksum = ? WHERE number = ?", (checksum, number)
+            )
+
+
+@pytest.mark.parametrize(
+    ("statement", "said"),
+    [
+        ("DELETE FROM settings WHERE name = 'objectives'", "weights of other objectives"),
+        (
+            "UPDATE settings SET value = replace(value, 'false', '[1]') WHERE name = 'objectives'",
+            "keyed is [1], expected True or False",
+        ),
+        ("UPDATE state SET counters = json_remove(counters, '$.restarts')", "restarts are missing"),
+    ],
+)
+def test_edits_that_leave_something_out(
+    study: Path, small: dict[str, bytes], statement: str, said: str
+) -> None:
+    """Their checksums are right."""
+    write(study, small["several"])
+    with contextlib.closing(sqlite3.connect(study, isolation_level=None)) as database:
+        database.execute(statement)
+        mend(database)
+    with refused(StudyError, str(study), "is damaged", said):
+        resumed(study, "several")
 
 
 @pytest.mark.parametrize(

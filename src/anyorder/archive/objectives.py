@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from anyorder._internal.checks import ProgramError, did_you_mean, is_several, number, short
+from anyorder._internal.checks import ProgramError, did_you_mean, flag, is_several, number, short
 
 Floats = npt.NDArray[np.float64]
 Values = tuple[float, ...]  # of one evaluation, in the units of the function
@@ -148,7 +148,8 @@ class Objectives:
         if document is None:
             return None
         names, directions = document["names"], document["directions"]
-        given = dict(zip(names, directions, strict=True)) if document["keyed"] else None
+        keyed = flag("keyed", document["keyed"])
+        given = dict(zip(names, directions, strict=True)) if keyed else None
         return read_objectives(
             None if given else tuple(directions), given, document["reference"], "objectives"
         )

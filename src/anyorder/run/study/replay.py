@@ -67,7 +67,7 @@ class Replay:
                 for number, ticket in kept.counters["tickets"]:
                     tickets[number] = None if ticket is None else integer("ticket", ticket, 0)
         study.fill(archive, state.told)
-        if kept is not None and kept.counters["restarts"] != len(archive.restarts):
+        if kept is not None and kept.counters.get("restarts") != len(archive.restarts):
             raise damage_error(study.path, "restarts are missing")
         rows = study.rows(archive.space, state.drawn, state.told)
         self._vectors = study.vectors()

@@ -257,7 +257,12 @@ class ParetoSearch(Search):
         with refusing_damage():
             weights = np.asarray(values["_weights"], np.float64)
             parts = values["parts"]
-            if len(parts) not in (0, len(weights)) or not (weights >= 0).all():
+            count = len(weights)
+            if self.archive is not None:
+                objectives = self.archive.objectives
+                count = 1 if objectives is None else len(objectives)
+            other = parts and not len(parts) == len(weights) == count
+            if other or not (weights >= 0).all():
                 raise ValueError("the state has weights of other objectives: it is damaged")
             self._parts = [Landscape(self.space, self._rng) for _ in parts]
             for part, kept in zip(self._parts, parts, strict=True):
