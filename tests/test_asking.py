@@ -168,6 +168,12 @@ def test_points_of_others_are_given_once_nobody_has_them() -> None:
     np.testing.assert_array_equal(optimizer.ask(1), [[1, 0]])
 
 
+@pytest.mark.parametrize("points", [None, 3])
+def test_points_of_others_that_are_no_points(points: Any) -> None:
+    with pytest.raises(TypeError, match=f"points is {points}, expected a sequence of points"):
+        ao.Optimizer(ao.Space.binary(2), 0).elsewhere(points)
+
+
 def test_points_of_others_are_not_part_of_the_state() -> None:
     strategy = Stubborn(ao.Space.binary(2), [[0, 1], [1, 0]])
     optimizer = ao.Optimizer(strategy.space, 0, algorithm=strategy)

@@ -423,6 +423,8 @@ def test_wrong_arguments(options: dict[str, Any], message: str) -> None:
         ((None, 1), "value_0 in what f returned is NaN or None, expected a finite number"),
         ((1, -math.inf), "value_1 in what f returned is -inf, expected a finite number"),
         ((1, "two"), "value_1 in what f returned is 'two', expected a number"),
+        ({1, 2}, "what f returned is {1, 2}, expected 2 numbers"),
+        (np.array(1.0), "what f returned is array(1.), expected 2 numbers"),
         (None, "what f returned is None, expected 2 numbers"),
     ],
 )
@@ -445,6 +447,37 @@ def test_the_wrong_number_of_values_is_never_a_failure() -> None:
             lambda p: {"gain": 1, "costs": 2}, SPACE, 10, objectives=goals, on_failure="worst",
             **QUICK,
         )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("returned", "message"),
+    [
+        (1.0, "f returned 1 rows of values, expected 3: one for each candidate"),
+        (None, "f returned 1 rows of values, expected 3"),
+        ({"gain": [1, 2, 3], "cost": [1, 2, 3, 4]}, "f returned 4 values of 'cost', expected 3"),
+        ({"gain": [1, 2, 3], "cost": 1.0}, "f returned 1 values of 'cost', expected 3"),
+    ],
+)
+def test_wrong_values_of_a_batch(returned: Any, message: str) -> None:
+    goals = {"gain": "max", "cost": "min"}
+    with pytest.raises(ValueError, match=re.escape(message)):
+        ao.optimize(lambda points: returned, SPACE, 9, objectives=goals, vectorized=True, batch=3,
+                    on_failure="worst", **QUICK)  # fmt: skip
+
+
+def test_wrong_values_that_are_told() -> None:
+    point = {"a": 4, "kind": "y", "order": [0, 1, 2, 3]}
+    opt = ao.Optimizer(SPACE, 0, algorithm="nsga2", directions=DIRECTIONS)
+    for values, message in (
+        ((math.inf, 1), "value_0 in row 0 of the values is inf, expected a finite number"),
+        ((1, math.nan), "value_1 in row 0 of the values is NaN or None, expected a finite"),
+        (None, "row 0 of the values is None, expected 2 numbers"),
+    ):
+        with pytest.raises(ValueError, match=re.escape(message)):
+            opt.tell(point, values)
+    assert not len(opt.archive)
+    with pytest.raises(ValueError, match="direction is 'minimize', which one objective has"):
+        ao.Optimizer(SPACE, 0, direction="minimize", directions=DIRECTIONS)
 
 
 def test_a_reference_that_nothing_dominates(caplog: pytest.LogCaptureFixture) -> None:

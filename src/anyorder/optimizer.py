@@ -97,6 +97,11 @@ class Optimizer:
         several = read_objectives(directions, objectives, reference)
         if several is not None:
             check_names(several, space)
+            if direction != "maximize":
+                raise ValueError(
+                    f"direction is {direction!r}, which one objective has: several have "
+                    "directions= or objectives= alone"
+                )
         known = None if data is None else read_data(data, space, several)
         strategy = create(algorithm, space, seed, several=several is not None)
         optional(function)("constraint", constraint)
@@ -230,7 +235,8 @@ class Optimizer:
         They are not asked until they are told, or until `elsewhere` is called without them. They
         are not part of the state.
         """
-        taken = set(self.archive.packing.pack(self._encode(points))) if len(points) else set()
+        some = not hasattr(points, "__len__") or len(points)  # else an error says what it is
+        taken = set(self.archive.packing.pack(self._encode(points))) if some else set()
         self._stop_waiting(self._elsewhere - taken)
         self._elsewhere = taken
 
@@ -388,7 +394,8 @@ class Optimizer:
         given, several = values, self.objectives
         rows = None
         if several is not None:
-            rows = several.rows_of(values, len(codes))
+            failed = on_failure != "raise" or violations is not None
+            rows = several.rows_of(values, len(codes), failed=failed)
             given = [row[0] for row in rows]
         told, reasons = self._values_and_reasons(
             given, violations, len(codes), on_failure != "raise"

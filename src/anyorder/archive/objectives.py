@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -77,7 +77,7 @@ class Objectives:
         if self.keyed:
             listed = self._by_name(what, returned)
         else:
-            if isinstance(returned, str | bytes | Mapping) or not hasattr(returned, "__len__"):
+            if isinstance(returned, str | bytes | Mapping | Set) or not _has_length(returned):
                 raise ProgramError(f"{what} is {short(returned)}, expected {self.expected}")
             listed = list(returned)
         if len(listed) != len(self):
@@ -106,30 +106,40 @@ class Objectives:
                 )
         return [returned[name] for name in self.names]
 
-    def rows_of(self, returned: Any, count: int) -> list[Values]:
+    def rows_of(self, returned: Any, count: int, *, failed: bool = True) -> list[Values]:
         """Return what a vectorised function gave, or a caller of `tell`: values for each point.
 
-        A row with a value that is no finite number, of a failed evaluation, is all NaN.
+        A row with a value that is no finite number, of a failed evaluation, is all NaN; ValueError
+        where there may be no `failed` ones.
         """
         if isinstance(returned, Mapping) and self.keyed and count and _has_columns(returned):
-            columns = [list(column) for column in self._by_name("what f returned", returned)]
-            returned = list(zip(*columns, strict=False))
-            return self.unnamed.rows_of(returned, count)
-        lone = count == 1 and not (hasattr(returned, "__len__") and _has_rows(returned))
+            found = self._by_name("what f returned", returned)
+            columns = [list(one) if _has_length(one) else [one] for one in found]
+            for name, column in zip(self.names, columns, strict=True):
+                if len(column) != count:
+                    raise ProgramError(
+                        f"{len(column)} values of {name!r}, expected {count}: one for each "
+                        "candidate"
+                    )
+            returned = list(zip(*columns, strict=True))
+            return self.unnamed.rows_of(returned, count, failed=failed)
+        lone = not _has_length(returned) or (count == 1 and not _has_rows(returned))
         listed = [returned] if lone else list(returned)
         if len(listed) != count:
             raise ProgramError(
                 f"{len(listed)} rows of values, expected {count}: one for each candidate"
             )
-        found = []
+        rows = []
         for k, row in enumerate(listed):
             try:
-                found.append(self.values_of(f"row {k} of the values", row))
+                rows.append(self.values_of(f"row {k} of the values", row))
             except ProgramError:
                 raise
             except ValueError:
-                found.append((math.nan,) * len(self))
-        return found
+                if not failed:
+                    raise
+                rows.append((math.nan,) * len(self))
+        return rows
 
     # --- files ------------------------------------------------------------------------------------
 
@@ -155,6 +165,11 @@ class Objectives:
         )
 
 
+def _has_length(value: Any) -> bool:
+    """Return whether a value may hold several: an array of NumPy may be a number."""
+    return hasattr(value, "__len__") and getattr(value, "ndim", 1) > 0
+
+
 def _has_columns(returned: Mapping[Any, Any]) -> bool:
     """Return whether the values of a dict are columns, not numbers of one point."""
     return any(is_several(column) or _is_list(column) for column in returned.values())
@@ -168,7 +183,7 @@ def _has_rows(returned: Any) -> bool:
     """Return whether a sequence holds rows of values, not the values of one point."""
     if isinstance(returned, Mapping) or not len(returned):
         return False
-    first = returned[0]
+    first = next(iter(returned))
     failed = first is None and len(returned) == 1
     return failed or isinstance(first, Mapping) or _is_list(first)
 
