@@ -171,6 +171,14 @@ def test_show_prints_the_notes_of_the_best_point(tmp_path: Path) -> None:
     assert f'"log": "{best["depth"]}.txt"' in CliRunner().invoke(main, ["show", str(study)]).output
 
 
+def test_show_has_null_for_notes_that_are_no_numbers(tmp_path: Path) -> None:
+    study = tmp_path / "run.db"
+    ao.maximize(lambda p: (1.0, {"x": np.nan, "y": [np.inf, 2]}), SPACE, 3, study=study, **RUN)
+    shown = CliRunner().invoke(main, ["show", str(study), "--json"])
+    assert json.loads(shown.output)["best_notes"] == {"x": None, "y": [None, 2]}
+    assert ao.load(study).notes[0]["y"] == [np.inf, 2]
+
+
 def test_ask_and_tell_take_notes() -> None:
     optimizer = ao.Optimizer(SPACE, 0, algorithm="ils")
     points = optimizer.ask(4)

@@ -17,7 +17,6 @@ import numpy as np
 
 from anyorder.archive import Archive
 from anyorder.archive.knowledge import Known
-from anyorder.archive.notes import from_json
 from anyorder.cli.common import align
 from anyorder.cli.front import front_of_study, lines, summary
 from anyorder.errors import STATUSES
@@ -158,10 +157,13 @@ def _noisy(
 
 
 def _best_notes(database: sqlite3.Connection, point: bytes) -> dict[str, Any] | None:
-    """Return the last notes on a point."""
+    """Return the last notes on a point; null for numbers that JSON does not have."""
     where = "number IN (SELECT number FROM candidates WHERE point = ?)"
     notes = read_notes(database, where, (point,))
-    return from_json(notes[max(notes)]) if notes else None
+    if not notes:
+        return None
+    found: dict[str, Any] = json.loads(notes[max(notes)], parse_constant=lambda name: None)
+    return found
 
 
 def _best_points(
