@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import sqlite3
 import threading
 import time
@@ -116,6 +117,17 @@ def test_other_files_are_refused(path: Path, content: bytes, message: str) -> No
         with pytest.raises(StudyError, match=message):
             opened(path, NOTES)
         assert path.read_bytes() == content
+
+
+def test_a_file_whose_tables_are_not_there_yet_is_empty(path: Path) -> None:
+    """As a process leaves it that is killed at that moment, or has not come further."""
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA journal_mode=WAL")
+    with pytest.raises(StudyError, match=f"notebook {re.escape(str(path))} is empty: it has just"):
+        reading(path, NOTES).__enter__()
+    database = Database(path, NOTES)
+    assert database.fresh
+    database.close()
 
 
 def test_other_kinds_and_versions_are_refused(path: Path) -> None:

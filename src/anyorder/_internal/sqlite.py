@@ -67,6 +67,12 @@ class Format:
         (application,) = connection.execute("PRAGMA application_id").fetchone()
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         if application != self.application:
+            (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+            if not application and not tables:
+                raise StudyError(
+                    f"{self.name} {path} is empty: it has just been created, or what created it "
+                    "was stopped"
+                )
             raise self._foreign(path)
         if version != self.version:
             raise StudyError(
