@@ -18,7 +18,7 @@ import numpy as np
 from anyorder._internal.checks import integer, real
 from anyorder.archive import CLAIM, CONFIRM
 from anyorder.archive.candidate import Candidate
-from anyorder.archive.objectives import Objectives
+from anyorder.archive.objectives import Objectives, Values
 from anyorder.errors import INFEASIBLE, OK, StudyError
 from anyorder.optimizer import Optimizer
 from anyorder.run.evaluation.evaluators import Outcome
@@ -215,6 +215,8 @@ def verify(session: Session, study: Study) -> None:
     row = study.best_row(space)
     if row is None:
         return
+    with translate_errors(study.path):
+        had = vector_of(row, study.vectors()) or (float(row.value or 0.0),)
     codes = session.state.optimizer.archive.packing.unpack([row.point])
     vectorized = session.state.evaluation.vectorized
     job = session.state.jobs.start(space.decode(codes) if vectorized else space.point(codes[0]))
@@ -225,11 +227,12 @@ def verify(session: Session, study: Study) -> None:
             return
         for done, outcome in session.state.jobs.wait(until):
             session.end(session.state.running.pop(done), outcome)
-            _compare(study, space.brief(codes[0]), float(row.value or 0.0), outcome)
+            _compare(study, space.brief(codes[0]), had, outcome)
 
 
-def _compare(study: Study, where: str, had: float, outcome: Outcome) -> None:
+def _compare(study: Study, where: str, values: Values, outcome: Outcome) -> None:
     """Raise StudyError if a point that was measured again has another value."""
+    had = values if len(values) > 1 else values[0]
     advice = (
         "f, or something it reads, has changed since. Pass another study= to start again, or "
         "verify=False to continue with this f; a noisy f requires deterministic=False from the "
@@ -246,8 +249,12 @@ def _compare(study: Study, where: str, had: float, outcome: Outcome) -> None:
             study.path, where, outcome.reason,
         )  # fmt: skip
         return
-    now = float(np.ravel(outcome.value)[0])
-    if not math.isclose(now, had, rel_tol=_ROUNDING, abs_tol=_ROUNDING):
+    again: list[float] = np.ravel(outcome.value).tolist()
+    if not all(
+        math.isclose(one, other, rel_tol=_ROUNDING, abs_tol=_ROUNDING)
+        for one, other in zip(again, values, strict=True)
+    ):
+        now = tuple(again) if len(again) > 1 else again[0]
         raise StudyError(
             f"study {study.path} has the value {had!r} at {where}, where f now gives {now!r}: "
             f"{advice}"
