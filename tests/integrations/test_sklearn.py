@@ -201,6 +201,10 @@ def test_a_selector_ends_with_its_space_and_says_what_is_wrong() -> None:
     assert selector.n_evaluations_ == 7  # all but the empty selection
     with pytest.raises(ValueError, match="n_features_to_select is 9, expected an integer from 1"):
         selector.set_params(n_features_to_select=9).fit(X, Y)
+    with pytest.raises(
+        ValueError, match=r"n_features_to_select is \(1, 2, 3\), expected an integer"
+    ):
+        selector.set_params(n_features_to_select=(1, 2, 3)).fit(X, Y)
     with pytest.raises(ValueError, match="budget is 0"):
         selector.set_params(n_features_to_select=None, budget=0).fit(X, Y)
 

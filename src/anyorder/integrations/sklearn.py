@@ -275,6 +275,10 @@ class AnyOrderSelector(SelectorMixin, MetaEstimatorMixin, BaseEstimator):  # typ
         if size is None:
             return 1, count
         if isinstance(size, tuple | list):
+            if len(size) != 2:
+                raise ValueError(
+                    f"n_features_to_select is {short(size)}, expected an integer, or two"
+                )
             low, high = (
                 integer(f"n_features_to_select[{k}]", v, 1, count) for k, v in enumerate(size)
             )
