@@ -603,6 +603,20 @@ def test_a_program_with_several_values(problem: Path) -> None:
     assert json.loads(anyorder("show", study, "--json"))["evaluations"] == 44
 
 
+def test_a_front_is_shown_without_its_hypervolume(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That of three objectives requires a package, which is optional."""
+    study, goals = tmp_path / "run.db", ("max", "min", "max")
+    ao.optimize(lambda p: (*two(p), len(p)), SPACE, 30, directions=goals, study=study, **QUICK)
+    monkeypatch.setitem(sys.modules, "moocore", None)
+    shown = json.loads(anyorder("show", study, "--json"))
+    assert shown["hypervolume"] is None
+    assert len(shown["front"]) > 1
+    for command in ("show", "best"):
+        assert "hypervolume requires moocore: pip install" in anyorder(command, study)
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="programs require process groups")
 @pytest.mark.parametrize(
     ("old", "new", "message"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
@@ -48,7 +49,10 @@ def front_of_result(result: Result) -> dict[str, Any]:
 
 
 def _facts(front: Front, history: History) -> dict[str, Any]:
-    volumes = history.hypervolume()
+    volume: float | None = None
+    with contextlib.suppress(ImportError):  # of three objectives or more: moocore is optional
+        volumes = history.hypervolume()
+        volume = float(volumes[-1]) if len(volumes) else 0.0
     plain = [
         {**row, "point": row["point"] if isinstance(row["point"], dict) else row["point"].tolist()}
         for row in front.rows()
@@ -56,7 +60,7 @@ def _facts(front: Front, history: History) -> dict[str, Any]:
     return {
         "objectives": dict(zip(front.names, front.directions, strict=True)),
         "front": plain,
-        "hypervolume": float(volumes[-1]) if len(volumes) else 0.0,
+        "hypervolume": volume,
     }
 
 
@@ -65,8 +69,11 @@ def summary(now: Mapping[str, Any]) -> str:
     size = len(now["front"])
     if not size:
         return "none yet"
+    points = f"{size} point{'s' * (size != 1)}"
+    if now["hypervolume"] is None:
+        return f"{points} (their hypervolume requires moocore: pip install 'anyorder[objectives]')"
     measured = "" if now.get("reference", True) else " (from the worst values)"
-    return f"{size} point{'s' * (size != 1)}, hypervolume {now['hypervolume']:.6g}{measured}"
+    return f"{points}, hypervolume {now['hypervolume']:.6g}{measured}"
 
 
 def lines(now: Mapping[str, Any], show: Callable[[Any], str] = json.dumps) -> list[str]:
