@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import inspect
 import math
 import os
@@ -26,14 +27,16 @@ from anyorder.archive.knowledge import Known, is_study, read_data, read_points
 from anyorder.archive.objectives import Objectives, read_objectives
 from anyorder.constraints.feasibility import Feasibility
 from anyorder.errors import StudyError
-from anyorder.optimizer import Optimizer
+from anyorder.optimizer import Optimizer, wrap
 from anyorder.problems.base import Problem
+from anyorder.proposer import Proposer
 from anyorder.result import Result
 from anyorder.run.confirm import check_confirm
 from anyorder.run.evaluation.processes import leave_unguarded_import
 from anyorder.run.loop import Session
 from anyorder.run.options import Evaluation, Stopping, select, study_options
 from anyorder.run.progress import progress_bar, show_log
+from anyorder.run.state import State
 from anyorder.run.stopping import Rule
 from anyorder.run.study.reading import load, open_study, read_settings, translate_errors
 from anyorder.run.study.writing import Study
@@ -381,22 +384,28 @@ def _run_quietly(direction: str, arguments: dict[str, Any], known: Known | None)
     known = known or _gather_known(
         arguments["start"], arguments["data"], space, evaluation, several
     )
-    with progress_bar(stopping.budget, arguments["progress"]) as bar:
-        path = arguments["study"]
-        if path is None:
-            optimizer = _optimizer(space, number, strategy, direction, evaluation, known, several)
-            session = Session(f, optimizer, evaluation, stopping, None, bar, callback)
-            return _result(session, session.run(), start)
-        settings = _settings(space, number, strategy, direction, evaluation, stopping)
-        settings |= known.to_json(space)
-        if several is not None:
-            settings["objectives"] = several.to_json()
-        with Study(path, settings, seed_given=seed is not None) as study:
+    study: Study | None = None
+    with contextlib.ExitStack() as opened:
+        bar = opened.enter_context(progress_bar(stopping.budget, arguments["progress"]))
+        if arguments["study"] is not None:
+            settings = _settings(space, number, strategy, direction, evaluation, stopping)
+            settings |= known.to_json(space)
+            if several is not None:
+                settings["objectives"] = several.to_json()
+            study = Study(arguments["study"], settings, seed_given=seed is not None)
+            opened.enter_context(study)
             if study.resumed:
                 number, strategy = _continue(study, strategy, arguments["algorithm"])
-            optimizer = _optimizer(space, number, strategy, direction, evaluation, known, several)
-            session = Session(f, optimizer, evaluation, stopping, study, bar, callback)
-            return _result(session, session.run(), start)
+        parts = space, number, strategy, direction, evaluation.deterministic
+        proposer = Proposer(*parts, evaluation.constraint, several)
+        if known.data is not None:
+            proposer.learn_data(known.data)
+        if known.start is not None:
+            proposer.suggested += list(known.start)
+        optimizer = wrap(Optimizer, proposer)
+        called = None if callback is None else functools.partial(callback, optimizer)
+        session = Session(f, proposer, evaluation, stopping, study, bar, called)
+        return _result(optimizer, session.run(), session.state, start)
 
 
 def _read_algorithm(study: Any) -> str | None:
@@ -466,25 +475,6 @@ def _gather_known(
     return Known(None if start is None else read_points("start", start, space), found)
 
 
-def _optimizer(
-    space: Space,
-    seed: int,
-    strategy: Strategy,
-    direction: str,
-    evaluation: Evaluation,
-    known: Known,
-    several: Objectives | None,
-) -> Optimizer:
-    optimizer = Optimizer._of(
-        space, seed, strategy, direction, evaluation.deterministic, evaluation.constraint, several
-    )
-    if known.data is not None:
-        optimizer._know(known.data)
-    if known.start is not None:
-        optimizer._suggested += list(known.start)
-    return optimizer
-
-
 def _settings(
     space: Space,
     seed: int,
@@ -520,17 +510,16 @@ def _continue(study: Study, strategy: Strategy, given: Algorithm | None) -> tupl
     return seed, strategy
 
 
-def _result(session: Session, reason: str, start: float) -> Result:
-    optimizer, study = session.state.optimizer, session.state.study
+def _result(optimizer: Optimizer, reason: str, state: State, start: float) -> Result:
     one = optimizer.objectives is None
     return Result(
         best=optimizer.best if one else None,
         best_value=optimizer.best_value if one else math.nan,
-        evaluations=session.state.evaluations,
-        failures=session.state.failures,
+        evaluations=state.evaluations,
+        failures=state.failures,
         stop_reason=reason,
         seed=optimizer.seed,
         seconds=time.perf_counter() - start,
-        study=None if study is None else study.path,
+        study=None if state.study is None else state.study.path,
         optimizer=optimizer,
     )

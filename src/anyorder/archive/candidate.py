@@ -62,3 +62,6 @@ class Candidate:
     notes: str | None = None
     started: float = math.nan
     ended: float = math.nan
+
+
+Queues = dict[bytes, list[Candidate]]  # by point

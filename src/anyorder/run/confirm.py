@@ -82,8 +82,7 @@ def draw(state: State, kind: int, count: int) -> list[Candidate]:
 
 def _out(state: State) -> list[Candidate]:
     """Return the candidates that wait for their evaluations or for those of their batch."""
-    running = [candidate for job in state.running.values() for candidate in job]
-    return [*state.ready, *running]
+    return [*state.ready, *state.out]
 
 
 def _answer(state: State) -> int:

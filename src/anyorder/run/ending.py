@@ -92,8 +92,8 @@ def failure(space: Space, job: Sequence[Candidate], k: int, outcome: Outcome) ->
     return outcome.error
 
 
-def describe_lost(space: Space, jobs: Sequence[Sequence[Candidate]]) -> str:
+def describe_lost(space: Space, lost: Sequence[Candidate]) -> str:
     """Return what was being evaluated, for an error that ends a run."""
-    points = [space.brief(candidate.codes) for job in jobs for candidate in job]
+    points = [space.brief(candidate.codes) for candidate in lost]
     more = f" and {len(points) - 3} more" if len(points) > 3 else ""
     return f", while evaluating {', '.join(points[:3])}{more}" if points else ""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from anyorder.optimizer import IDLE_BATCHES, IDLE_CANDIDATES
+from anyorder.proposer import IDLE_BATCHES, IDLE_CANDIDATES
 
 if TYPE_CHECKING:
     from anyorder.run.state import State
@@ -44,7 +44,7 @@ def unknown_points(state: State, busy: Collection[bytes]) -> list[Codes]:
     None where the space has more than a few points.
     """
     space, archive = state.archive.space, state.archive
-    feasibility = state.optimizer.feasibility
+    feasibility = state.proposer.feasibility
     found: list[Codes] = []
     if not _has_few_points(state):
         return found
@@ -63,7 +63,7 @@ def random_points(state: State, count: int) -> list[Codes]:
     space = state.archive.space
     if _is_cached(state) or space.groups:
         return []
-    rng = np.random.default_rng([state.optimizer.seed, state.told])
+    rng = np.random.default_rng([state.proposer.seed, state.told])
     codes = rng.integers(space.cardinalities, size=(count, len(space)), dtype=np.int32)
     return list(space.canonical(codes))
 
@@ -71,7 +71,7 @@ def random_points(state: State, count: int) -> list[Codes]:
 def explain_exhaustion(state: State) -> None:
     """Log what "exhausted" means in this case."""
     reason = f"each of the last {state.idle} candidates was known or rejected"
-    feasibility = state.optimizer.feasibility
+    feasibility = state.proposer.feasibility
     if _all_known(state):
         reason = "all points of the space are known"
     elif feasibility is not None and not feasibility.allowed:

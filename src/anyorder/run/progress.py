@@ -37,15 +37,15 @@ class Display:
     def begin(self, state: State) -> None:
         """Log what is about to run, where there is no bar."""
         if self._bar.disable:
-            space, study = state.optimizer.space, state.study
+            space, study = state.archive.space, state.study
             kept = "" if study is None else f", study {study.path}"
             budget, limit = state.stopping.budget, state.stopping.time_limit
             limits = "no budget" if budget is None else f"budget {budget}"
             limits += "" if limit is None else f", at most {limit:g} s"
             logger.info(
                 "%s of %d variables by %s, %s, seed %d%s",
-                state.optimizer.direction, len(space.columns), state.strategy.name, limits,
-                state.optimizer.seed, kept,
+                state.direction, len(space.columns), state.strategy.name, limits,
+                state.proposer.seed, kept,
             )  # fmt: skip
 
     def show(self, state: State) -> None:

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from anyorder.archive.archive import Archive
-from anyorder.archive.candidate import Candidate
+from anyorder.archive.candidate import Candidate, Queues
 from anyorder.archive.hypervolume import hypervolume
 from anyorder.errors import OK
-from anyorder.optimizer import Optimizer
+from anyorder.proposer import Proposer
 from anyorder.run.evaluation.interrupts import Interrupts
 from anyorder.run.evaluation.jobs import Jobs
 from anyorder.run.options import Evaluation, Stopping
@@ -27,7 +27,7 @@ class State:
 
     Attributes
     ----------
-    optimizer, evaluation, stopping, study
+    proposer, evaluation, stopping, study
         As `Session` gets them.
     jobs, interrupts
         What is being evaluated, and how often Ctrl-C was pressed.
@@ -45,8 +45,8 @@ class State:
         Answers in a row that were not evaluations.
     batch
         In batch mode, the candidates that the strategy waits for.
-    ready, running, out
-        Candidates to be evaluated, those of each job, and how many the jobs have in all.
+    ready, running
+        Candidates to be evaluated, and those of each job.
     same
         By point that is out: other candidates that wait for it.
     learning, evaluating
@@ -55,8 +55,6 @@ class State:
         Whether the strategy has no more proposals, or the callback has ended the run.
     nothing_left
         Whether a search for unknown points has found none.
-    record
-        The best answer of a deterministic function, also while its batch is incomplete.
     replaying
         Whether a study is being continued and what it holds is not learned yet.
     unverified
@@ -65,7 +63,7 @@ class State:
         What ends the run once all other answers are written.
     """
 
-    optimizer: Optimizer
+    proposer: Proposer
     evaluation: Evaluation
     stopping: Stopping
     study: Study | None
@@ -83,14 +81,12 @@ class State:
     batch: list[Candidate] = field(default_factory=list)
     ready: deque[Candidate] = field(default_factory=deque)
     running: dict[int, list[Candidate]] = field(default_factory=dict)
-    out: int = 0
-    same: dict[bytes, list[Candidate]] = field(default_factory=dict)
+    same: Queues = field(default_factory=dict)
     learning: float = 0.0
     evaluating: float = 0.0
     finished: bool = False
     called_off: bool = False
     nothing_left: bool = False
-    record: float | None = None
     replaying: bool = False
     unverified: bool = False
     error: Exception | None = None
@@ -100,7 +96,7 @@ class State:
     strategy: Strategy = field(init=False)
 
     def __post_init__(self) -> None:
-        self.archive, self.strategy = self.optimizer.archive, self.optimizer.strategy
+        self.archive, self.strategy = self.proposer.archive, self.proposer.strategy
 
     # --- what stopping rules see: `stopping.Progress` -------------------------------------------
 
@@ -123,11 +119,12 @@ class State:
         if self.archive.objectives is not None:
             return self._hypervolume()
         sign, best = self.archive.sign, self.archive.best_value
-        if self.record is None:
-            # the worst infinity may be a value, or stand for none
-            known = best != -sign * math.inf or self.archive.best is not None
-            return best if known else None
-        return best if sign * best >= sign * self.record else self.record
+        # the worst infinity may be a value, or stand for none
+        known = best != -sign * math.inf or self.archive.best is not None
+        values = [best] if known else []
+        if self.evaluation.deterministic:  # of a noisy one the mean counts, which the archive has
+            values += [candidate.value for candidate in self.batch if candidate.status == OK]
+        return max(values, key=lambda value: sign * value, default=None)
 
     def _hypervolume(self) -> float | None:
         """Return the hypervolume, if there is a reference point."""
@@ -155,20 +152,16 @@ class State:
         """Return whether the strategy has settled on one point."""
         return self.strategy.converged
 
-    def note_value(self, candidate: Candidate) -> None:
-        """Take note of an answer; of a noisy function the mean counts, which the archive has."""
-        if self.archive.objectives is not None:
-            return
-        if self.evaluation.deterministic and candidate.status == OK:
-            sign, value = self.archive.sign, candidate.value
-            if self.record is None or sign * value > sign * self.record:
-                self.record = value
+    @property
+    def out(self) -> list[Candidate]:
+        """Return the candidates that are being evaluated."""
+        return [candidate for job in self.running.values() for candidate in job]
 
     @property
     def room(self) -> float:
         """Return how many more candidates may be sent out within the budget."""
-        budget = self.stopping.budget
-        return math.inf if budget is None else budget - self.evaluations - self.out
+        budget, out = self.stopping.budget, sum(map(len, self.running.values()))
+        return math.inf if budget is None else budget - self.evaluations - out
 
     @property
     def deadline(self) -> float | None:
