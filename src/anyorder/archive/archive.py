@@ -368,7 +368,7 @@ class Archive:
         measured = not known or generation == DATA
         if not known:
             self.evaluations += 1
-            self.improved += generation in (CONFIRM, CLAIM)  # they do not try to improve it
+            self.improved += generation in (CONFIRM, CLAIM)  # moved on: these do not try to improve
             self.failures += status != OK
         if measured and self._points["first"].item(point) < 0:
             self._points["first"][point] = row

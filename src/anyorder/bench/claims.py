@@ -1,9 +1,9 @@
-"""The claims of the paper that can be measured, and what the runs of a folder say about each.
+"""The claims of the paper that can be measured, and what the runs in a folder say about each.
 
-A claim is decided by a difference of means and its standard error: it holds from two standard
-errors on, does not hold from two on in the other direction, and cannot be decided in between. Means
-are compared on the same instances; the error is that between runs. Where a claim is about scores of
-algorithms that were not run, the printed ones are taken, and the text says so.
+A claim is decided by a difference of means in units of its standard error: it holds from +2 on,
+does not hold from -2 down, and cannot be decided in between. The means are taken over the same
+instances, and the standard error is that between runs. Where a claim is about scores of algorithms
+that were not run, the printed scores are used, and the verdict says so.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ _PRINTED = {"best_other": "the best other algorithm", "sigma_sigma": "(s,s)"}
 
 
 class Verdict(NamedTuple):
-    """What the runs say, and the number that decides it."""
+    """The verdict on a claim, and the number that decides it, as text."""
 
     verdict: str
     number: str
 
 
 class Missing(Exception):
-    """A cell that a claim is about has no runs."""
+    """The error that a cell which a claim is about has no runs."""
 
 
 @dataclass(frozen=True)
 class Claim:
-    """A claim of the paper: where it is made, what it says, the item whose runs decide it."""
+    """A claim of the paper: where it is made, its text, and the item whose runs decide it."""
 
     where: str
     text: str
@@ -46,7 +46,7 @@ class Claim:
     rule: Callable[[Runs], Verdict]
 
     def decide(self, folder: Folder) -> Verdict:
-        """Return what the runs of a folder say."""
+        """Return the verdict of the runs in a folder."""
         try:
             return self.rule(Runs(folder, self.item))
         except Missing as what:
@@ -54,7 +54,7 @@ class Claim:
 
 
 class Runs:
-    """The runs of an item, to be compared."""
+    """The runs of an item, for comparisons."""
 
     def __init__(self, folder: Folder, item: str) -> None:
         self.item = reproduce.find(item)
@@ -73,23 +73,23 @@ class Runs:
         return found
 
     def has(self, row: str, label: str) -> bool:
-        """Return whether there are any."""
+        """Return whether a label has runs on a row."""
         return (row, label) in self._results.cells
 
     def scores(self, row: str, label: str, mark: int | None = None) -> Floats:
-        """Return the best values of all runs, at the end or earlier."""
+        """Return the best values of all runs of a label, at the end or after `mark` evaluations."""
         return self.cell(row, label).at(mark or self.item.mark)
 
     def mean(self, row: str, label: str, mark: int | None = None) -> float:
-        """Return their mean."""
+        """Return the mean of `scores`."""
         return float(self.scores(row, label, mark).mean())
 
     def gap(self, row: str, one: str, other: str, mark: int | None = None) -> tuple[float, float]:
-        """Return the difference of two means, and how many standard errors it is."""
+        """Return the difference of two means, and its size in standard errors."""
         return _gap(self.cell(row, one), self.cell(row, other), mark or self.item.mark)
 
     def printed(self, table: str, row: str, method: str) -> float:
-        """Return a printed score."""
+        """Return the printed score of a method."""
         return reproduce.printed(table)[row, method]
 
 
@@ -98,7 +98,7 @@ def _gap(one: Cell, other: Cell, mark: int) -> tuple[float, float]:
     a, b = (cell.at(mark)[np.isin(cell.instances, shared)] for cell in (one, other))
     if len(a) < 2 or len(b) < 2:
         raise Missing("two runs of each on the same instances")
-    # means of instances are compared, so that those with more runs do not count more
+    # means over instances are compared, so that instances with more runs do not count more
     parts = []
     for cell, values in ((one, a), (other, b)):
         instances = cell.instances[np.isin(cell.instances, shared)]
@@ -144,7 +144,7 @@ def above(
 
 
 def both(*rules: Callable[[Runs], Verdict]) -> Callable[[Runs], Verdict]:
-    """Return the rule that several rules hold."""
+    """Return the rule that each of several rules holds."""
 
     def rule(runs: Runs) -> Verdict:
         found = [one(runs) for one in rules]
@@ -156,7 +156,7 @@ def both(*rules: Callable[[Runs], Verdict]) -> Callable[[Runs], Verdict]:
 def beats_printed(
     rows: Callable[[str], bool], label: str, table: str, method: str, need: float = 0.5
 ) -> Callable[[Runs], Verdict]:
-    """Return the rule that a label is above a printed score on more than a share of rows."""
+    """Return the rule that a label beats a printed score on more than a share of the rows."""
 
     def rule(runs: Runs) -> Verdict:
         chosen = [row for row in runs.item.rows if rows(row) and runs.has(row, label)]
@@ -180,7 +180,7 @@ def beats_printed(
 def wins_rows(
     rows: Callable[[str], bool], one: str, others: Sequence[str], need: float = 1.0
 ) -> Callable[[Runs], Verdict]:
-    """Return the rule that a label has the highest mean of some on a share of the rows."""
+    """Return the rule that a label has the highest mean on more than a share of the rows."""
 
     def rule(runs: Runs) -> Verdict:
         chosen = [row for row in runs.item.rows if rows(row) and runs.has(row, one)
@@ -197,7 +197,7 @@ def wins_rows(
 
 
 def reached(runs: Runs, row: str, label: str, share: float) -> int:
-    """Return after how many evaluations the mean curve has this share of its gain."""
+    """Return the number of evaluations after which the mean curve has this share of its gain."""
     cell = runs.cell(row, label)
     curve = cell.curves.mean(axis=0)
     goal = curve[0] + share * (curve[-1] - curve[0])
@@ -241,7 +241,7 @@ def _dropout_best(row: str) -> Callable[[Runs], Verdict]:
             raise Missing(f"dropout on {row}")
         z, least = min(rest)
         over = sum(x < 0 for x, _ in rest)
-        # with so many comparisons one of three standard errors is still expected by chance
+        # among so many comparisons one of three standard errors is expected by chance
         verdict = FAILS if z < -3 else HOLDS if over == 0 and z > _ENOUGH else OPEN
         return Verdict(
             verdict,

@@ -26,7 +26,7 @@ _HEAD = ("distribution", "algorithm", "instance", "seed", "seconds")
 
 
 def is_curves(path: str | os.PathLike[str]) -> bool:
-    """Return whether the name is that of a file of curves."""
+    """Return whether a path has the name of a file of curves."""
     return os.fspath(path).endswith(SUFFIXES)
 
 
@@ -51,12 +51,12 @@ def write(results: Results, path: str | os.PathLike[str]) -> None:
                     f"{cell.seconds[r]:.4g}", *(texts.get(point, "-") for point in grid),
                 ])  # fmt: skip
     data = text.getvalue().encode()
-    # (without the time in its header, the same results are the same file)
+    # (the header holds no time, so that the same results give the same file)
     Path(path).write_bytes(gzip.compress(data, mtime=0) if str(path).endswith(".gz") else data)
 
 
 def read(*paths: str | os.PathLike[str]) -> Results:
-    """Read one file, or several files with the same columns as one."""
+    """Read one file, or several files as one, which must have the same columns."""
     rows: dict[tuple[str, str], list[tuple[int, int, float, list[float]]]] = {}
     distributions, algorithms = [], []
     grid: list[int] = []
@@ -107,7 +107,7 @@ def read(*paths: str | os.PathLike[str]) -> Results:
 
 
 def _integer(text: str) -> int:
-    """Return an integer of 64 bits."""
+    """Return the integer in a text; raise a ValueError if it has more than 64 bits."""
     value = int(text)
     if not -(2**63) <= value < 2**63:
         raise ValueError(f"{text[:30]} is too large")
@@ -115,5 +115,5 @@ def _integer(text: str) -> int:
 
 
 def _short(value: float) -> str:
-    """Return the fewest digits that read back as the same number."""
+    """Return a number as text, with the fewest digits that read back as the same number."""
     return str(int(value)) if math.isfinite(value) and value == int(value) else repr(value)
