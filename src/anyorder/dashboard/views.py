@@ -1,4 +1,4 @@
-"""What a reader has chosen of the studies, and what of it was not sent yet."""
+"""What a reader has chosen to see of the studies, and which of it has not been sent yet."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ from anyorder.dashboard.following import Following
 from anyorder.dashboard.points import shorten
 from anyorder.dashboard.studies import Studies
 
-_VARIABLES = 2_000  # that can be chosen
-_LIMIT = 190_000  # bytes of an update; what has no room is in the next one
-_PAUSE = 2.0  # seconds between figures, at least: browsers take longer for them than we do
-_REST = 20.0  # and they are computed at most for the twentieth part of the time
+_VARIABLES = 2_000  # the most variables that can be chosen from
+_LIMIT = 190_000  # the most bytes of an update; what does not fit is in the next one
+_PAUSE = 2.0  # seconds between figures at least: browsers take longer to draw them than we do
+_REST = 20.0  # and figures are computed for at most a twentieth of the time
 
 
 @dataclass(frozen=True)
 class View:
-    """What a reader has chosen.
+    """What a reader has chosen to see.
 
     Attributes
     ----------
     studies
-        Names, of `Studies.names`; none: the one that was written last.
+        The names of studies, of `Studies.names`; if empty, the study that was written last.
     variable
-        Of the first study's variables; None: the one that explains most.
+        The variable of the first study; None for the one that explains most.
     objective
-        Of several objectives the one that figures are of.
+        The objective that figures show, of several.
     influence
-        Whether to ask the strategy which variables interact, which takes a while.
+        Whether to ask the strategy which variables interact, which takes some time.
     """
 
     studies: tuple[str, ...] = ()
@@ -48,7 +48,7 @@ class View:
 
 
 class Updates:
-    """What a reader has not been sent yet."""
+    """The updates for one reader: what has not been sent yet."""
 
     def __init__(self, studies: Studies, view: View) -> None:
         self._studies, self._view = studies, view
@@ -58,10 +58,10 @@ class Updates:
         self._due, self._spent = 0.0, 0.0
 
     def next(self) -> str | None:
-        """Return what is new, as JSON, or None; call it again a second later.
+        """Return the news as JSON, or None; call it again a second later.
 
-        What is shown first is sent first. Figures are not made again before they have rested
-        twenty times as long as they took.
+        What is shown first is sent first. After figures took some time to make, they are not made
+        again for twenty times as long.
         """
         with self._studies.lock:
             begun = time.thread_time()
@@ -88,7 +88,7 @@ class Updates:
         return f'{{"now":{time.time():.1f},"parts":{{{parts}}}}}'
 
     def _new(self, light: Iterator[tuple[str, Any]], first: bool) -> tuple[dict[str, str], bool]:
-        """Return the parts that have changed, as JSON, and whether these are all there are."""
+        """Return the parts that have changed, as JSON, and whether these are all of them."""
         fresh: dict[str, str] = {}
         for found in light:
             self._add(fresh, *found)
@@ -117,7 +117,7 @@ def _bytes(text: str) -> int:
 
 
 def _version(study: Following) -> Any:
-    """Return what figures of a study depend on: what has been read, and the objective."""
+    """Return what the figures of a study depend on: what has been read, and the objective."""
     return study.version, study.contents is not None and study.contents.objective
 
 
@@ -126,7 +126,7 @@ def _now() -> float:
 
 
 def _texts(studies: Studies, followed: dict[str, Following]) -> Iterator[tuple[str, Any]]:
-    """Yield what is cheap to make: the names of parts, and parts."""
+    """Yield names and contents of the parts that are quick to make."""
     yield "shown", [*followed]
     yield "studies", studies.overview()
     for k, study in enumerate(followed.values()):
@@ -137,7 +137,7 @@ def _texts(studies: Studies, followed: dict[str, Following]) -> Iterator[tuple[s
 def figures(
     studies: Studies, view: View, followed: dict[str, Following]
 ) -> Iterator[tuple[str, Any]]:
-    """Yield the names of parts that take a moment, and these parts."""
+    """Yield names and contents of the parts that take some time to make."""
     versions = tuple((name, _version(one)) for name, one in followed.items())
     compared = partial(parts.compared, followed)
     yield from studies.made(("compared", *followed), versions, compared).items()
@@ -157,7 +157,7 @@ def figures(
 def _variables(
     studies: Studies, view: View, followed: dict[str, Following]
 ) -> Iterator[tuple[str, Any]]:
-    """Yield the names of the first study's variables, and the figures of the chosen one."""
+    """Yield the names of the first study's variables, and the figures of the chosen variable."""
     first = next((one for one in followed.values() if one.contents is not None), None)
     if first is None or first.contents is None:
         return
@@ -177,7 +177,7 @@ def _variables(
 
 
 def most_important(contents: Contents) -> int:
-    """Return the variable that explains most of the variance; the first where that is unknown."""
+    """Return the variable that explains most of the variance; the first one if that is unknown."""
     space = contents.history.space
     shares = np.nan_to_num(contents.shares())
     column = int(shares.argmax())
