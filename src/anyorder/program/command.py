@@ -275,7 +275,7 @@ class Command:
             raise ValueError(f"{name}: {error}") from None
 
     def _read_notes(self, out: str, end: float) -> dict[str, Any]:
-        """Return the notes that are found; matches of a regular expression become numbers if possible."""
+        """Return the notes that are found; matches of a regular expression may become numbers."""
         found = {}
         for name, where in self.notes.items():
             with suppress(ValueError):

@@ -27,7 +27,7 @@ _guard: tuple[int, subprocess.Popen[bytes]] | None = None
 
 @contextlib.contextmanager
 def guarded(kind: str, value: int | str) -> Iterator[None]:
-    """Have a process group ("group") killed, or a folder ("folder") removed, if we die meanwhile."""
+    """Have a process group ("group") killed, or a folder ("folder") removed, if we die."""
     _send([kind, value])
     try:
         yield

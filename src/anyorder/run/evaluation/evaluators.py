@@ -94,7 +94,7 @@ class Checked:
         self.f, self.vectorized, self.objectives = f, vectorized, objectives
 
     def __call__(self, points: Any) -> Any:
-        """Return a number, or one for each point if the function is vectorised; NaN where it failed.
+        """Return a number, or one per point if the function is vectorised; NaN where it failed.
 
         If there are notes, return a `Noted`.
         """

@@ -245,7 +245,7 @@ class _Ray(_Fixed, Executor):
         self._put: dict[int, Any] = {}  # functions that the cluster has already
 
     def count(self) -> int | None:
-        """Return the number of cores, at least 1: an empty cluster gets a job, and may grow for it."""
+        """Return the number of cores, at least 1, so that an empty cluster may grow for a job."""
         return max(1, int(self._ray.cluster_resources().get("CPU", 1)))
 
     def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
