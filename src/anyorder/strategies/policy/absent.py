@@ -1,9 +1,10 @@
-"""Absent variables: candidates of a space in which conditions decide which variables there are.
+"""Absent variables: candidates of a space whose conditions decide which variables are present.
 
 Engines draw all variables, in orders in which a variable may come before the one that its condition
-depends on. What turns out to be absent is then hidden: its code is -1, which engines read as an
-input that is not visible, and it has no weight in training. The distributions of the others are
-computed anew without it, under the same order, so that training starts from what it compares with.
+depends on. Variables that turn out to be absent are then hidden: their code is -1, which engines
+read as an input that is not visible, and they have no weight in training. The distributions of the
+other variables are computed again without them, under the same order, so that training starts from
+the distributions with which it compares.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ def absent(space: Space, digits: Digits, points: Codes) -> npt.NDArray[np.bool_]
 
 
 def hidden(space: Space, digits: Digits, codes: Codes) -> Codes:
-    """Return the digits that the model reads of points `(m, n)` it did not draw; -1 if absent."""
+    """Return the digits that the model reads for points `(m, n)` it did not draw; -1 if absent."""
     points = digits.split(codes)
     if space.conditional:
         points[absent(space, digits, points)] = -1
@@ -40,7 +41,7 @@ def hide_absent(
     points: Codes,
     old: Floats,
 ) -> tuple[Codes, Floats]:
-    """Hide absent variables in what `engine.sample(policy, draw)` gave."""
+    """Return what `engine.sample(policy, draw)` returned, with absent variables hidden."""
     gone = absent(space, digits, points)
     points = np.where(gone, -1, points).astype(np.int32)
     keys = draw.keys
