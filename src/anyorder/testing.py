@@ -3,7 +3,7 @@
     def test_my_strategy():
         check_strategy(lambda space, seed: MyStrategy(space, seed=seed))
 
-It uses a strategy in every way that the protocol allows, and raises where one is not served.
+It uses a strategy in every way that the protocol allows, and raises an error if one does not work.
 """
 
 from __future__ import annotations
@@ -76,17 +76,17 @@ _OUTCOMES: dict[str, Outcome] = {
 
 
 def check_strategy(make: Make, *, lists: bool = True) -> None:
-    """Check that a strategy keeps the protocol of `anyorder.strategies.base.Strategy`.
+    """Check that a strategy follows the protocol of `anyorder.strategies.base.Strategy`.
 
-    A check that fails raises an AssertionError that names the check and the case.
+    A failed check raises an AssertionError that names the check and the case.
 
     Parameters
     ----------
     make
-        Returns a new strategy for a space and a seed.
+        A function that returns a new strategy for a space and a seed.
     lists
-        Whether it takes spaces with lists, such as a `Permutation`. If not, it must refuse them
-        with a ValueError.
+        Whether the strategy accepts spaces with lists, such as a `Permutation`. If not, it must
+        refuse them with a ValueError.
     """
     checks: dict[str, Callable[[], None]] = {
         "lists": lambda: None if lists else _refuses_lists(make),
@@ -113,9 +113,9 @@ def _refuses_lists(make: Make) -> None:
 
 
 def _any_use(make: Make, lists: bool) -> None:
-    """Use a strategy with any sizes, orders, outcomes and spaces.
+    """Use a strategy with all sizes, orders, outcomes and spaces.
 
-    Answers are late, unexpected or never come.
+    Answers are late, are unexpected or never come.
     """
     for where, space in _SPACES.items():
         if space is _LISTS and not lists:
@@ -133,7 +133,7 @@ def _seeds(make: Make) -> None:
 
 
 def _states(make: Make, lists: bool) -> None:
-    """Check that a restored strategy continues as one never interrupted, with proposals open."""
+    """Check that a restored strategy continues like an uninterrupted one, with open proposals."""
     cases = ((_MIXED, _linear), (_MIXED, _partly_failing), (_LISTS, _linear))
     for space, outcome in cases if lists else cases[:2]:
         turns, stops = (24, (0, 1, 5, 12)) if space is _MIXED else (8, (1, 5))
@@ -196,7 +196,7 @@ def _maximizes(make: Make) -> None:
 
 
 def _several(make: Make, lists: bool) -> None:
-    """Check a strategy that takes several objectives: any use, states, and that it maximizes."""
+    """Check a strategy that supports several objectives: any use, states, and maximization."""
     if not getattr(make(_MIXED, 0), "several", False):
         return
     for space in (_MIXED, _LISTS) if lists else (_MIXED,):
@@ -219,11 +219,13 @@ class _Run:
         self.strategy = make(space, seed)
         _require(isinstance(self.strategy, Strategy), "a part of the protocol is missing")
         self.strategy.archive = self.archive
-        self.rng = np.random.default_rng(0)  # of the use, not of the strategy
-        self.log: list[tuple[Any, ...]] = []  # what it did
+        # for the use of the strategy, not for the strategy itself
+        self.rng = np.random.default_rng(0)
+        self.log: list[tuple[Any, ...]] = []  # everything that the strategy did
         self.tickets: set[int] = set()
         self.open: list[tuple[int, Codes]] = []  # proposals without an answer
-        self.lent: list[tuple[Codes, Codes]] = []  # arrays it must not modify, and copies
+        # arrays that the strategy must not modify, and copies of them
+        self.lent: list[tuple[Codes, Codes]] = []
 
     def propose(self, count: int, given: Codes | None = None) -> Codes:
         strategy, n = self.strategy, len(self.space)
@@ -269,7 +271,7 @@ class _Run:
         self.strategy.learn(answers)
 
     def use_plainly(self, outcome: Outcome, budget: int) -> _Run:
-        """Propose a batch, answer all of it, and so on."""
+        """Propose a batch, answer all of it, and repeat."""
         while (left := budget - len(self.archive)) > 0:
             if not len(self.propose(min(self.strategy.batch, left))):
                 break
@@ -289,7 +291,8 @@ class _Run:
             self.open, given_up = shuffled[:first], shuffled[first:second]
             self.strategy.give_up([*(ticket for ticket, _ in given_up), 10**9, -1])
             answered: list[tuple[int | None, Codes]] = [*shuffled[second:], *given_up[::2]]
-            if rng.random() < 0.3:  # a point it did not propose, and a ticket it never gave
+            # a point that it did not propose, and a ticket that it never gave
+            if rng.random() < 0.3:
                 answered += [(None, self._points(1)[0]), (10**9, self._points(1)[0])]
             self.learn(answered, outcome)
         same = all(np.array_equal(array, before) for array, before in self.lent)

@@ -69,6 +69,7 @@ class History:
 
     A history is a view of the archive: it holds no values of its own. It does not change when the
     archive grows.
+
     Attributes
     ----------
     space, maximized
