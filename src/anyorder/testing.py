@@ -89,22 +89,22 @@ def check_strategy(make: Make, *, lists: bool = True) -> None:
         refuse them with a ValueError.
     """
     checks: dict[str, Callable[[], None]] = {
-        "lists": lambda: None if lists else _refuses_lists(make),
-        "any use": lambda: _any_use(make, lists),
-        "seeds": lambda: _seeds(make),
-        "states": lambda: _states(make, lists),
-        "damaged states": lambda: _damaged_states(make),
-        "fewer": lambda: _fewer(make),
-        "settings and influence": lambda: _descriptions(make),
-        "maximizes": lambda: _maximizes(make),
-        "several objectives": lambda: _several(make, lists),
+        "lists": lambda: None if lists else _check_refusal_of_lists(make),
+        "any use": lambda: _check_any_use(make, lists),
+        "seeds": lambda: _check_seeds(make),
+        "states": lambda: _check_states(make, lists),
+        "damaged states": lambda: _check_damaged_states(make),
+        "fewer": lambda: _check_fewer(make),
+        "settings and influence": lambda: _check_descriptions(make),
+        "maximizes": lambda: _check_maximizes(make),
+        "several objectives": lambda: _check_several(make, lists),
     }
     for name, check in checks.items():
         with _context(name):
             check()
 
 
-def _refuses_lists(make: Make) -> None:
+def _check_refusal_of_lists(make: Make) -> None:
     try:
         make(_LISTS, 0)
     except ValueError:
@@ -112,7 +112,7 @@ def _refuses_lists(make: Make) -> None:
     raise AssertionError("a space with lists was not refused")
 
 
-def _any_use(make: Make, lists: bool) -> None:
+def _check_any_use(make: Make, lists: bool) -> None:
     """Use a strategy with all sizes, orders, outcomes and spaces.
 
     Answers are late, are unexpected or never come.
@@ -125,14 +125,14 @@ def _any_use(make: Make, lists: bool) -> None:
                 _Run(make, space, 0).use(outcome, 8)
 
 
-def _seeds(make: Make) -> None:
+def _check_seeds(make: Make) -> None:
     runs = [_Run(make, Space.binary(16), seed) for seed in (1, 1, 2, 3)]
     logs = [run.use_plainly(_linear, 64).log for run in runs]
     _require(logs[0] == logs[1], "the same seed gave another run")
     _require(not logs[0] == logs[2] == logs[3], "other seeds gave the same run")
 
 
-def _states(make: Make, lists: bool) -> None:
+def _check_states(make: Make, lists: bool) -> None:
     """Check that a restored strategy continues like an uninterrupted one, with open proposals."""
     cases = ((_MIXED, _linear), (_MIXED, _partly_failing), (_LISTS, _linear))
     for space, outcome in cases if lists else cases[:2]:
@@ -146,7 +146,7 @@ def _states(make: Make, lists: bool) -> None:
         _require(original.log == expected, "state() or facts() changed the strategy")
 
 
-def _descriptions(make: Make) -> None:
+def _check_descriptions(make: Make) -> None:
     """Check that settings are JSON, influence a matrix, and that neither changes the search."""
     runs = [_Run(make, _MIXED, 0).use(_linear, 5) for _ in range(2)]
     strategy, n = runs[0].strategy, len(_MIXED)
@@ -160,7 +160,7 @@ def _descriptions(make: Make) -> None:
     _require(logs[0] == logs[1], "settings() or influence() changed the strategy")
 
 
-def _damaged_states(make: Make) -> None:
+def _check_damaged_states(make: Make) -> None:
     state = _through_file(_Run(make, _MIXED, 0).use(_linear, 5).strategy.state())
     other = _Run(make, Space.binary(3), 0).use(_linear, 5).strategy.state()
     parts = {f"no {gone!r}": {k: state[k] for k in state if k != gone} for gone in state}
@@ -172,7 +172,7 @@ def _damaged_states(make: Make) -> None:
         raise AssertionError(f"a state with {what} was restored, expected a ValueError")
 
 
-def _fewer(make: Make) -> None:
+def _check_fewer(make: Make) -> None:
     """Check that `propose(k)` with m < k points leaves the strategy as `propose(m)` would."""
     for run in (_Run(make, _MIXED, 0), _Run(make, Space.binary(3), 0)):
         for turn, count in enumerate((2, 30, 200) * 3):
@@ -187,7 +187,7 @@ def _fewer(make: Make) -> None:
             run.use(_linear, 1)
 
 
-def _maximizes(make: Make) -> None:
+def _check_maximizes(make: Make) -> None:
     run = _Run(make, Space.binary(20), 0)
     values = run.use_plainly(lambda x: (float(x.sum()), OK), 400).archive.values
     if len(values) == 400:  # of uniform points, one has 14 ones with probability 1 - 5e-11
@@ -195,7 +195,7 @@ def _maximizes(make: Make) -> None:
         _require(values[200:].mean() > 8, f"OneMax averages {values[200:].mean():.1f} in the end")
 
 
-def _several(make: Make, lists: bool) -> None:
+def _check_several(make: Make, lists: bool) -> None:
     """Check a strategy that supports several objectives: any use, states, and maximization."""
     if not getattr(make(_MIXED, 0), "several", False):
         return

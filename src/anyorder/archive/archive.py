@@ -293,7 +293,7 @@ class Archive:
         if self.deterministic:
             best = self.best_value
             return Estimate(self._best, best, int(self._best >= 0), None)
-        found = self._claimed() or next(iter(self.ranking(1)), None)
+        found = self._final_estimate() or next(iter(self.ranking(1)), None)
         return found or Estimate(-1, self.sign * -np.inf, 0, None)
 
     def ranking(self, most: int) -> list[Estimate]:
@@ -305,7 +305,7 @@ class Archive:
         order = points[np.argsort(-bounds, kind="stable")[:most]].tolist()
         return [self._estimate(point, means.item(point), counts.item(point)) for point in order]
 
-    def _claimed(self) -> Estimate | None:
+    def _final_estimate(self) -> Estimate | None:
         """Return the mean of the final measurements of the answer, or None if there are none."""
         generations = self.column("generation")
         searched = np.flatnonzero((generations >= 0) & ~self.column("known"))

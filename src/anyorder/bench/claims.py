@@ -196,7 +196,7 @@ def wins_rows(
     return rule
 
 
-def reached(runs: Runs, row: str, label: str, share: float) -> int:
+def evaluations_to(runs: Runs, row: str, label: str, share: float) -> int:
     """Return the number of evaluations after which the mean curve has this share of its gain."""
     cell = runs.cell(row, label)
     curve = cell.curves.mean(axis=0)
@@ -212,14 +212,14 @@ def _size(*sizes: int) -> Callable[[str], bool]:
 
 
 def _stagnates(runs: Runs) -> Verdict:
-    at = [reached(runs, f"QUBO 128 {k}", "authors", 0.99) for k in range(6)]
+    at = [evaluations_to(runs, f"QUBO 128 {k}", "authors", 0.99) for k in range(6)]
     return Verdict(
         HOLDS if max(at) <= 4_000 else FAILS, f"99 % of the gain by {min(at):,} to {max(at):,}"
     )
 
 
 def _s_shape(runs: Runs) -> Verdict:
-    at = [reached(runs, f"NK3 128 {k}", "authors", 0.5) for k in (1, 2, 4, 8)]
+    at = [evaluations_to(runs, f"NK3 128 {k}", "authors", 0.5) for k in (1, 2, 4, 8)]
     return Verdict(
         HOLDS if at == sorted(at) else FAILS,
         "half of the gain by " + ", ".join(f"{x:,}" for x in at) + " for K 1, 2, 4, 8",
@@ -227,7 +227,7 @@ def _s_shape(runs: Runs) -> Verdict:
 
 
 def _unfinished(runs: Runs) -> Verdict:
-    at = reached(runs, "NK3 128 8", "authors", 0.99)
+    at = evaluations_to(runs, "NK3 128 8", "authors", 0.99)
     return Verdict(HOLDS if at > 9_000 else FAILS, f"99 % of the gain by {at:,}")
 
 

@@ -154,12 +154,12 @@ def _row(results: Results, distribution: str) -> dict[str, Any]:
         decimals = max(_decimals(known), _decimals(known[k]))  # other values may be far away
         cells[label] = {
             "runs": len(curves[label]),
-            "mean": _rounded(known[k], decimals),
-            "low": _rounded(lows[label], decimals - 2),
-            "high": _rounded(highs[label], decimals - 2),
+            "mean": _round(known[k], decimals),
+            "low": _round(lows[label], decimals - 2),
+            "high": _round(highs[label], decimals - 2),
             "sd": [float(f"{x:.3g}") if math.isfinite(x) else None for x in spread[k]],
-            "rank": _rounded(ranks[k], 1),
-            "share": _rounded(shares[label], 4),
+            "rank": _round(ranks[k], 1),
+            "share": _round(shares[label], 4),
             "view": _view(grid, known[k], lows[label], highs[label]),
         }
     places = [results.algorithms.index(label) for label in curves]
@@ -209,7 +209,7 @@ def _view(grid: Any, mean: Floats, low: Floats, high: Floats) -> dict[str, list[
     }
 
 
-def _rounded(values: Floats, decimals: int) -> list[float | None]:
+def _round(values: Floats, decimals: int) -> list[float | None]:
     return [round(x, decimals) if math.isfinite(x) else None for x in values.tolist()]
 
 

@@ -57,7 +57,7 @@ class OneRun:
     def __call__(self, spec: Spec) -> Finished:
         """Do the run, and return its result."""
         os.environ.setdefault("ANYORDER_NUM_THREADS", "1")  # one process for each core
-        with _ONE_AT_A_TIME, _time_limited(self.seconds), _memory_limited(self.memory):
+        with _ONE_AT_A_TIME, _limit_time(self.seconds), _limit_memory(self.memory):
             for module in self.modules:
                 importlib.import_module(module)
             problem = problems.get(spec.problem)
@@ -218,7 +218,7 @@ def _record(store: Store, spec: Spec, outcome: Outcome, most_tries: int) -> None
 def _jobs(f: OneRun, workers: int, scheduler: str | None) -> Iterator[Jobs]:
     with contextlib.ExitStack() as stack:
         if scheduler is None:
-            stack.enter_context(_one_thread_each())
+            stack.enter_context(_limit_threads())
             jobs = Jobs(lambda done: Processes(f, done, workers, f.seconds))
         else:
             client = stack.enter_context(_client(scheduler))
@@ -241,7 +241,7 @@ def _client(scheduler: str) -> Any:
 
 
 @contextlib.contextmanager
-def _one_thread_each() -> Iterator[None]:
+def _limit_threads() -> Iterator[None]:
     """Limit worker processes to one thread; libraries read this when they are loaded."""
     names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
     added = [name for name in names if name not in os.environ]
@@ -254,7 +254,7 @@ def _one_thread_each() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _time_limited(most: float | None) -> Iterator[None]:
+def _limit_time(most: float | None) -> Iterator[None]:
     """End a Dask worker whose run is late; its nanny starts another one.
 
     By then the run has been abandoned; without this, other runs would wait behind it for ever.
@@ -275,7 +275,7 @@ def _time_limited(most: float | None) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _memory_limited(most: int | None) -> Iterator[None]:
+def _limit_memory(most: int | None) -> Iterator[None]:
     if most is None:
         yield
         return

@@ -57,7 +57,7 @@ class Store(StoredRuns):
 
         They stay in the file under another key, belong to no campaign, and are missing again.
         """
-        with self._reading(), self._file.transaction() as database:
+        with self._translate_errors(), self._file.transaction() as database:
             found = database.execute(
                 "SELECT DISTINCT method, configuration FROM runs WHERE status='done'"
             ).fetchall()
@@ -127,7 +127,7 @@ class Store(StoredRuns):
         one method and distribution, except the pairs in `but_not`.
         """
         columns = "algorithm, method, distribution, problem, instance, seed, budget, grid"
-        with self._reading(), self._file.transaction() as database:
+        with self._translate_errors(), self._file.transaction() as database:
             self._release_dead_owners()
             where, values = self._claimable(), []
             if batch:

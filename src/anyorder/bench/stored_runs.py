@@ -48,7 +48,7 @@ class StoredRuns:
             sign_changes(connection)
 
     @contextlib.contextmanager
-    def _reading(self) -> Iterator[None]:
+    def _translate_errors(self) -> Iterator[None]:
         """Convert errors of SQLite, and errors caused by damaged contents, to a StudyError."""
         try:
             with self._file.errors():
@@ -70,7 +70,7 @@ class StoredRuns:
         Runs of the last request and running ones are counted. Runs whose owner has died count as
         waiting.
         """
-        with self._reading():
+        with self._translate_errors():
             dead = set(self._dead_owners())
             rows = self._file.connection.execute(
                 "SELECT distribution, algorithm, status, owner, count(*) FROM runs "
@@ -91,7 +91,7 @@ class StoredRuns:
         A run is estimated by the mean of the runs with its method and distribution, or else of all
         runs.
         """
-        with self._reading():
+        with self._translate_errors():
             rows = self._file.connection.execute(
                 "SELECT sum(status='running' OR status='waiting' AND asked), "
                 "avg(CASE status WHEN 'done' THEN seconds END) FROM runs "
@@ -106,7 +106,7 @@ class StoredRuns:
 
     def failures(self, limit: int | None = None) -> list[tuple[str, str, str, int]]:
         """Return algorithm, distribution, reason and number of failed runs, most frequent first."""
-        with self._reading():
+        with self._translate_errors():
             return self._failures(_LAST, limit)
 
     def _failures(self, which: str, limit: int | None = None) -> list[tuple[str, str, str, int]]:
@@ -121,7 +121,7 @@ class StoredRuns:
 
     def done(self) -> set[tuple[str, str]]:
         """Return the pairs of method and distribution that have a finished run, of any campaign."""
-        with self._reading():
+        with self._translate_errors():
             rows = self._file.connection.execute(
                 f"SELECT DISTINCT method, distribution FROM runs WHERE status='done' AND {_ALL}"
             ).fetchall()
@@ -131,7 +131,7 @@ class StoredRuns:
 
     def earlier(self) -> int:
         """Return the number of finished runs that only earlier campaigns requested."""
-        with self._reading():
+        with self._translate_errors():
             ((count,),) = self._file.connection.execute(
                 f"SELECT count(*) FROM runs WHERE status='done' AND {_ALL} AND NOT {_LAST}"
             ).fetchall()
@@ -139,7 +139,7 @@ class StoredRuns:
 
     def dimensions(self, *, everything: bool = False) -> dict[str, int]:
         """Return the number of variables of each distribution that has a finished run."""
-        with self._reading():
+        with self._translate_errors():
             rows = self._file.connection.execute(
                 "SELECT distribution, min(point) FROM runs WHERE status='done' "
                 f"AND {_ALL if everything else _LAST} GROUP BY 1"
@@ -149,7 +149,7 @@ class StoredRuns:
     def versions(self) -> dict[str, str]:
         """Return the package versions of the finished runs, with commas where they differ."""
         found: dict[str, set[str]] = {}
-        with self._reading():
+        with self._translate_errors():
             rows = self._file.connection.execute(
                 "SELECT DISTINCT versions FROM runs WHERE status='done' AND asked"
             ).fetchall()
@@ -164,7 +164,7 @@ class StoredRuns:
         With `everything`, runs of all campaigns are returned, with the labels of the last campaign
         first. It is an error if a label stands for different algorithms or problems in them.
         """
-        with self._reading():
+        with self._translate_errors():
             mixed = self._find_mixed() if everything else []
             if not mixed:
                 return self._results(_ALL if everything else _LAST)

@@ -151,14 +151,14 @@ FIGURES: Mapping[str, Callable[[Following, Contents], Figure]] = {
 
 def figure(study: Following, name: str) -> Part:
     """Return a figure of a study, one of `FIGURES`."""
-    return _drawn(study, lambda contents: FIGURES[name](study, contents))
+    return _draw(study, lambda contents: FIGURES[name](study, contents))
 
 
 def variable(study: Following, name: str) -> dict[str, Part]:
     """Return the figures of a variable: its values over time, and against the result."""
     return {
-        "over": _drawn(study, lambda c: variables.values_over_time(c.history, _find(c, name))),
-        "against": _drawn(
+        "over": _draw(study, lambda c: variables.values_over_time(c.history, _find(c, name))),
+        "against": _draw(
             study, lambda c: variables.values_against_result(c.history, _find(c, name))
         ),
     }
@@ -176,7 +176,7 @@ def best_points(study: Following) -> Part:
     return _guard(study, points.best)
 
 
-def compared(studies: Mapping[str, Following]) -> dict[str, Part]:
+def compare(studies: Mapping[str, Following]) -> dict[str, Part]:
     """Return the figures that show all studies at once: best values over evaluations and time."""
     known = {name: one for name, one in studies.items() if one.contents is not None}
     if not known:
@@ -192,10 +192,10 @@ def compared(studies: Mapping[str, Following]) -> dict[str, Part]:
         )
 
     first = next(iter(known.values()))
-    return {"convergence": _drawn(first, convergence), "time": _drawn(first, over_time)}
+    return {"convergence": _draw(first, convergence), "time": _draw(first, over_time)}
 
 
-def _drawn(study: Following, make: Callable[[Contents], Figure]) -> Part:
+def _draw(study: Following, make: Callable[[Contents], Figure]) -> Part:
     return _guard(study, lambda contents: _as_part(make(contents)))
 
 

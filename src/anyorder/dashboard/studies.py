@@ -70,13 +70,13 @@ class Studies:
             self._files = {path.relative_to(self._folder).as_posix(): path for path in found}
         return list(self._files)
 
-    def chosen(self, names: Iterable[str]) -> list[str]:
+    def choose(self, names: Iterable[str]) -> list[str]:
         """Return the given names that exist; without names, the name of the study written last."""
         known = self.names()
         if names := tuple(names):
             return [name for name in dict.fromkeys(names) if name in self._followed or
                     name in known][:MOST_STUDIES]  # fmt: skip
-        return sorted(known, key=lambda name: _written(self._files[name]))[-1:]
+        return sorted(known, key=lambda name: _last_written(self._files[name]))[-1:]
 
     def follow(self, name: str) -> Following:
         """Return a study with its new entries read; the studies of the last few views are kept."""
@@ -97,14 +97,14 @@ class Studies:
         now, had = time.monotonic(), self._rows.get(name)
         if had is not None and now - had.looked < _LOOK:
             return had.part
-        moment = _written(path), being_written(path)
+        moment = _last_written(path), being_written(path)
         part = had.part if had is not None and had.moment == moment else None
         if part is None:
             part = {"name": name, **_summary(path, moment[1])}
         self._rows[name] = _Row(part, moment, now)
         return part
 
-    def made(self, key: tuple[str, ...], version: Any, make: Callable[[], Part]) -> Part:
+    def make_once(self, key: tuple[str, ...], version: Any, make: Callable[[], Part]) -> Part:
         """Return a part for this version of its studies; it is made once for all readers."""
         had = self._made.pop(key, None)
         if had is None or had[0] != version:
@@ -115,7 +115,7 @@ class Studies:
         return had[1]
 
 
-def _written(path: Path) -> float:
+def _last_written(path: Path) -> float:
     """Return the time at which a study was last written; 0 if it does not exist any more."""
     times = [0.0]
     for file in (path, path.with_name(path.name + "-wal")):

@@ -65,7 +65,7 @@ class Updates:
         """
         with self._studies.lock:
             begun = time.thread_time()
-            names = self._studies.chosen(self._view.studies)
+            names = self._studies.choose(self._view.studies)
             followed = {name: self._studies.follow(name) for name in names}
             for one in followed.values():
                 if one.contents is not None:
@@ -139,8 +139,8 @@ def figures(
 ) -> Iterator[tuple[str, Any]]:
     """Yield names and contents of the parts that take some time to make."""
     versions = tuple((name, _version(one)) for name, one in followed.items())
-    compared = partial(parts.compared, followed)
-    yield from studies.made(("compared", *followed), versions, compared).items()
+    compared = partial(parts.compare, followed)
+    yield from studies.make_once(("compared", *followed), versions, compared).items()
     for k, (name, study) in enumerate(followed.items()):
         one = study.contents is None or study.contents.archive.objectives is None
         left_out = {*parts.OF_SEVERAL} if one else set()
@@ -148,9 +148,9 @@ def figures(
         for kind in parts.FIGURES:
             if kind not in left_out:
                 make = partial(parts.figure, study, kind)
-                yield f"{k}/{kind}", studies.made((name, kind), _version(study), make)
+                yield f"{k}/{kind}", studies.make_once((name, kind), _version(study), make)
         make = partial(parts.best_points, study)
-        yield f"{k}/points", studies.made((name, "points"), _version(study), make)
+        yield f"{k}/points", studies.make_once((name, "points"), _version(study), make)
     yield from _variables(studies, view, followed)
 
 
@@ -171,7 +171,7 @@ def _variables(
     yield "variables", {"names": [shorten(name, 80) for name in names[:_VARIABLES]], "of": chosen}
     for k, (name, study) in enumerate(followed.items()):
         key, make = (name, "variable", names[chosen]), partial(parts.variable, study, names[chosen])
-        found = studies.made(key, _version(study), make)
+        found = studies.make_once(key, _version(study), make)
         for part, value in found.items():
             yield f"{k}/{part}", value
 

@@ -76,7 +76,7 @@ class Search(base.Optimizer):  # type: ignore[misc]
                 InefficientSettingsWarning,
             )
 
-    def _begun(self) -> Optimizer:
+    def _begin(self) -> Optimizer:
         """Return the search; the first call begins it."""
         if self._optimizer is None:
             constrained = not self.parametrization.can_skip_constraints()
@@ -105,7 +105,7 @@ class Search(base.Optimizer):  # type: ignore[misc]
 
     def _internal_ask_candidate(self) -> p.Parameter:
         """Return a new candidate, or a known one if there is no new one."""
-        optimizer = self._begun()
+        optimizer = self._begin()
         points = optimizer.ask(1)
         if not points:
             points = optimizer.ask(1, known="give")
@@ -143,7 +143,7 @@ class Search(base.Optimizer):  # type: ignore[misc]
         point = candidate._meta.get(_POINT) or self._variables.read(candidate)
         if point is not None:
             value = loss if loss < _NO_VALUE else math.nan
-            self._begun().tell([point], [value], violations=[self._violation], on_failure="worst")
+            self._begin().tell([point], [value], violations=[self._violation], on_failure="worst")
 
 
 AnyOrder = AnyOrderOptimizer().set_name("AnyOrder", register=True)

@@ -97,7 +97,7 @@ class AnyOrderSearch(Searcher):  # type: ignore[misc]
         self._optimizer: Optimizer | None = None
         self._waiting = [self._parameters.read(point) for point in self._first]
 
-    def _begun(self) -> Optimizer:
+    def _begin(self) -> Optimizer:
         """Return the search; the first call begins it."""
         if self._config is None:
             name = type(self).__name__
@@ -122,7 +122,7 @@ class AnyOrderSearch(Searcher):  # type: ignore[misc]
 
     def suggest(self, trial_id: str) -> Any:
         """Return a configuration; None if trials must finish first, and FINISHED at the end."""
-        optimizer = self._begun()
+        optimizer = self._begin()
         given: dict[tuple[Any, ...], Any] = {}
         if self._waiting:
             entries, given = self._waiting.pop(0)
@@ -153,14 +153,14 @@ class AnyOrderSearch(Searcher):  # type: ignore[misc]
         intermediate_values: Sequence[float] | None = None,
     ) -> None:
         """Learn a configuration that was evaluated before."""
-        self._begun()
+        self._begin()
         self._tell(self._parameters.read(parameters)[0], None if error else value)
 
     def _tell(self, entries: list[int], value: Any) -> None:
         number = math.nan if value is None else float(value)
         if not math.isfinite(number):
             number = math.nan
-        self._begun().tell([entries], [number], on_failure="worst")
+        self._begin().tell([entries], [number], on_failure="worst")
 
     def save(self, checkpoint_path: str) -> None:
         """Write the search to a file."""

@@ -126,13 +126,13 @@ class Parameters:
         _, domains, grids = parse_spec_vars(dict(config))
         for path, _ in grids:
             raise ValueError(
-                f"{_named(path)} is grid_search, expected a domain such as choice: the search "
+                f"{_path_name(path)} is grid_search, expected a domain such as choice: the search "
                 "chooses the values"
             )
         if not domains:
             raise ValueError(f"{short(dict(config))} has no domains, expected choice, uniform, ...")
         self._parameters = {
-            path: Parameter(_named(path), domain, levels) for path, domain in domains
+            path: Parameter(_path_name(path), domain, levels) for path, domain in domains
         }
         self._config = config
         self.space = spaces.Space([p.variable for p in self._parameters.values()])
@@ -152,17 +152,19 @@ class Parameters:
         return entries, values
 
 
-def _named(path: Path) -> str:
+def _path_name(path: Path) -> str:
     return "/".join(map(str, path))
 
 
 def _find(config: Any, path: Path) -> Any:
     """Return the value at a path; keys may be joined by slashes."""
-    if isinstance(config, Mapping) and _named(path) in config:
-        return config[_named(path)]
+    if isinstance(config, Mapping) and _path_name(path) in config:
+        return config[_path_name(path)]
     for key in path:
         try:
             config = config[key]
         except (KeyError, IndexError, TypeError):
-            raise ValueError(f"a point lacks {_named(path)}, expected every parameter") from None
+            raise ValueError(
+                f"a point lacks {_path_name(path)}, expected every parameter"
+            ) from None
     return config

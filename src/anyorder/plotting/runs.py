@@ -142,7 +142,7 @@ def overview(
             axes.set_title(name, loc="left", fontsize=11)
     if kind == "all":
         figure.suptitle(label, fontsize=12)
-    return _written(figure, path)
+    return _save(figure, path)
 
 
 @dataclass(frozen=True)
@@ -215,7 +215,7 @@ def _finish(figure: Any, axes: Any, path: str | os.PathLike[str] | None, title: 
     if title is not None:
         axes.set_title(title, loc="left", fontsize=11)
     _style(axes)
-    return _written(figure, path)
+    return _save(figure, path)
 
 
 def _style(axes: Any, above: bool = False) -> None:
@@ -230,7 +230,7 @@ def _style(axes: Any, above: bool = False) -> None:
         axes.legend(framealpha=0.85, edgecolor="none", loc="lower right")
 
 
-def _written(figure: Any, path: str | os.PathLike[str] | None) -> Any:
+def _save(figure: Any, path: str | os.PathLike[str] | None) -> Any:
     if path is None:
         return figure
     folder = Path(path).absolute().parent

@@ -219,7 +219,7 @@ class Command:
             try:
                 value: float | dict[str, float]
                 if self.values:
-                    value = {name: self._named(name, out, end) for name in self.values}
+                    value = {name: self._read_objective(name, out, end) for name in self.values}
                 else:
                     value = self._value(out, end, self.regex, self.json)
                 return Measured(value, self._read_notes(out, end)) if self.notes else value
@@ -266,7 +266,7 @@ class Command:
         out, err = (bytes(data[-_KEPT:]).decode(errors="replace") for data in kept)
         return out, err
 
-    def _named(self, name: str, out: str, end: float) -> float:
+    def _read_objective(self, name: str, out: str, end: float) -> float:
         """Return the value of one of several objectives."""
         where = self.values[name]
         try:

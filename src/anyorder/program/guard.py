@@ -39,10 +39,10 @@ def _send(message: list[int | str]) -> None:
     data = json.dumps(message).encode() + b"\n"
     with _lock, contextlib.suppress(OSError):  # without a guard, everything else still works
         try:
-            _write(_running(), data)
+            _write(_get_guard(), data)
         except BrokenPipeError:  # the guard was killed: a new one only knows what comes from now on
             _stop()
-            _write(_running(), data)
+            _write(_get_guard(), data)
 
 
 def _write(guard: subprocess.Popen[bytes], data: bytes) -> None:
@@ -50,7 +50,7 @@ def _write(guard: subprocess.Popen[bytes], data: bytes) -> None:
     os.write(guard.stdin.fileno(), data)  # short enough to be written at once
 
 
-def _running() -> subprocess.Popen[bytes]:
+def _get_guard() -> subprocess.Popen[bytes]:
     """Return the guard of this process, started if needed; an inherited guard is not ours."""
     global _guard
     if _guard is None or _guard[0] != os.getpid():

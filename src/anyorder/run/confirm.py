@@ -66,7 +66,7 @@ def next_kind(state: State) -> tuple[int | None, float]:
         return None, left - kept
     if left > claims:
         return CONFIRM, left - claims
-    if all(candidate.generation == CLAIM for candidate in _out(state)):
+    if all(candidate.generation == CLAIM for candidate in _open_candidates(state)):
         return CLAIM, left
     return CLAIM, 0
 
@@ -76,13 +76,13 @@ def draw(state: State, kind: int, count: int) -> list[Candidate]:
     archive = state.archive
     if archive.best is None:
         return []
-    points = [_answer(state)] * count if kind == CLAIM else _promising(state, count)
+    points = [_answer(state)] * count if kind == CLAIM else _find_promising(state, count)
     keys = [archive.key_of(point) for point in points]
     codes = archive.packing.unpack(keys)
     return [Candidate(None, row, key, kind) for row, key in zip(codes, keys, strict=True)]
 
 
-def _out(state: State) -> list[Candidate]:
+def _open_candidates(state: State) -> list[Candidate]:
     """Return the candidates that wait for their own evaluations, or for others in their batch."""
     running = [candidate for job in state.running.values() for candidate in job]
     return [*state.ready, *running]
@@ -91,22 +91,22 @@ def _out(state: State) -> list[Candidate]:
 def _answer(state: State) -> int:
     """Return the point that is claimed as the answer; once chosen, it remains."""
     archive = state.archive
-    for candidate in _out(state):
+    for candidate in _open_candidates(state):
         if candidate.generation == CLAIM:
             return archive.number_of(candidate.key)
     return archive.answer().point
 
 
-def _promising(state: State, count: int) -> list[int]:
+def _find_promising(state: State, count: int) -> list[int]:
     """Return the points with the highest upper bounds, counting open candidates as measured."""
     archive = state.archive
     counts, means = archive.measured()
     tries = counts.astype(float)
-    for key, times in Counter(candidate.key for candidate in _out(state)).items():
+    for key, times in Counter(candidate.key for candidate in _open_candidates(state)).items():
         if (point := archive.number_of(key)) >= 0:
             tries[point] += times
     score = np.where(counts > 0, archive.sign * means, -np.inf)
-    score[np.isnan(score) | _failed_again(state)] = -np.inf
+    score[np.isnan(score) | _find_failed_again(state)] = -np.inf
     noise = archive.noise(FREEDOM)
     points = []
     for _ in range(count):
@@ -119,7 +119,7 @@ def _promising(state: State, count: int) -> list[int]:
     return points
 
 
-def _failed_again(state: State) -> npt.NDArray[np.bool_]:
+def _find_failed_again(state: State) -> npt.NDArray[np.bool_]:
     """Return which points failed when they were measured again: these are not measured any more."""
     archive = state.archive
     failed = (archive.column("generation") == CONFIRM) & (archive.column("status") != OK)

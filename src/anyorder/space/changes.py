@@ -79,7 +79,7 @@ class Changes:
         order: Index = rng.permutation(len(self))
         if self._scales:
             order = self._coarse_first(order, rng)
-        return self._in_turns(order) if self._lists else order
+        return self._alternate(order) if self._lists else order
 
     def _coarse_first(self, order: Index, rng: Generator) -> Index:
         """Order the changes so that each round has one per variable, or two steps of one size."""
@@ -96,7 +96,7 @@ class Changes:
         found: Index = order[np.argsort(turn[order], kind="stable")]
         return found
 
-    def _in_turns(self, order: Index) -> Index:
+    def _alternate(self, order: Index) -> Index:
         """Return an order in which every column, in a list or not, has about the same share.
 
         Changes of one variable or list stay in their order. The k-th change of a list of m columns
@@ -180,7 +180,10 @@ class Changes:
             return None
         i = int(different[0])
         if i in self._scales:
-            found = self._matching(old, i, int(new[i])), self._matching(new, i, int(old[i]))
+            found = (
+                self._find_matching(old, i, int(new[i])),
+                self._find_matching(new, i, int(old[i])),
+            )
             return None if None in found else found  # type: ignore[return-value]
         values, offset = int(self._cardinalities[i]), int(self._offsets[i])
         step = int(new[i] - old[i]) % values
@@ -217,7 +220,7 @@ class Changes:
         first = int(self._offsets[variable])
         return slice(first, first + int(self._others[variable]))
 
-    def _matching(self, point: Codes, variable: int, code: int) -> int | None:
+    def _find_matching(self, point: Codes, variable: int, code: int) -> int | None:
         """Return the first change of a variable that gives it this code."""
         own = np.arange(len(self))[self._of(variable)]
         found = own[self.targets(point, own) == code]

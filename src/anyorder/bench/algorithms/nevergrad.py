@@ -38,7 +38,7 @@ class Nevergrad(Library):
         they search.
         """
         check_settings(settings, [])
-        missing = _missing(name)
+        missing = _missing_package(name)
         if missing is not None:
             raise ImportError(f"nevergrad:{name} requires {missing}: pip install {missing}")
 
@@ -89,7 +89,7 @@ class _Variables:
 
 
 @functools.cache
-def _missing(name: str) -> str | None:
+def _missing_package(name: str) -> str | None:
     """Return the package that an optimiser requires if it is not installed, else None."""
     parameter = peer("nevergrad").p.TransitionChoice(range(2), repetitions=4)
     before = set(threading.enumerate())

@@ -95,7 +95,7 @@ class _Batch:
         self.free = put((model.cards > 1).astype(np.int8))
         self.utility = put(self._utilities())
         self.weights = torch.ones((1, 1, 1), device=device).expand(self.size, self.count, model.n)
-        self.patience, self.agreeing = config.restart_patience, self._agreeing()
+        self.patience, self.agreeing = config.restart_patience, self._least_agreement()
         # A run that has ended draws nothing and keeps its last candidates. There is one batch for
         # whole populations, and one for what the budget leaves at the end.
         self.batches = {
@@ -246,7 +246,7 @@ class _Batch:
             table = np.interp(where, knots, config.utility)
         return table.astype(np.float32)
 
-    def _agreeing(self) -> int:
+    def _least_agreement(self) -> int:
         """Return how many values must equal the best one's in a collapsed population."""
         limit, free = self.task.config.restart_agreement, int((self.engine.model.cards > 1).sum())
         of = self.count * free

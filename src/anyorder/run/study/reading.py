@@ -381,7 +381,7 @@ def check(path: str | os.PathLike[str]) -> list[str]:
     problems: list[str] = []
 
     @contextlib.contextmanager
-    def noting() -> Iterator[None]:
+    def note_error() -> Iterator[None]:
         try:
             with translate_errors(file):
                 yield
@@ -390,10 +390,10 @@ def check(path: str | os.PathLike[str]) -> list[str]:
 
     file = Path(path).absolute()
     with open_study(file) as database:
-        with noting():
+        with note_error():
             found = database.execute("PRAGMA integrity_check").fetchall()
             problems += [text for (text,) in found if text != "ok"]
-        with noting():
+        with note_error():
             settings = read_settings(database)
             space = Space.from_dict(settings["space"])
             vectors = read_vectors(database, Objectives.from_json(settings.get("objectives")))
@@ -401,6 +401,6 @@ def check(path: str | os.PathLike[str]) -> list[str]:
                 vector_of(row, vectors)
             problems += [text for _, text in check_rows(database, space) if text is not None]
         for part in (check_complete, read_restarts, read_state, read_notes):
-            with noting():
+            with note_error():
                 part(database)
     return problems

@@ -22,7 +22,7 @@ Floats = npt.NDArray[np.float64]
 NOMINAL, ORDERED, NEIGHBOURS = range(3)
 PAIR = 65536.0  # the neighbours a < b of an item are the number a * PAIR + b
 ABSENT = -1.0  # the value of a column if its variable is absent
-_EDGES = 4  # a reversal, the smallest change of a tour, changes two neighbours of two items
+_EDGES = 4  # so many items get another neighbour by a reversal, the smallest change of a tour
 
 
 class Columns:

@@ -14,7 +14,7 @@ Floats = npt.NDArray[np.float64]
 Function = Callable[[Floats], tuple[float, Floats]]  # returns value and gradient
 
 _MEMORY = 8  # the number of steps from which the curvature is estimated
-_DECREASE = 1e-4  # the least decrease of a step, in units of what the slope promises
+_DECREASE = 1e-4  # the least decrease of a step, as a share of what the slope promises
 _HALVINGS = 12  # how often a step is halved before it is given up
 _FIRST = 1.0  # the length of the first step at most
 _CLOSE = 1e-3  # it ends when the gradient is at most this large

@@ -124,10 +124,10 @@ class NSGA2(Search):
         for answer in answers:
             values = answer.values or (score(answer),)
             width = max(len(values), self._new_values.shape[1], self._values.shape[1])
-            self._values = _widened(self._values, width)
-            row = _widened(np.array([values], np.float64), width)
+            self._values = _widen(self._values, width)
+            row = _widen(np.array([values], np.float64), width)
             self._new_codes = np.concatenate([self._new_codes, answer.codes[None].astype(np.int32)])
-            self._new_values = np.concatenate([_widened(self._new_values, width), row])
+            self._new_values = np.concatenate([_widen(self._new_values, width), row])
             self.batch -= 1
             if not self.batch:
                 self._select()
@@ -147,7 +147,7 @@ class NSGA2(Search):
         self.generation += 1
 
 
-def _widened(values: Floats, width: int) -> Floats:
+def _widen(values: Floats, width: int) -> Floats:
     """Return rows with `width` columns: a point without values has the same score in all."""
     if values.shape[1] == width:
         return values

@@ -18,17 +18,17 @@ from anyorder.strategies.policy.engines.base import Codes, Draw, Engine, Floats,
 from anyorder.strategies.policy.orders import sampling_keys
 
 
-def absent(space: Space, digits: Digits, points: Codes) -> npt.NDArray[np.bool_]:
+def find_absent(space: Space, digits: Digits, points: Codes) -> npt.NDArray[np.bool_]:
     """Return which digits `(..., m)` of drawn points belong to variables that are absent."""
     codes = digits.join(points).reshape(-1, len(space))
     return ~space.present(codes)[:, digits.owner].reshape(points.shape)
 
 
-def hidden(space: Space, digits: Digits, codes: Codes) -> Codes:
+def visible_digits(space: Space, digits: Digits, codes: Codes) -> Codes:
     """Return the digits that the model reads for points `(m, n)` it did not draw; -1 if absent."""
     points = digits.split(codes)
     if space.conditional:
-        points[absent(space, digits, points)] = -1
+        points[find_absent(space, digits, points)] = -1
     return points
 
 
@@ -42,7 +42,7 @@ def hide_absent(
     old: Floats,
 ) -> tuple[Codes, Floats]:
     """Return what `engine.sample(policy, draw)` returned, with absent variables hidden."""
-    gone = absent(space, digits, points)
+    gone = find_absent(space, digits, points)
     points = np.where(gone, -1, points).astype(np.int32)
     keys = draw.keys
     if keys is None and engine.model.config.generation_order != "gibbs":

@@ -23,7 +23,7 @@ from anyorder.errors import OK
 from anyorder.space import Space
 from anyorder.strategies.base import Answer, Codes, Proposals, score
 from anyorder.strategies.policy import stored
-from anyorder.strategies.policy.absent import hidden, hide_absent
+from anyorder.strategies.policy.absent import hide_absent, visible_digits
 from anyorder.strategies.policy.advantage import advantages
 from anyorder.strategies.policy.collapse import agreement, entropy, generations_in_a_row
 from anyorder.strategies.policy.config import PRESETS, Config, resolve
@@ -211,7 +211,7 @@ class PolicySearch:
         codes = np.empty((count, self._model.n), np.int32)
         probs = np.empty((count, self._model.values), self._engine.dtype)
         if given is not None and extra:
-            codes[:extra] = hidden(self.space, self._digits, given)
+            codes[:extra] = visible_digits(self.space, self._digits, given)
             probs[:extra] = self._distributions(codes[:extra], self._keys(rows[:extra]))
         if count > extra:
             config = self.config
@@ -256,7 +256,7 @@ class PolicySearch:
         for answer in answers:
             if answer.ticket is None:
                 if answer.status == OK:
-                    (codes,) = hidden(self.space, self._digits, answer.codes[None])
+                    (codes,) = visible_digits(self.space, self._digits, answer.codes[None])
                     other = of_others(self._model, codes, answer.value)
                     self._others.setdefault(other.key, other)
             elif (candidate := self._open.pop(answer.ticket, None)) is not None:
