@@ -674,7 +674,7 @@ BOTH = [NK, ao.problems.nk(12, 2, 1)]
         ([], {}, ValueError, ["empty", "expected at least one Problem"]),
         ([NK, len], {}, TypeError, ["problem[1] is", "expected a Problem"]),
         (len, {"space": None}, ValueError, ["space is None", "expected"]),
-        (len, {"space": 4}, TypeError, ["space must be a Space", "4"]),
+        (len, {"space": 4}, TypeError, ["space is 4, expected a Space"]),
         (NK, {"space": BITS}, ValueError, ["space is", "expected None or", NK.name]),
         (
             [NK, ao.problems.nk(10, 2, 0)],

@@ -113,17 +113,17 @@ def _gap(one: Cell, other: Cell, mark: int) -> tuple[float, float]:
     return difference, difference / error if error else math.copysign(math.inf, difference)
 
 
-def _sure(z: float) -> str:
+def _decide(z: float) -> str:
     return HOLDS if z >= _ENOUGH else FAILS if z <= -_ENOUGH else OPEN
 
 
-def _all(verdicts: Sequence[str]) -> str:
+def _combine(verdicts: Sequence[str]) -> str:
     if FAILS in verdicts:
         return FAILS
     return OPEN if OPEN in verdicts else HOLDS
 
 
-def _form(x: float) -> str:
+def _format(x: float) -> str:
     return f"{x:.4f}" if abs(x) < 10 else f"{x:.1f}"
 
 
@@ -136,9 +136,9 @@ def above(
         mine, said, verdicts = runs.mean(row, one, mark), [], []
         for other in others:
             _, z = runs.gap(row, one, other, mark)
-            verdicts.append(_sure(z))
-            said.append(f"{other} {_form(runs.mean(row, other, mark))} ({z:+.1f})")
-        return Verdict(_all(verdicts), f"{row}: {one} {_form(mine)}, {', '.join(said)}")
+            verdicts.append(_decide(z))
+            said.append(f"{other} {_format(runs.mean(row, other, mark))} ({z:+.1f})")
+        return Verdict(_combine(verdicts), f"{row}: {one} {_format(mine)}, {', '.join(said)}")
 
     return rule
 
@@ -148,7 +148,7 @@ def both(*rules: Callable[[Runs], Verdict]) -> Callable[[Runs], Verdict]:
 
     def rule(runs: Runs) -> Verdict:
         found = [one(runs) for one in rules]
-        return Verdict(_all([v.verdict for v in found]), "; ".join(v.number for v in found))
+        return Verdict(_combine([v.verdict for v in found]), "; ".join(v.number for v in found))
 
     return rule
 
@@ -245,9 +245,9 @@ def _dropout_best(row: str) -> Callable[[Runs], Verdict]:
         verdict = FAILS if z < -3 else HOLDS if over == 0 and z > _ENOUGH else OPEN
         return Verdict(
             verdict,
-            f"{row}: {_form(runs.mean(row, plain))}; {over} of {len(rest)} variants have a higher "
-            f"mean, by at most {-z:.1f} standard errors ({least}, "
-            f"{_form(runs.mean(row, least))}, {len(runs.scores(row, least))} runs)",
+            f"{row}: {_format(runs.mean(row, plain))}; {over} of {len(rest)} variants have a "
+            f"higher mean, by at most {-z:.1f} standard errors ({least}, "
+            f"{_format(runs.mean(row, least))}, {len(runs.scores(row, least))} runs)",
         )
 
     return rule
@@ -271,7 +271,7 @@ def _no_masks(runs: Runs) -> Verdict:
     for row in (_NK256, _QUBO256):
         plain = "(s,s) pG 0 pT 0"
         found += [above(row, plain, [_best_of(runs, row, k)])(runs) for k in ("(d,p)", "(s,p)")]
-    return Verdict(_all([v.verdict for v in found]), "; ".join(v.number for v in found))
+    return Verdict(_combine([v.verdict for v in found]), "; ".join(v.number for v in found))
 
 
 def _no_masks_as_masks(runs: Runs) -> Verdict:
@@ -280,9 +280,9 @@ def _no_masks_as_masks(runs: Runs) -> Verdict:
         one, other = (_best_of(runs, _NK256, kind) for kind in (free, bound))
         _, z = runs.gap(_NK256, other, one)
         verdicts.append(HOLDS if z > -_ENOUGH else FAILS)
-        said.append(f"{one} {_form(runs.mean(_NK256, one))}, {other} "
-                    f"{_form(runs.mean(_NK256, other))}")  # fmt: skip
-    return Verdict(_all(verdicts), "; ".join(said))
+        said.append(f"{one} {_format(runs.mean(_NK256, one))}, {other} "
+                    f"{_format(runs.mean(_NK256, other))}")  # fmt: skip
+    return Verdict(_combine(verdicts), "; ".join(said))
 
 
 def _depth(end: str) -> Callable[[Runs], Verdict]:
@@ -294,7 +294,7 @@ def _similar(runs: Runs) -> Verdict:
     found = [(runs.mean(_QUBO, label), label) for label in labels]
     (low, least), (high, most) = min(found), max(found)
     _, z = runs.gap(_QUBO, most, least)
-    return Verdict(FAILS if z > 3 else HOLDS, f"{_form(low)} to {_form(high)} ({z:.1f})")
+    return Verdict(FAILS if z > 3 else HOLDS, f"{_format(low)} to {_format(high)} ({z:.1f})")
 
 
 def _minutes(runs: Runs) -> Verdict:
@@ -320,10 +320,10 @@ def _alpha(runs: Runs) -> Verdict:
         _, z = runs.gap(row, claimed, best[1])
         verdicts.append(FAILS if z <= -_ENOUGH else HOLDS)
         said.append(
-            f"{row}: {claimed} {_form(runs.mean(row, claimed))}, best other {best[1]} "
-            f"{_form(best[0])} ({z:+.1f})"
+            f"{row}: {claimed} {_format(runs.mean(row, claimed))}, best other {best[1]} "
+            f"{_format(best[0])} ({z:+.1f})"
         )
-    return Verdict(_all(verdicts), "; ".join(said))
+    return Verdict(_combine(verdicts), "; ".join(said))
 
 
 def _gibbs_plateau(runs: Runs) -> Verdict:
@@ -332,7 +332,7 @@ def _gibbs_plateau(runs: Runs) -> Verdict:
     rise = runs.gap(_QUBO, "G 10", "G 1")[1], runs.gap(_QUBO, "G 20", "G 10")[1]
     more = HOLDS if rise[0] > _ENOUGH and rise[1] < _ENOUGH else FAILS
     number = f"{_QUBO}: G 10 above G 1 by {rise[0]:.1f}, G 20 above G 10 by {rise[1]:.1f}; "
-    return Verdict(_all([more, *(v.verdict for v in found)]), number + found[0].number)
+    return Verdict(_combine([more, *(v.verdict for v in found)]), number + found[0].number)
 
 
 def _lambda_qubo(runs: Runs) -> Verdict:
@@ -342,7 +342,7 @@ def _lambda_qubo(runs: Runs) -> Verdict:
     _, z = runs.gap(_QUBO, high, low)
     return Verdict(
         FAILS if z > 3 else HOLDS,
-        f"{low} {_form(means[low])} to {high} {_form(means[high])}, "
+        f"{low} {_format(means[low])} to {high} {_format(means[high])}, "
         f"{means[high] / means[low] - 1:.1%} more ({z:+.1f})",
     )
 
@@ -355,9 +355,9 @@ def _beta_range(runs: Runs) -> Verdict:
         best = max(rest, key=lambda label: runs.mean(row, label))
         _, z = runs.gap(row, good, best)
         verdicts.append(FAILS if z <= -_ENOUGH else HOLDS)
-        said.append(f"{row}: {good} {_form(runs.mean(row, good))}, best other {best} "
-                    f"{_form(runs.mean(row, best))} ({z:+.1f})")  # fmt: skip
-    return Verdict(_all(verdicts), "; ".join(said))
+        said.append(f"{row}: {good} {_format(runs.mean(row, good))}, best other {best} "
+                    f"{_format(runs.mean(row, best))} ({z:+.1f})")  # fmt: skip
+    return Verdict(_combine(verdicts), "; ".join(said))
 
 
 def _early(runs: Runs) -> Verdict:
@@ -387,8 +387,8 @@ def _large(runs: Runs) -> Verdict:
     if not there:
         raise Missing("rivals")
     over = [label for label, mean in there.items() if mean > mine]
-    said = ", ".join(f"{label} {_form(mean)}" for label, mean in there.items())
-    return Verdict(FAILS if over else HOLDS, f"shared {_form(mine)}, {said}")
+    said = ", ".join(f"{label} {_format(mean)}" for label, mean in there.items())
+    return Verdict(FAILS if over else HOLDS, f"shared {_format(mine)}, {said}")
 
 
 def _fast_printed(runs: Runs) -> Verdict:

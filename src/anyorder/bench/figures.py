@@ -158,7 +158,7 @@ def ecdf(
     axes = page.figure.subplots()
     looks = style(results.algorithms, results.ours) if styles is None else styles
     for k, (label, share) in enumerate(shares.items()):
-        axes.plot(grid, share, markevery=_every(k, len(shares)), **looks[label].plot)
+        axes.plot(grid, share, markevery=_space_markers(k, len(shares)), **looks[label].plot)
     axes.set_xscale("log")
     axes.set_xlim(grid[0], grid[-1])
     page.count(axes)
@@ -293,14 +293,14 @@ def _draw_bands(axes: Any, lines: Mapping[str, Band], looks: Mapping[str, Style]
         look = looks[label]
         if not np.isfinite(line.mean).any():  # Matplotlib cannot place markers without values
             continue
-        axes.plot(line.grid, line.mean, markevery=_every(k, len(lines)), **look.plot)
+        axes.plot(line.grid, line.mean, markevery=_space_markers(k, len(lines)), **look.plot)
         axes.fill_between(
             line.grid, line.low, line.high, color=look.colour, alpha=0.15, linewidth=0,
             zorder=look.order - 2,
         )  # fmt: skip
 
 
-def _every(k: int, count: int) -> tuple[float, float]:
+def _space_markers(k: int, count: int) -> tuple[float, float]:
     """Return where a line has markers: a quarter of the diagonal apart, different for each line."""
     return 0.02 + 0.22 * k / count, 0.22
 

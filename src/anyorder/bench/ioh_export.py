@@ -53,7 +53,7 @@ def export(
     root = Path(folder)
     if root.exists() and (not root.is_dir() or any(root.iterdir())):
         raise ValueError(f"{root} is not an empty folder, expected one, or none")
-    folders = _names(results.algorithms)
+    folders = _name_folders(results.algorithms)
     for algorithm in results.algorithms:
         for number, distribution in enumerate(results.distributions, 1):
             cell = results.cells.get((distribution, algorithm))
@@ -68,7 +68,7 @@ def export(
 
 def _write(folder: Path, about: dict[str, Any], dimension: int, cell: Cell, floor: float) -> None:
     number = about["function_id"]
-    name = f"f{number}_{_safe(about['function_name'])}"
+    name = f"f{number}_{_make_safe(about['function_name'])}"
     path = f"data_{name}/IOHprofiler_f{number}_DIM{dimension}.dat"
     (folder / f"data_{name}").mkdir(parents=True)
     runs, lines = [], []
@@ -80,7 +80,7 @@ def _write(folder: Path, about: dict[str, Any], dimension: int, cell: Cell, floo
              "best": {"evals": int(when[best]), "y": float(values[best]), "x": []}}
         )  # fmt: skip
         lines.append("evaluations raw_y")
-        lines += [f"{n} {_number(y)}" for n, y in zip(when.tolist(), values, strict=True)]
+        lines += [f"{n} {_write_number(y)}" for n, y in zip(when.tolist(), values, strict=True)]
     meta = {
         "version": VERSION,
         **{key: about[key] for key in ("suite", "function_id", "function_name")},
@@ -117,23 +117,23 @@ def _floor(results: Results, distribution: str) -> float:
     return float(known.min())
 
 
-def _names(labels: tuple[str, ...]) -> dict[str, str]:
+def _name_folders(labels: tuple[str, ...]) -> dict[str, str]:
     """Return the name of a folder for each label, with numbers if names differ in case only."""
     names: dict[str, str] = {}
     for label in labels:
-        name, k = _safe(label), 1
+        name, k = _make_safe(label), 1
         while name.lower() in {other.lower() for other in names.values()}:
             k += 1
-            name = f"{_safe(label)}_{k}"
+            name = f"{_make_safe(label)}_{k}"
         names[label] = name
     return names
 
 
-def _safe(label: str) -> str:
+def _make_safe(label: str) -> str:
     """Return the label as a part of a file name that every system accepts."""
     return re.sub(r"[^A-Za-z0-9.+-]+", "_", label).strip("._")[:60] or "unnamed"
 
 
-def _number(value: float) -> str:
+def _write_number(value: float) -> str:
     """Return a number with all digits and without an exponent, which some readers do not accept."""
     return np.format_float_positional(value, unique=True, trim="0")

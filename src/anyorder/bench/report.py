@@ -141,7 +141,7 @@ def _row(results: Results, distribution: str) -> dict[str, Any]:
     """Return the data of a distribution, on the union of the grids of its cells."""
     row = results.row(distribution)
     grid = np.unique(np.concatenate([cell.grid for cell in row.values()]))
-    curves = {label: _on(grid, cell) for label, cell in row.items()}
+    curves = {label: _resample(grid, cell) for label, cell in row.items()}
     known = np.array([[stats.mean(x) for x in columns.T] for columns in curves.values()])
     ranks = np.array([stats.ranks(column) for column in known.T]).T
     _, shares = stats.ecdf(results.only(distributions=[distribution]))
@@ -213,15 +213,15 @@ def _round(values: Floats, decimals: int) -> list[float | None]:
     return [round(x, decimals) if math.isfinite(x) else None for x in values.tolist()]
 
 
-def _on(grid: Any, cell: Cell) -> Floats:
+def _resample(grid: Any, cell: Cell) -> Floats:
     """Return curves at the points of another grid; NaN before the first and after the last."""
     place = np.searchsorted(cell.grid, grid, side="right") - 1
     values = np.where(np.isnan(cell.curves), -np.inf, cell.curves)[:, np.maximum(place, 0)]
     return np.where((place >= 0) & (grid <= cell.grid[-1]), values, np.nan)
 
 
-def _at(cell: Cell, evaluations: int) -> Floats:
-    values: Floats = _on(np.array([evaluations]), cell)[:, 0]
+def _values_at(cell: Cell, evaluations: int) -> Floats:
+    values: Floats = _resample(np.array([evaluations]), cell)[:, 0]
     return values
 
 
@@ -327,7 +327,7 @@ def _table(results: Results, found: dict[str, Any]) -> str:
         cells = {  # only of runs that went to the end of the grid
             a: cell for a, cell in enumerate(row["cells"]) if cell and cell["rank"][-1] is not None
         }
-        values = {labels[a]: _at(results.cells[row["label"], labels[a]], end) for a in cells}
+        values = {labels[a]: _values_at(results.cells[row["label"], labels[a]], end) for a in cells}
         stars = tables._stars(values, None, LEVEL)
         ranks[d, list(cells)] = [cell["rank"][-1] for cell in cells.values()]
         means = {a: stats.mean(values[labels[a]]) for a in cells}

@@ -34,8 +34,8 @@ class Store(StoredRuns):
     ----------
     path
         The file, which is created if it does not exist.
-        existing
-            Whether to raise an error if the file does not exist.
+    existing
+        Whether to raise an error if the file does not exist.
 
     Attributes
     ----------

@@ -220,10 +220,10 @@ def parallel(
 
     Parameters
     ----------
-    Entries of the history, best first.
-        Entries of the history, the best first.
-    What `shares_of_variance` returns for the history, if it has been computed already.
-        What `shares_of_variance` returns for the history, if it is known already.
+    rows
+        Entries of the history, best first.
+    shares
+        What `shares_of_variance` returns for the history, if it has been computed already.
     """
     if not len(rows):
         return note("No evaluation has a value yet.")

@@ -212,7 +212,7 @@ class Feasibility:
         if self._effects is None:
             self._effects = Effects(archive)
         effects = self._effects if self._rng.random() < GUIDED else None
-        found = self._once(codes, is_known, effects)
+        found = self._change_once(codes, is_known, effects)
         if found is None and math.isfinite(violation):
             found = self._descend(codes, violation, self.calls + LONGEST, effects)
         best = archive.best if archive.objectives is None else archive.on_front(self._rng)
@@ -222,12 +222,12 @@ class Feasibility:
             return None
         if found is None:
             other = self._pool[int(self._rng.integers(len(self._pool)))]
-            found = self._between(codes, other, is_known)
+            found = self._search_between(codes, other, is_known)
         if found is None:
             nearest = min(self._pool, key=lambda known: int((known != codes).sum()))
-            found = self._towards(nearest, codes)
+            found = self._walk_towards(nearest, codes)
         if is_known(found):
-            found = self._near(found, is_known)
+            found = self._search_near(found, is_known)
         return None if found is None else self.space.canonical(found[None])[0]
 
     def _changes(self, codes: Codes, effects: Effects | None) -> Iterator[tuple[int, int]]:
@@ -248,7 +248,7 @@ class Feasibility:
         values = near.other_values(codes[which], which, self._rng)
         return near.give(codes, which.tolist(), values.tolist(), self._rng)
 
-    def _once(
+    def _change_once(
         self, codes: Codes, is_known: Callable[[Codes], bool], effects: Effects | None
     ) -> Codes | None:
         """Return an allowed, unknown point that is one change away; None if there is none."""
@@ -316,7 +316,7 @@ class Feasibility:
                 return point
         return None
 
-    def _between(
+    def _search_between(
         self, codes: Codes, other: Codes, is_known: Callable[[Codes], bool]
     ) -> Codes | None:
         """Return the first allowed, unknown point on a random path from one point to another."""
@@ -327,7 +327,7 @@ class Feasibility:
                 return point
         return None
 
-    def _near(self, codes: Codes, is_known: Callable[[Codes], bool]) -> Codes | None:
+    def _search_near(self, codes: Codes, is_known: Callable[[Codes], bool]) -> Codes | None:
         """Return an allowed, unknown point that is one to three random changes away, or more.
 
         If all points nearby are known, it is the end of a random walk over allowed points.
@@ -351,7 +351,7 @@ class Feasibility:
                 codes = point
         return None
 
-    def _towards(self, base: Codes, codes: Codes) -> Codes:
+    def _walk_towards(self, base: Codes, codes: Codes) -> Codes:
         """Walk from an allowed point towards another one; return the last allowed point."""
         point = base.copy()
         for _ in range(TRIES):

@@ -117,7 +117,7 @@ class _Guard:
         app: App = self._app
         if scope["method"] != "GET":
             app = PlainTextResponse("only GET is allowed", 405, {"Allow": "GET"})
-        elif self._token is not None and not self._knows(Request(scope)):
+        elif self._token is not None and not self._knows_token(Request(scope)):
             app = PlainTextResponse("the address must end with ?token= and the token", 401)
 
         async def add(message: dict[str, Any]) -> None:
@@ -128,7 +128,7 @@ class _Guard:
 
         await app(scope, receive, add)
 
-    def _knows(self, request: Request) -> bool:
+    def _knows_token(self, request: Request) -> bool:
         said = request.query_params.get("token") or request.cookies.get(_COOKIE) or ""
         return hmac.compare_digest(said.encode(), (self._token or "").encode())
 

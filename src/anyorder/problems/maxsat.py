@@ -21,9 +21,8 @@ class MaxSat(Problem):
     Parameters
     ----------
     n : number of variables.
-    clauses : lists of literals as in DIMACS files: v means that variable v (from 1) is 1, -v that
-    it
-        is 0.
+    clauses : lists of literals as in DIMACS files: v means that variable v (from 1) is 1, and -v
+        that it is 0.
     weights : the weights of the clauses; None if all are 1.
     hard : the clauses that must be satisfied. A hard clause weighs one more than all soft ones
         together, so that no point that violates one is better than a point that violates none.

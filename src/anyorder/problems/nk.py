@@ -89,9 +89,9 @@ class NK(Problem):
         n, k, d = problems[0].n, problems[0].k, problems[0].d
         if any(problem.k != k for problem in problems):
             return None
-        # All tables are in one array, and each locus of each run has an index of its own table.
-        # Tables are large, so there is one copy for each instance; there are lists of neighbours
-        # for each run.
+        # All tables are in one array, and each locus of each run has the index at which its own
+        # begins. Tables are large, so there is one copy for each instance; there are lists of
+        # neighbours for each run.
         tables = torch.as_tensor(
             np.concatenate([p.tables.ravel() for p in problems]), device=device
         )

@@ -42,12 +42,12 @@ class Scale:
     ----------
     values
         The number of codes.
-    The number of positions, at least the number of codes.
-        The number of positions, at least as many.
-    The number of values of each digit of a position, coarsest first.
-        The number of values of each digit of a position, the coarsest first.
-    The length of the scale in the unit of steps: codes if linear, positions if logarithmic.
-        What steps are measured in: codes on a linear scale, positions on a logarithmic one.
+    positions
+        The number of positions, at least the number of codes.
+    radices
+        The number of values of each digit of a position, coarsest first.
+    length
+        The length of the scale, in the unit of steps: codes if linear, positions if logarithmic.
     """
 
     def __init__(self, variable: Variable) -> None:

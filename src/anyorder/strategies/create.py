@@ -152,7 +152,7 @@ def arguments_of(name: str, preset: str, settings: Mapping[str, Any]) -> dict[st
         raise ValueError(f"algorithm is '{name}:{preset}', but {name} has no presets")
     known = _parameters(cls)
     if settings and not known:
-        raise ValueError(f"{name} has no settings, got {next(iter(settings))!r}")
+        raise ValueError(f"unknown setting {next(iter(settings))!r} of {name}, expected none")
     known_names(f"setting of {name}", settings, known)
     return dict(settings)
 

@@ -208,7 +208,7 @@ def _problems_in(problem: Any, vectorized: Any) -> list[Problem]:
 
 def _direction(direction: str, problems: list[Problem]) -> str:
     if direction not in ("maximize", "minimize"):
-        raise ValueError(f"direction must be 'maximize' or 'minimize', got {direction!r}")
+        raise ValueError(f"direction is {direction!r}, expected 'maximize' or 'minimize'")
     if not problems:
         return direction
     own = {str(problem.direction) for problem in problems}
@@ -225,7 +225,7 @@ def _direction(direction: str, problems: list[Problem]) -> str:
 
 def _space(space: Space | None, problems: list[Problem]) -> Space:
     if space is not None and not isinstance(space, Space):
-        raise TypeError(f"space must be a Space, got {space!r}")
+        raise TypeError(f"space is {space!r}, expected a Space")
     if not problems:
         if space is None:
             raise ValueError("space is None, expected the Space that the function is defined on")

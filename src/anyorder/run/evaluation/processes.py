@@ -59,7 +59,7 @@ class _Message(NamedTuple):
     outcome: Outcome | None
 
 
-_forked = False  # whether this process was forked from one that may have a fork server
+_forked = False  # whether this process was forked from one that may have had a fork server
 
 
 def _note_fork() -> None:
@@ -101,7 +101,7 @@ class Processes:
         self._payload = _pickle(f)
         self._done, self._timeout = done, timeout
         methods = multiprocessing.get_all_start_methods()
-        # Forking a process that has threads, as this one has, may deadlock; the fork server has no
+        # Forking a process that has threads, as this one does, may deadlock; the fork server has no
         # threads.
         forks = "forkserver" in methods and not _forked  # the server only answers its parent
         self._context: Any = multiprocessing.get_context("forkserver" if forks else "spawn")

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
-LEAST = 2  # in fewer points it is mostly chance what distinguishes good ones
-MOST = 2_000  # of more points, a random sample of so many is used
+LEAST = 2  # generations; in fewer points it is mostly chance what distinguishes good ones
+MOST = 2_000  # points; of more, a random sample of so many is used
 PASSES = 3  # over all points, over the better half of them, over the better quarter
 
 

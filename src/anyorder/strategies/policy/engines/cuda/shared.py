@@ -30,7 +30,7 @@ _CANDIDATES = 16  # the number of candidates that a program samples
 _PREPARED = 256  # the number of variables whose constants a program computes
 _BLOCK = 64  # the number of variables that go through the layers together
 _BLOCK_MANY = 32  # the same, if they have more than two values
-# Warps of `sweep`. With four warps a block of 64 variables is as high as one product of a warp
+# Options of `sweep`. With four warps a block of 64 variables is as high as one product of a warp
 # group, and two programs are on a multiprocessor; in other cases a block takes more registers or
 # memory.
 _SCHEDULE: dict[str, Any] = {"num_warps": 4, "num_stages": 2}
