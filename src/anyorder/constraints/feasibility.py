@@ -7,19 +7,17 @@ strategy therefore gets answers, however small the allowed part of the space is,
 them as from any others. If the constraint returns no numbers, points are repaired only while it
 rejects at least half of the proposals: strategies cope with fewer rejections alone.
 
-        violation   0 for an allowed point; else the amount of the violation, inf if there is no
-        number repair      attempts to repair a rejected point, in this order:
-                      a single change that makes it allowed with numbers, single changes that each
-                      lower the violation; if a variable has many
-                        values, also the value where the violation would be 0 if it were linear
-                      a few of its values, with the other values of the best point so far
-                      the first allowed point on a random path to an allowed point
-                      from the nearest allowed point towards the rejected one, as far as allowed
-                    in a list, a change of one place moves another item, so that the list stays
-                    valid half of the time, changes that a linear model of the values favours come
-                    first
-        the first allowed point is searched for by sampling: each sample has its own shares of
-        values
+    violation   0 for an allowed point; else the amount of the violation, inf without a number
+    repair      attempts to repair a rejected point, in this order:
+                  a single change that makes it allowed
+                  with numbers, single changes that each lower the violation; if a variable has
+                    many values, also the value where the violation would be 0 if it were linear
+                  a few of its values, with the other values of the best point so far
+                  the first allowed point on a random path to an allowed point
+                  from the nearest allowed point towards the rejected one, as far as allowed
+                in a list, a change of one place moves another item, so that it stays valid
+                half of the time, changes that a linear model of the values favours come first
+    the first allowed point is searched for by sampling: each sample has its own shares of values
 """
 
 from __future__ import annotations

@@ -69,8 +69,7 @@ def read(path: str | os.PathLike[str]) -> Job:
       `environment`, `infeasible_status`: see `Command`;
     - `[value]`, unless the value is the last line: `from = "last line"`, `regex` or `json`;
     - for several objectives, a section `[value.NAME]` for each instead: `direction`, and the same
-    keys.
-      `reference = { NAME = ... }` at the top gives the worst values of interest;
+      keys. `reference = { NAME = ... }` at the top gives the worst values of interest;
     - `[notes]`, what is stored with the value: `name = { regex = "..." }` or `{ json = "..." }`;
     - `[settings]`: settings of the algorithm, which can also be part of its name.
 

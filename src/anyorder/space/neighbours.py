@@ -3,11 +3,10 @@
 Strategies, repairs of constraints and models all make small changes of points. What a small change
 is, is defined here, once:
 
-        single values   another value; for variables with many ordered values, a value near or far
-        on
-                        their scale (`digits.py`), so that all orders of magnitude are tried equally
-        lists           the moves and exchanges of their kind (`groups.py`) conditions
-        variables that become present get a random value, absent ones lose their value
+    single values   another value; for variables with many ordered values, a value near or far on
+                    their scale (`digits.py`), so that all orders of magnitude are tried equally
+    lists           the moves and exchanges of their kind (`groups.py`)
+    conditions      variables that become present get a random value, absent ones lose theirs
 
 There are three ways to use it: random changes (`vary`, `mutate`) are for mutations; numbered
 changes (`changes`) are for local search, which tries all of them in its own order; and changes to

@@ -5,27 +5,26 @@ same state and the same answers a strategy proposes the same candidates. A run i
 by proposing again from the last stored state, and taking the answers that are in the file. States
 are stored now and then only to make this short.
 
-        settings     the settings with which the run was started, as JSON
-        candidates   in the order in which they were proposed:
-                       number      of the candidate in the run
-                       after       the number of answers that the strategy had when it was proposed
-                       generation  of the strategy when it was proposed
-                       point       its codes, packed
-                       place       of its answer among all answers, in the order they are learned
-                       status      how it ended, an index of errors.STATUSES; NULL if it has not
-                       value       NULL if it failed
-                       paid        1 if it was evaluated; 0 if it was known already, or rejected
-                       tries, seconds, error
-                       checksum    of all these columns
-        objectives   with several objectives, all values of a candidate; `value` is the first of
-        them restarts     the number of answers before each restart of the strategy state        the
-        state of the strategy after some candidates and answers, and the counters of
-                     the session
-        notes        what evaluations reported besides their values, as JSON by number; a study
-        without
-                     notes has no such table
-        times        when the evaluation of a candidate was sent out and when its answer came, in
-                     seconds since 1970; this is for people, and the run does not depend on it
+    settings     the settings with which the run was started, as JSON
+    candidates   in the order in which they were proposed:
+                   number      of the candidate in the run
+                   after       the number of answers that the strategy had when it was proposed
+                   generation  of the strategy when it was proposed
+                   point       its codes, packed
+                   place       of its answer among all answers, in the order they are learned
+                   status      how it ended, an index of errors.STATUSES; NULL if it has not
+                   value       NULL if it failed
+                   paid        1 if it was evaluated; 0 if it was known already, or rejected
+                   tries, seconds, error
+                   checksum    of all these columns
+    objectives   with several objectives, all values of a candidate; its `value` is the first
+    restarts     the number of answers before each restart of the strategy
+    state        the state of the strategy after some candidates and answers, and the counters of
+                 the session
+    notes        what evaluations reported besides their values, as JSON by number; a study without
+                 notes has no such table
+    times        when the evaluation of a candidate was sent out and when its answer came, in
+                 seconds since 1970; this is for people, and the run does not depend on it
 
 Settings and the state have checksums as well, so that a changed byte is noticed. Nothing in the
 file is code, and nothing in it is executed.

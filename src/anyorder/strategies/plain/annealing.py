@@ -47,8 +47,8 @@ class SimulatedAnnealing(Search):
         factor of two matters little.
     hot, cold
         The first and the last temperature, in units of s. At s a typical loss is accepted with
-        probability 1/e, at a tenth of it only small ones are. Of 0.5 to 2 and 0.02 to 0.2 on QUBO
-        and NK landscapes, this pair was never far behind the best.
+        probability 1/e, at a tenth of it only small ones are. Among values from 0.5 to 2 and from
+        0.02 to 0.2, this pair was never far behind the best on QUBO and NK landscapes.
 
     Attributes
     ----------

@@ -300,7 +300,7 @@ class CGA(Univariate):
 def best_last(answers: Sequence[Answer]) -> Sequence[Answer]:
     """Return data of earlier runs from the worst to the best, then other answers.
 
-    Of many data, the last generation then holds the best.
+    If there are many data, the last generation then holds the best of them.
     """
     data = [answer for answer in answers if is_data(answer)]
     others = [answer for answer in answers if not is_data(answer)] if data else answers
