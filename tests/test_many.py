@@ -687,7 +687,12 @@ BOTH = [NK, ao.problems.nk(12, 2, 1)]
         (len, {"vectorized": "numpy"}, ValueError, ["vectorized is 'numpy'", "'torch'"]),
         (len, {"space": NAMED, "vectorized": True}, ValueError, ["vectorized is True", "named"]),
         (len, {"space": NAMED, "vectorized": "torch"}, ValueError, ["'torch'", "named"]),
-        (len, {"direction": "up"}, ValueError, ["direction", "'maximize' or 'minimize'", "'up'"]),
+        (
+            len,
+            {"direction": "up"},
+            ValueError,
+            ["direction is 'up', expected 'maximize' or 'minimize'"],
+        ),
         (NK, {"space": None, "direction": "minimize"}, ValueError, ["'minimize'", NK.name]),
         (
             [ao.problems.onemax(6), Minimised(6)],
