@@ -29,7 +29,7 @@ from anyorder.errors import OK
 from anyorder.space import Space
 from anyorder.space.digits import Digits
 from anyorder.space.neighbours import Neighbourhood
-from anyorder.strategies.state import State, from_state, refusing_damage, to_state
+from anyorder.strategies.state import State, check_codes, from_state, refusing_damage, to_state
 
 Codes = npt.NDArray[np.int32]
 Index = npt.NDArray[np.intp]
@@ -269,6 +269,7 @@ class Search(ABC):
             integer(name, restored[name], 0, 2**62)
         with refusing_damage():
             for name in names:
+                check_codes(name, restored[name], self._cardinalities)
                 setattr(self, name, restored[name])
 
     def _kept_names(self) -> list[str]:

@@ -88,6 +88,26 @@ def refusing_damage() -> Iterator[None]:
         raise ValueError(f"{_DAMAGED}: {error!r}") from error
 
 
+def check_codes(name: str, value: Any, cardinalities: npt.NDArray[np.integer]) -> None:
+    """Raise a ValueError if a restored value has codes that no point of the space can have.
+
+    Codes are arrays of int32 with a column for each variable, also within dicts, lists and tuples.
+    A repair or a table that is indexed by such a code would ask for any amount of memory.
+    """
+    if isinstance(value, Mapping):
+        value = list(value.values())
+    if isinstance(value, list | tuple):
+        for entry in value:
+            check_codes(name, entry, cardinalities)
+    elif (
+        isinstance(value, np.ndarray)
+        and value.dtype == np.int32
+        and value.shape[-1:] == cardinalities.shape
+        and ((value < 0) | (value >= cardinalities)).any()
+    ):
+        raise ValueError(f"{_DAMAGED}: {name} has codes outside the space")
+
+
 def check_sum(header: dict[str, Any], state: Mapping[str, npt.NDArray[Any]]) -> None:
     """Remove the checksum from a header, if it has one; raise a ValueError if it is wrong."""
     if header.pop(CHECKSUM, None) not in (None, checksum_of(header, state)):
