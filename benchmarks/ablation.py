@@ -236,7 +236,7 @@ def variants() -> dict[str, Variant]:
     every = tuple(GROUPS)
     found = {name: Variant(name, groups=every) for name in (WHOLE, "delta", "ils", "random")}
     for operator in (
-        restart.Restart, kick.Kick, kick.GentleKick, leap.Jump, leap.Leap, mutate.Mutate,
+        restart.Restart, kick.Kick, kick.GentleKick, leap.Leap, mutate.Mutate,
         mutate.Exchange, mix.Mix, explore.Explore,
     ):  # fmt: skip
         name = getattr(operator, "name", "explore")
@@ -262,7 +262,6 @@ def variants() -> dict[str, Variant]:
         "one random point first": (SCALAR, portfolio, "FIRST_POINTS", 1),
         "shares stay as at first": ((*SCALAR, *lists), credit, "PRIOR_GAIN", 1e12),
         "credit of the whole run": ((*SCALAR, *lists), credit, "MEMORY", 1e12),
-        "no distrust": (SCALAR, climb, "DISTRUST", 0),
         "no second readings": (
             ("noise",), climb.Climb, "_wants_reading", lambda self, best: False
         ),
@@ -271,11 +270,10 @@ def variants() -> dict[str, Variant]:
         "effects stay in the global model": (
             SCALAR, quadratic.Quadratic, "_hand_over", lambda self, square: None
         ),
-        "gentle kicks as often if trusted": (SCALAR, kick, "GENTLE_IF_TRUSTED", 1.0),
-        "pairs are never forgotten": (
-            SCALAR, landscape.Landscape, "tidy",
-            lambda self, *, clean: clean and self.gains.tidy(),
-        ),
+        "no quick fits": (SCALAR, quadratic.Quadratic, "refresh", lambda self: None),
+        "one tabu search": (SCALAR, quadratic, "TABU_STARTS", 1),
+        "fits at one rate": (SCALAR, quadratic, "GROWTH_POOR", quadratic.GROWTH_GOOD),
+        "climbs may all be free": (SCALAR, portfolio, "FREE_CLIMBS", math.inf),
     }  # fmt: skip
     for name, (groups, *change) in rules.items():
         found[name] = Variant(changes=(tuple(change),), groups=groups)

@@ -1,10 +1,10 @@
-"""The baselines on QUBO 64 (types 0 and 3) and NK 64 K 4, beside what the paper prints.
+"""The baselines on QUBO 64 (types 0 and 3) and NK 64 K 4, compared with what the paper prints.
 
-Best value after 1,000 and 10,000 evaluations, mean over the runs, with the standard error within
-instances (10 of them, the same runs of each). The QUBO instances are the paper's, the NK ones our
-own draws, so there +-0.003 is to be expected. The paper's figures are shown where its tables lie
-beside the repository, in ../shared/paper/tables. Writes every run to results/baselines.csv, or
-another file.
+The table has the best value after 1,000 and 10,000 evaluations, as a mean over the runs, with the
+standard error within instances (10 instances, with as many runs on each). The QUBO instances are
+the paper's. The NK instances are our own draws, so differences of +-0.003 are to be expected there.
+The paper's figures are shown if its tables are beside the repository, in ../shared/paper/tables.
+Every run is written to results/baselines.csv, or to another file.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the benchmarks share: a CSV per script under results/, with machine and versions."""
+"""What all benchmarks use: a CSV file per script in results/, with machine and versions."""
 
 from __future__ import annotations
 

@@ -1,15 +1,15 @@
-"""What does the first use after an installation cost: the loops that Numba compiles?
+"""What the first use after an installation costs, when Numba compiles the loops.
 
     python benchmarks/compiling.py                                results/compiling.csv
     python benchmarks/compiling.py before=../old/src now=src      two trees, at once
     python benchmarks/compiling.py bits lists                     only these spaces
 
-`ao.maximize(f, space, 300)` with the default algorithm, in a process of its own, with an empty
-folder for Numba's cache and then with what the first one left there: CPU seconds of the process
-without its imports, seconds from the call to the first evaluation, how many functions were
-compiled, in how much CPU time, and a checksum of all values, which tells whether two trees search
-alike. CPU seconds depend on what else the machine does, so trees are measured at the same time, and
-only their ratios count.
+`ao.maximize(f, space, 300)` is run with the default algorithm, in a new process, first with an
+empty folder for Numba's cache, then with the cache that the first process left. The results are:
+CPU seconds of the process without its imports, seconds from the call to the first evaluation, the
+number of functions that were compiled, their CPU time, and a checksum of all values, which tells
+whether two trees search alike. CPU seconds depend on what else the machine does, so trees are
+measured at the same time, and only their ratios count.
 """
 
 from __future__ import annotations

@@ -1,17 +1,17 @@
-"""Noisy functions: what a run claims of its answer, and how good it is, with and without `confirm`.
+"""Noisy functions: the value that a run claims for its answer, and the true one, by `confirm`.
 
     python benchmarks/confirm.py run
     python benchmarks/confirm.py table
 
-`run` appends to results/confirm.csv what is not there yet. A run is `auto` on a function with noise
-that is normal, of 1, 10 or 50 % of the spread: the best value that 2,000 evaluations without noise
-find, less the mean of 1,000 random points. Each row has the true value of the answer, the value
-that the run claims, its standard error, and of how many measurements it is the mean, for `confirm`
-by default (a tenth of the budget) and for 0. Numbers are in units of the spread.
+`run` appends missing runs to results/confirm.csv. A run is `auto` on a function with normal noise
+of 1, 10 or 50 % of the spread: the best value that 2,000 evaluations without noise find, minus the
+mean of 1,000 random points. Each row has the true value of the answer, the value that the run
+claims, its standard error, and the number of measurements whose mean it is, for the default of
+`confirm` (a tenth of the budget) and for 0. Numbers are in units of the spread.
 
-`table` shows, over 50 seeds: the mean of the claimed less the true values (the bias) with its
-standard error, in deviations of the noise, and the mean of the differences of the true values with
-and without `confirm`, with its standard error, in per cent of the spread.
+`table` shows, over 50 seeds: the mean difference between claimed and true values (the bias) with
+its standard error, in standard deviations of the noise, and the mean difference of the true values
+with and without `confirm`, with its standard error, in per cent of the spread.
 """
 
 from __future__ import annotations

@@ -2,9 +2,10 @@
 
     python benchmarks/constraints.py --out results/constraints.csv
 
-The weights are `numpy.random.default_rng(0).random(40)`. At most 10 of them: the optimum is 9.00.
-Exactly 5 of them: 4.76. Each constraint is given as a number (how much is violated) and as a bool.
-One line per run: the best value, how often the constraint was called, CPU seconds and seconds.
+The weights are `numpy.random.default_rng(0).random(40)`. With at most 10 of them the optimum is
+9.00, with exactly 5 of them 4.76. Each constraint is given as a number (the amount of the
+violation) and as a bool. There is a line for each run: the best value, the number of calls of the
+constraint, CPU seconds and seconds.
 """
 
 from __future__ import annotations

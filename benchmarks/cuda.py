@@ -5,10 +5,10 @@
     cuda.py tiles    a generation with a network cut in other ways       results/cuda_tiles.csv
     cuda.py profile  the training kernel under Nsight Compute          results/cuda_profile.csv
 
-Eager PyTorch is timed over a few generations and multiplied up to 1,000. A floor is the time that
-the chip needs for the least of one kind of work: special functions (a square root and a reciprocal
+Eager PyTorch is timed over a few generations, and the time is scaled to 1,000. A floor is the least
+time that the chip needs for one kind of work: special functions (a square root and a reciprocal
 for every parameter and step), other float32 arithmetic (Adam and splitting a weight, 11 operations)
-and memory (every candidate reads its run's networks once to be drawn).
+and memory (each candidate reads the networks of its run once when it is drawn).
 """
 
 from __future__ import annotations

@@ -1,26 +1,26 @@
-"""What does the dashboard cost a run, and how does it show a large study?
+"""What the dashboard costs a run, and how it shows a large study.
 
     python benchmarks/dashboard.py cost     results/dashboard_cost.csv
     python benchmarks/dashboard.py large    results/dashboard_large.csv
     python benchmarks/dashboard.py picture  docs/dashboard.png
 
 - cost: a run of 10,000 evaluations with a study, of a function that computes for about 2 ms, while
-  `anyorder dashboard` serves it and Chromium, on the same machine, has its page open; and another
-  one, whose page is read by a client that draws nothing, as if the browser were elsewhere. Every
-  other block of 250 evaluations the server is stopped by a signal, so that the run is compared with
-  itself: the ratio of the times of neighbouring blocks, with the page and without, their median,
-  and its 95 % bootstrap interval. Asked: at most 1.02. `own` is the time without that for which
-  other processes had the processors, so that it can be measured on a machine that others use: what
-  it counts are the run's own work, and its waiting for disks and locks. The server's and the
-  reader's time is given as a share of one core. A server that was stopped sends its next update at
-  once, so that this is more than a page costs that is left open.
-- large: a study of 100,000 evaluations of 100 variables: seconds from the command to the first
-  message with a chart and until all are there, in time and in processor time of the server; the
-  largest message (asked: at most 200 KB), and the server's memory (asked: under 500 MB). The first
-  chart is asked for in 3 s.
+  `anyorder dashboard` serves it and Chromium, on the same machine, has the page open; and a second
+  run, whose page is read by a client that draws nothing, as if the browser were elsewhere. During
+  every other block of 250 evaluations the server is stopped by a signal, so that the run is
+  compared with itself. The result is the median ratio of the times of neighbouring blocks, with and
+  without the page, with its 95 % bootstrap interval; the requirement is at most 1.02. `own` is the
+  time minus that in which other processes had the processors, so that it can be measured on a
+  machine that others use: it counts the run's own work, and its waiting for disks and locks. The
+  times of the server and the reader are given as shares of one core. A server that was stopped
+  sends its next update at once, so this is more than an open page costs.
+- large: a study of 100,000 evaluations of 100 variables: the seconds, and the seconds of processor
+  time of the server, from the command to the first message with a chart and until all charts are
+  there; the largest message (required: at most 200 KB), and the server's memory (required: under
+  500 MB). The first chart is required within 3 s.
 - picture: the page of a run with four workers, for the documentation.
 
-Requires Playwright and Chromium for `cost` and `picture`.
+`cost` and `picture` require Playwright and Chromium.
 """
 
 from __future__ import annotations

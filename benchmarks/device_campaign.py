@@ -2,10 +2,10 @@
 
     device_campaign.py --seconds 400 --processes 3 --store runs.db PART ...
 
-A part is ITEM, or ITEM|ROWS|METHODS|INSTANCES|RUNS with some of them left out: rows, methods (each
-separated by semicolons), numbers of instances and of runs on each. Runs that the files in
-results/reproduction have are not repeated. `anyorder reproduce all` takes finished ones from the
-file of runs. Unlike that command this one requires neither Click nor tqdm.
+A part is ITEM, or ITEM|ROWS|METHODS|INSTANCES|RUNS, of which some may be left out: rows and methods
+(separated by semicolons), and the numbers of instances and of runs on each. Runs that are in the
+files in results/reproduction are not repeated. `anyorder reproduce all` takes finished runs from
+the file of runs. Unlike that command, this script requires neither Click nor tqdm.
 """
 
 from __future__ import annotations

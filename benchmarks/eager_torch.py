@@ -1,8 +1,8 @@
-"""The method in eager PyTorch, as a competent user would write it: the yardstick of the benchmarks.
+"""The policy in eager PyTorch, as a competent user would write it: the yardstick of the benchmarks.
 
-Batched matrix products over the n networks of all runs, autograd, `torch.optim.Adam` (by default,
-or with its fused kernel, the fastest of its variants), nothing compiled. Orders are uniform keys
-compared pairwise.
+It uses batched matrix products over the n networks of all runs, autograd, and `torch.optim.Adam`
+(by default, or with its fused kernel, the fastest of its variants). Nothing is compiled. Orders are
+uniform keys that are compared pairwise.
 """
 
 from __future__ import annotations

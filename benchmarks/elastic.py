@@ -1,10 +1,10 @@
-"""How soon a run uses the workers that come to its cluster: Dask and Ray, from one to four.
+"""How soon a run uses workers that join its cluster: Dask and Ray, from one worker to four.
 
     python benchmarks/elastic.py --kind dask --kind ray
 
-Evaluations sleep for 0.5 s; three workers come while an asynchronous run is under way. From 2 s
-after the last one has come, for six seconds: how many evaluations run at a time, on average
-(results/elastic.csv). The target is 3.5 of 4.
+Evaluations sleep for 0.5 s; three workers join while an asynchronous run is under way. The result
+is the mean number of evaluations that run at a time, for six seconds from 2 s after the last worker
+has joined (results/elastic.csv). The target is 3.5 of 4.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
-"""One generation (sample + train) on every engine, in one run, interleaved.
+"""One generation (sample + train) on every engine, interleaved in one run.
 
-Against eager PyTorch as a competent user would write it (`eager_torch.py`), with PyTorch's default
-Adam and with its fused one, which is the faster. Then `cpu` alone from n = 32 to 1024 with the
-arithmetic floor beside it, and the memory of n = 1024. Speed is the ratio within one run; times
-are this machine's. Writes results/engines.csv and results/engines_growth.csv.
+The engines are compared with eager PyTorch as a competent user would write it (`eager_torch.py`),
+with PyTorch's default Adam and with its fused one, which is faster. Then `cpu` is measured alone
+from n = 32 to 1024, beside the arithmetic floor, and the memory for n = 1024. Speed is the ratio
+within one run; times are those of this machine. Writes results/engines.csv and
+results/engines_growth.csv.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""Everyday functions to compare algorithms on: instances are drawn from a seed, all are maximised.
+"""Everyday functions on which to compare algorithms; instances are drawn from a seed.
 
-Each generator takes a `numpy.random.Generator` and returns a space and a function of integer codes.
+Each generator takes a `numpy.random.Generator`, and returns a space and a function of integer codes
+to maximise.
 """
 
 from __future__ import annotations

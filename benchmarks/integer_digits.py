@@ -1,13 +1,13 @@
-"""From how many values on should an integer be drawn digit by digit, and what does that cost?
+"""From how many values on an integer should be drawn digit by digit, and what that costs.
 
 quality   The three ordinal problems of integer_encoding.py over 24 integers with 32 and 64 values
           instead of 10, with one input per value (a thermometer) and with digits; 10 seeds, best
           value after 500 and 1,000 evaluations (higher is better, 0 is the optimum).
-speed     Ten integers with 10 to a billion values, 200 evaluations on one core: seconds of its
-          time, with digits, and with one input per value as far as memory and patience allow.
+speed     Ten integers with 10 to a billion values, 200 evaluations on one core: its CPU seconds
+          with digits, and with one input per value as far as memory and patience allow.
 
-Writes every run to results/integer_digits.csv and results/integer_digits_speed.csv. With the names
-of the parts as arguments only those are run.
+Writes every run to results/integer_digits.csv and results/integer_digits_speed.csv. With names of
+parts as arguments, only these are run.
 """
 
 from __future__ import annotations

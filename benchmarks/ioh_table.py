@@ -4,16 +4,16 @@
     python benchmarks/ioh_table.py run --algorithms NGOpt DiscreteLenglerOnePlusOne  (nevergrad)
     python benchmarks/ioh_table.py table
 
-Instances of 64 and 100 variables, 10,000 evaluations, by `auto`, `ils`, `one-plus-one` and `p3`, as
-`anyorder.integrations.ioh` runs them, and by two of Nevergrad with the parametrization that it
-recommends. All count every evaluation, points that are known included. A run ends where the optimum
-is reached, if that is known. `run` appends to results/ioh_table.csv what is not there yet, instance
+Instances of 64 and 100 variables are solved in 10,000 evaluations by `auto`, `ils`, `one-plus-one`
+and `p3`, as `anyorder.integrations.ioh` runs them, and by two algorithms of Nevergrad with the
+parametrization that it recommends. Every evaluation counts, including those of known points. A run
+ends at the optimum, if that is known. `run` appends missing runs to results/ioh_table.csv, instance
 by instance.
 
-`table` has the means of the best values, as shares of the way from the lowest value of any run on
-an instance to the optimum, or to the best value of any run where no optimum is known; and the
-expected running time to the optimum, the evaluations of all runs by the number of those that
-reached it.
+`table` shows the mean best value, as a share of the way from the lowest value of any run on an
+instance to the optimum, or to the best value of any run if no optimum is known; and the expected
+running time to the optimum: the evaluations of all runs, divided by the number of runs that reached
+it.
 """
 
 from __future__ import annotations

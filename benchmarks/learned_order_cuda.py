@@ -1,4 +1,4 @@
-"""Where the time of a learned order goes on a GPU: seconds by kernel, for some numbers of runs.
+"""How a learned order spends its time on a GPU: seconds by kernel, for some numbers of runs.
 
 learned_order_cuda.py [--n 256] [--runs 10 90] [--generations 3] [--out FILE]
 """

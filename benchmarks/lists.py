@@ -5,12 +5,12 @@
 
 The problems are p-median (10 of 100 sites), a tour of 50 cities, a flow shop of 20 jobs on 10
 machines, a job shop of 10 jobs on 5 machines, and a subset of 5 of 20 items beside 60 bits, with
-interactions among the bits and between both; ten instances each, 5,000 evaluations, one run an
-instance. All minimise. Everybody may look up what was evaluated before: only new points count as
-evaluations.
+interactions among the bits and between both. There are ten instances of each, 5,000 evaluations,
+and one run on each instance. All problems are minimised. Algorithms may look up evaluated points:
+only new points count as evaluations.
 
-`run` appends to results/lists.csv what is not there yet. pymoo takes part where it is installed.
-Constants of the default were set on instances 0 to 4; `table` shows them and the others apart.
+`run` appends missing runs to results/lists.csv; pymoo takes part if it is installed. Constants of
+the default were set on instances 0 to 4; `table` shows these and the others separately.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """Hill climbing and iterated local search on the 42 distributions of the paper.
 
-Best value after 1,000 and 10,000 evaluations; 50, 30 and 10 runs for n 64, 128 and 256, over 10
-instances each. Beside them, where ../shared/spec/local_search.csv lies beside the repository, what
-was measured independently with as many runs, and the difference in standard errors. The QUBO
-instances are the same, the NK ones other draws. Writes every run to results/local_search_rows.csv.
+The result is the best value after 1,000 and 10,000 evaluations, for 50, 30 and 10 runs with n 64,
+128 and 256, over 10 instances each. If ../shared/spec/local_search.csv is beside the repository,
+results that were measured independently with as many runs are shown, with the difference in
+standard errors. The QUBO instances are the same, and the NK instances are other draws. Writes every
+run to results/local_search_rows.csv.
 """
 
 from __future__ import annotations

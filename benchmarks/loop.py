@@ -1,4 +1,4 @@
-"""What does the session around a strategy cost, and what does it do for slow functions?
+"""What the session around a strategy costs, and what it does for slow functions.
 
     python benchmarks/loop.py session    results/session_overhead.csv
     python benchmarks/loop.py overhead   results/loop_overhead.csv
@@ -6,19 +6,21 @@
     python benchmarks/loop.py million    results/loop_million.csv
 
 - session: 64 bits, a function that costs nothing and a strategy that proposes points drawn before,
-  one at a time, without a study: the time of an evaluation, less that of the strategy itself.
-  Asked: at most 30 us. The median of several repetitions is printed, and the least: other
-  processes can only add to it.
-- overhead: `maximize` with a function that costs nothing, with a study and without, against the
-  optimiser alone (ask, call, tell) at n = 128, in turns; the ratio of times per candidate. Asked:
-  at most 1.2.
+  one at a time, without a study: the time of an evaluation, minus that of the strategy itself
+  (required: at most 30 us). The median and the minimum of several repetitions are printed, since
+  other processes can only add to the time.
+- overhead: `maximize` with a function that costs nothing, with and without a study, against the
+  optimiser alone (ask, call, tell) at n = 128, in turns: the ratio of times per candidate
+  (required: at most 1.2).
 - async: NK landscapes (n = 128, K = 4) whose evaluations take times with a heavy tail: log-normal
-  with sigma 1, the same for a point each time. First with 8 real workers that sleep: the share of
-  their time that they are busy, from the first evaluation to the last that begins. Asked: at least
-  0.95 in asynchronous mode. Then at many seeds with a clock that is simulated: the best value after
-  equal evaluations in either mode (two-sided Mann-Whitney test), and the time it would have taken.
-- million: a million evaluations of OneMax, n = 64, with a study: resident memory every 50,000, the
-  size of the file (asked: under 200 MB), and the time of an evaluation. `million 100000` for fewer.
+  with sigma 1, always the same for a point. First with 8 real workers that sleep: the share of
+  their time in which they are busy, from the first evaluation to the last that begins (required: at
+  least 0.95 in asynchronous mode). Then at many seeds with a simulated clock: the best value after
+  equal numbers of evaluations in either mode (two-sided Mann-Whitney test), and the time that it
+  would take.
+- million: a million evaluations of OneMax, n = 64, with a study: resident memory every 50,000
+  evaluations, the size of the file (required: under 200 MB), and the time of an evaluation. Use
+  `million 100000` for fewer.
 """
 
 from __future__ import annotations

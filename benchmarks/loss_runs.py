@@ -1,8 +1,8 @@
-"""How many runs share one loss: QUBO 128 0 and 3 after 1,000 evaluations beside the paper's.
+"""How many runs share one loss: QUBO 128 0 and 3 after 1,000 evaluations, and the paper's scores.
 
-The published code averages the loss over all runs of a batch, so that gradients shrink with their
-number and Adam's eps is felt (`Config.loss_runs`). Writes every run to results/loss_runs.csv.
-Takes about five minutes on two cores.
+The published code averages the loss over all runs of a batch, so that gradients shrink with the
+number of runs and Adam's eps has an effect (`Config.loss_runs`). Writes every run to
+results/loss_runs.csv. Takes about five minutes on two cores.
 """
 
 from __future__ import annotations

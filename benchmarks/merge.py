@@ -1,10 +1,10 @@
-"""Runs of another machine: add to a file of results those that it does not have yet.
+"""Add runs of another machine to a file of results, if it does not have them yet.
 
     python benchmarks/merge.py results/ablation.csv OUT/ablation.csv
     python benchmarks/merge.py results/default.csv.gz OUT/default.csv.gz
 
-Two rows are of the same run if they agree in the columns that say what was run. Both files have the
-same columns; a file whose name ends in .gz is compressed.
+Two rows are the same run if they agree in the columns that say what was run. Both files must have
+the same columns; a file whose name ends in .gz is compressed.
 """
 
 from __future__ import annotations

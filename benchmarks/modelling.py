@@ -3,10 +3,10 @@
     python benchmarks/modelling.py run --instances 10
     python benchmarks/modelling.py table
 
-80 items with one capacity, and the same constraint in both models: by how much the weight exceeds
-it. `run` appends the best value after 200 evaluations of `auto` to results/modelling.csv; runs that
-are there are left out. `table` prints means over instances with their standard errors, and the
-paired t-test.
+There are 80 items and one capacity, and the same constraint in both models: the amount by which the
+weight exceeds the capacity. `run` appends the best values after 200 evaluations of `auto` to
+results/modelling.csv, without repeating runs. `table` prints means over instances with their
+standard errors, and the paired t-test.
 """
 
 from __future__ import annotations

@@ -4,20 +4,20 @@
     python benchmarks/objectives.py table
     python benchmarks/objectives.py cost
 
-Two-objective NK landscapes (n 64, K 2 and 4), knapsacks (100 items, two knapsacks; what does not
-fit is taken out by the greedy repair of Zitzler and Thiele, 1999), feature selection (error of
-ridge classification in three folds, and how many features; breast_cancer, and digits of 600 rows),
-a tour of 30 cities with two distances, and a mixed space with conditions; ten instances each, one
-run an instance. All minimise. Everybody may look up what was evaluated before: only new points
-count as evaluations. The reference of the hypervolume is the worst value of each objective among
-1,000 random points.
+Problems are two-objective NK landscapes (n 64, K 2 and 4), knapsacks (100 items, two knapsacks; the
+greedy repair of Zitzler and Thiele, 1999, removes items that do not fit), feature selection (the
+error of ridge classification in three folds, and the number of features; breast_cancer, and 600
+rows of digits), a tour of 30 cities with two distances, and a mixed space with conditions. There
+are ten instances of each, and one run on each instance. All objectives are minimised. Algorithms
+may look up evaluated points: only new points count as evaluations. The reference of the hypervolume
+is the worst value of each objective among 1,000 random points.
 
 pymoo has the operators that its documentation recommends: two-point crossover and bit flips for
 binary variables, order crossover and inversion for tours, simulated binary crossover and polynomial
-mutation with rounding for numbers, and `MixedVariableGA` for mixed ones in NSGA-II; 100 points, or
-100 directions with 15 neighbours. Optuna has its samplers as they are; a tour is the order of 30
-numbers. `run` appends to results/objectives.csv.gz what is not there yet. Constants of the default
-were set on instances 0 and 1; `table` shows halves apart.
+mutation with rounding for numbers, and for mixed variables those of `MixedVariableGA` in NSGA-II;
+100 points, or 100 directions with 15 neighbours. Optuna has its samplers with their defaults; a
+tour is the order of 30 numbers. `run` appends missing runs to results/objectives.csv.gz. Constants
+of the default were set on instances 0 and 1; `table` shows both halves separately.
 """
 
 from __future__ import annotations

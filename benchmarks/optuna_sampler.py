@@ -6,16 +6,16 @@
     python benchmarks/optuna_sampler.py figure
     python benchmarks/optuna_sampler.py time
 
-`run` appends to results/optuna_sampler.csv what is not there yet: after each number of trials the
-best value, how many trials repeat an earlier one, and the CPU milliseconds of the study per trial
-without those of the function. A run ends early after `--limit` seconds, with the numbers of trials
-that it has reached. It requires optuna, optunahub, cmaes, scipy, and torch for GP. CatCMAwM is
-downloaded by optunahub, or read from a clone of optuna/optunahub-registry (`--hub`).
+`run` appends missing runs to results/optuna_sampler.csv: after each number of trials the best
+value, the number of trials that repeat an earlier one, and the CPU milliseconds of the study per
+trial, without those of the function. A run ends early after `--limit` seconds, with the trials that
+it has done. This requires optuna, optunahub, cmaes, scipy, and torch for GP. CatCMAwM is downloaded
+by optunahub, or read from a clone of optuna/optunahub-registry (`--hub`).
 
 Seed k is instance k of a problem, of size 60: an NK landscape with K 3, MaxSAT and a feature
 selection of binary variables; layers of three kinds of networks (`conditional`); eight rotated
-floats whose centre five categories move (`mixed`); and the landscape with eight workers, of which
-each has a sampler and a study of its own on the same storage. `time` measures the sampler alone:
+floats whose centre is moved by five categories (`mixed`); and the landscape with eight workers,
+each with its own sampler and study on the same storage. `time` measures the sampler alone:
 results/optuna_sampler_time.csv.
 """
 

@@ -1,4 +1,4 @@
-"""Learned orders: beside random and fixed ones, and what they learn of a planted chain.
+"""Learned orders: compared with random and fixed ones, and what they learn of a planted chain.
 
     python benchmarks/orders.py nk      NK 32 K 4, 1,000 evaluations, 10 runs, on the CPU
     python benchmarks/orders.py chain   rank correlations of scores and places in a chain, 12 runs

@@ -1,12 +1,13 @@
-"""Other libraries on the 42 distributions of the paper, beside `auto`: campaigns and a table.
+"""Other libraries on the paper's 42 distributions, compared with `auto`: campaigns and a table.
 
     python benchmarks/peers.py campaign cmaes:CatCMAwM 1000 64 128 256 > cmaes.toml
     anyorder bench run cmaes.toml --output cmaes.db        (extra `peers`)
     anyorder bench export cmaes.db results/peers/cmaes-1000.csv.gz
     python benchmarks/peers.py table
 
-One run on each instance, with the settings that a library recommends. The table compares with the
-mean of `auto` on the same instances (results/default.csv.gz), by a t-test of the differences.
+There is one run on each instance, with the settings that a library recommends. The table compares
+with the mean of `auto` on the same instances (results/default.csv.gz), by a t-test of the
+differences.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Time of a batch of 1,000 points of problems of 256 bits, on one core.
+"""The time of a batch of 1,000 points of problems with 256 bits, on one core.
 
-The least of many repetitions, all problems taking turns: results/problems.csv. Asked are at most
-10 ms for NK with K = 8 and for QUBO.
+It is the minimum of many repetitions, in which all problems take turns: results/problems.csv. The
+requirement is at most 10 ms for NK with K = 8 and for QUBO.
 """
 
 from __future__ import annotations

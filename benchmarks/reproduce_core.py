@@ -1,9 +1,10 @@
-"""NK 64 K 4, 10 instances x 10 seeds: the three presets beside plain methods.
+"""NK 64 K 4, 10 instances x 10 seeds: the three presets compared with plain methods.
 
-The best value so far after 500 to 10,000 evaluations, mean over the runs and its standard error.
-Duplicates are paid for, as in the paper. Takes about 20 minutes on two cores; `--runs 10` two.
-Writes the best value of every run after every 100 evaluations to results/reproduce_core.csv; with
-`--figure FILE` draws the mean curves as well. Other baselines by name: `--algorithm "tabu search"`.
+The results are the best values after 500 to 10,000 evaluations, as means over the runs with
+standard errors. Duplicates count as evaluations, as in the paper. Takes about 20 minutes on two
+cores, or two with `--runs 10`. Writes the best value of every run after every 100 evaluations to
+results/reproduce_core.csv; `--figure FILE` also draws the mean curves. `--algorithm "tabu search"`
+adds another baseline by name.
 """
 
 from __future__ import annotations

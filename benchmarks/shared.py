@@ -1,4 +1,4 @@
-"""The shared network: a generation on the CPU by n; many runs on a GPU beside eager PyTorch.
+"""The shared network: a generation on the CPU by n; many runs on a GPU, and eager PyTorch.
 
     python benchmarks/shared.py cpu     a generation of 10 candidates, 50 epochs, n = 256 to 10,000
     python benchmarks/shared.py cuda    100 runs of n = 1,024, K = 8, and eager PyTorch beside it

@@ -1,14 +1,15 @@
-"""`AnyOrderSelector` beside `SequentialFeatureSelector`, at equal numbers of fits.
+"""`AnyOrderSelector` and `SequentialFeatureSelector`, at equal numbers of fits.
 
     python benchmarks/sklearn_selection.py run
     python benchmarks/sklearn_selection.py table
 
-Both select features of `breast_cancer` (30) and `digits` (64) for naive Bayes on the training half
+Both select features of `breast_cancer` (30) and `digits` (64) for naive Bayes, on the training half
 of ten random splits, by five-fold cross-validation. `forward` selects half of the features,
-scikit-learn's default: its number of fits is the budget of the others. `best on the way` goes on
-to that number, and takes the best selection that it has met; `anyorder` may select any number,
-`anyorder, half` half of them. `run` appends to results/sklearn_selection.csv what is not there
-yet: the score of the selection in cross-validation, and on the other half, which no search sees.
+scikit-learn's default; its number of fits is the budget of the others. `best on the way` continues
+up to that number, and takes the best selection that it met. `anyorder` may select any number of
+features, and `anyorder, half` selects half of them. `run` appends missing runs to
+results/sklearn_selection.csv: the score of the selection in cross-validation, and on the other
+half, which no search sees.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Small budgets: 25 to 300 evaluations (1,000 of some) with the default, `gp` and others.
+"""Small budgets: 25 to 300 evaluations (1,000 on some problems) with the default, `gp` and others.
 
     python benchmarks/small_budgets.py run --algorithms auto gp ils random --instances 0 1 2
     python benchmarks/small_budgets.py run --problems long --evaluations 1000
@@ -6,18 +6,18 @@
     python benchmarks/small_budgets.py means
     python benchmarks/small_budgets.py choice --seeds 20
 
-`run` appends to results/small_budgets.csv what is not there yet: the best value of a run after each
-number of evaluations, and the CPU time of the search per evaluation. Points that are known are not
-evaluated again. `table` shows the difference to `auto` in deviations of a run: per problem and
-instance the difference of means, divided by the pooled deviation of both, clipped at 4, averaged
-over instances and then over problems; and on how many problems an algorithm is significantly ahead
-of `auto` and behind it (Welch's test by instance, 5 %). Constants of `gp` were set on instances 0
-and 1; `--half kept` leaves those out.
+`run` appends missing runs to results/small_budgets.csv: the best value of a run after each number
+of evaluations, and the CPU time of the search per evaluation. Known points are not evaluated again.
+`table` shows the difference to `auto` in standard deviations of a run: for each problem and
+instance the difference of means is divided by the pooled deviation of both, clipped at 4, averaged
+over instances and then over problems. It also shows on how many problems an algorithm is
+significantly ahead of `auto` and behind it (Welch's test by instance, 5 %). Constants of `gp` were
+set on instances 0 and 1; `--half kept` leaves these out.
 
-The 18 problems: generated everyday functions (benchmarks/generated.py, and five more below), QUBO,
-NK landscapes, MaxSAT and MaxCut. `choice` is a task with conditions that requires scikit-learn:
-which regressor, and with which settings (results/model_choice.csv). `auto` begins with the
-process where the budget is small; `auto without gp` does not.
+The 18 problems are generated everyday functions (benchmarks/generated.py, and five more below),
+QUBO, NK landscapes, MaxSAT and MaxCut. `choice` is a task with conditions that requires
+scikit-learn: which regressor to use, and with which settings (results/model_choice.csv). `auto`
+begins with the method of `gp` if the budget is small; `auto without gp` does not.
 """
 
 from __future__ import annotations

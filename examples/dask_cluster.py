@@ -1,9 +1,9 @@
 """Evaluations on a Dask cluster: pass its client as the executor.
 
-Here the cluster is two processes on this machine; `Client("tcp://scheduler:8786")` would be one of
-many machines, and nothing else would change. The function stands for something slow: it sleeps a
-twentieth of a second. With `asynchronous=True` a worker that is free gets the next candidate at
-once, and none waits for the slowest. Needs Dask: `pip install 'dask[distributed]'`.
+Here the cluster is two processes on this machine. `Client("tcp://scheduler:8786")` connects to a
+cluster of many machines; nothing else changes. The function stands for something slow: it sleeps
+for a twentieth of a second. With `asynchronous=True`, a free worker gets the next candidate at
+once, and no worker waits for the slowest. Requires Dask: `pip install 'dask[distributed]'`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def throughput(point: dict) -> float:
     lookup = {"none": 1.0, "hash": 3.0, "tree": 2.5}[point["index"]]
     threads = point["threads"] / (
         1 + (point["threads"] / 9) ** 3
-    )  # too many get in each other's way
+    )  # too many threads slow each other down
     memory = point["cache"] + point["batch"] / 128
     swapping = 0.2 if memory > 16 else 1.0
     packed = (

@@ -1,4 +1,4 @@
-"""An NK landscape of 128 bits: the default, the paper's policy, and three plain methods.
+"""An NK landscape of 128 bits: the default, the policy of the paper, and three plain strategies.
 
 An NK landscape is a random function in which each bit interacts with K = 4 others; its optimum is
 not known. All algorithms get the same 10,000 evaluations of the same function. Run by `make demo`;
@@ -44,7 +44,7 @@ def main() -> None:
     )
     runs = {}
     for name, algorithm in ALGORITHMS.items():
-        # cache=False: points that are proposed again are evaluated again, and cost budget
+        # cache=False: points that are proposed again are evaluated again and cost budget
         result = ao.maximize(
             problem, budget=options.budget, algorithm=algorithm, seed=options.seed, cache=False
         )

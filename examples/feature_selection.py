@@ -1,10 +1,10 @@
-"""Feature selection: which columns a classifier should see, chosen by cross-validation.
+"""Feature selection: which columns a classifier should use, chosen by cross-validation.
 
 The data are scikit-learn's 30 measurements of breast tumours, with 30 columns of noise mixed in.
-The classifier looks at the five nearest neighbours and cannot tell a column that means something
-from one that does not. The function is its accuracy in five-fold cross-validation on the training
-set. Choosing among many subsets by that number makes it optimistic, so what counts is the test set,
-which no search sees. Needs scikit-learn: `pip install scikit-learn`.
+The classifier looks at the five nearest neighbours and cannot tell useful columns from noise. The
+function is its accuracy in five-fold cross-validation on the training set. This accuracy is
+optimistic, because it was used to choose among many subsets; the test set, which no search sees,
+gives a fair comparison. Requires scikit-learn: `pip install scikit-learn`.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def data() -> tuple[list[str], list[np.ndarray]]:
 
 
 def classifier() -> Any:
-    # a tree, as the brute-force search starts threads, which would fight over the cores
+    # a tree, because the brute-force search starts threads that would compete for the cores
     return make_pipeline(StandardScaler(), KNeighborsClassifier(5, algorithm="kd_tree"))
 
 

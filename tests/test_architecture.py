@@ -20,6 +20,7 @@ LAYERS = (
     {"archive"},
     {"strategies", "problems"},
     {"constraints", "testing", "plotting", "charts"},
+    {"proposer"},
     {"optimizer", "_optimizer_state"},
     {"result"},
     {"run"},
@@ -73,6 +74,27 @@ def test_nothing_imports_what_is_above_it() -> None:
         for other in others:
             there = height[other.split(".")[0]]
             assert there <= here, f"{name} imports {other}, which is above it"
+
+
+# What named tuples and `os` call so themselves.
+NO_SECRETS = {"_fields", "_replace", "_exit"}
+# Parts whose modules know each other's insides, or those of another library.
+INTIMATE = {"bench", "integrations", "problems", "space", "strategies"}
+
+
+def test_no_module_reaches_into_the_objects_of_another() -> None:
+    for name, path in modules().items():
+        nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+        accesses = [
+            (ast.unparse(node.value).rpartition(".")[2], node.attr) for node in nodes
+            if isinstance(node, ast.Attribute) and re.fullmatch(r"_[a-z]\w*(?<!_)", node.attr)
+        ]  # fmt: skip
+        own = NO_SECRETS | {node.name for node in nodes if isinstance(node, ast.FunctionDef)}
+        own |= {inner for owner, inner in accesses if owner in ("self", "cls")}
+        for owner, inner in accesses:
+            if owner.lower().strip("_") in {"optimizer", "proposer"} - {name}:
+                raise AssertionError(f"{name}: {owner}.{inner}")
+            assert inner in own or name.split(".")[0] in INTIMATE, f"{name}: {owner}.{inner}"
 
 
 def test_files_stay_readable() -> None:

@@ -188,9 +188,9 @@ def test_a_limit_of_time_beyond_what_the_system_can_wait(tmp_path: Path) -> None
 def test_a_limit_of_memory_ends_with_the_run() -> None:
     resource = pytest.importorskip("resource")
     had = resource.getrlimit(resource.RLIMIT_DATA)
-    with runner._memory_limited(10**12):
+    with runner._limit_memory(10**12):
         assert resource.getrlimit(resource.RLIMIT_DATA)[0] == 10**12
-    with pytest.raises(ValueError, match="other"), runner._memory_limited(10**12):
+    with pytest.raises(ValueError, match="other"), runner._limit_memory(10**12):
         raise ValueError("other")
     assert resource.getrlimit(resource.RLIMIT_DATA) == had
 

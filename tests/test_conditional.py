@@ -305,7 +305,7 @@ def test_ask_and_tell() -> None:
     assert first == {"algo": "a", "x": 3, "y": True}
     optimizer.tell({**first, "depth": 7}, 1.0)  # the same point
     assert optimizer.best == first
-    assert not optimizer._open
+    assert not len(optimizer.state_dict()["open_points"])
 
 
 def test_tables() -> None:

@@ -674,7 +674,7 @@ BOTH = [NK, ao.problems.nk(12, 2, 1)]
         ([], {}, ValueError, ["empty", "expected at least one Problem"]),
         ([NK, len], {}, TypeError, ["problem[1] is", "expected a Problem"]),
         (len, {"space": None}, ValueError, ["space is None", "expected"]),
-        (len, {"space": 4}, TypeError, ["space must be a Space", "4"]),
+        (len, {"space": 4}, TypeError, ["space is 4, expected a Space"]),
         (NK, {"space": BITS}, ValueError, ["space is", "expected None or", NK.name]),
         (
             [NK, ao.problems.nk(10, 2, 0)],
@@ -687,7 +687,12 @@ BOTH = [NK, ao.problems.nk(12, 2, 1)]
         (len, {"vectorized": "numpy"}, ValueError, ["vectorized is 'numpy'", "'torch'"]),
         (len, {"space": NAMED, "vectorized": True}, ValueError, ["vectorized is True", "named"]),
         (len, {"space": NAMED, "vectorized": "torch"}, ValueError, ["'torch'", "named"]),
-        (len, {"direction": "up"}, ValueError, ["direction", "'maximize' or 'minimize'", "'up'"]),
+        (
+            len,
+            {"direction": "up"},
+            ValueError,
+            ["direction is 'up', expected 'maximize' or 'minimize'"],
+        ),
         (NK, {"space": None, "direction": "minimize"}, ValueError, ["'minimize'", NK.name]),
         (
             [ao.problems.onemax(6), Minimised(6)],

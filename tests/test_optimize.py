@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import anyorder as ao
+from anyorder.proposer import Proposer
 
 FAST = ao.policy.Config(epochs=3, hidden=(4,))
 NAMED = ao.Space({"flag": ao.Binary(), "algo": ao.Categorical(["a", "b"]), "k": ao.Integer(2, 5)})
@@ -120,14 +121,14 @@ def test_ctrl_c_before_anything_is_found(tmp_path: Path) -> None:
 
 
 def test_ctrl_c_while_the_policy_is_at_work(monkeypatch: pytest.MonkeyPatch) -> None:
-    draw = ao.Optimizer._draw
+    draw = Proposer.draw
 
-    def interrupted(self: ao.Optimizer, count: int) -> Any:
-        if self.told == 30:
+    def interrupted(self: Proposer, count: int) -> Any:
+        if len(self.archive) == 30:
             raise KeyboardInterrupt
         return draw(self, count)
 
-    monkeypatch.setattr(ao.Optimizer, "_draw", interrupted)
+    monkeypatch.setattr(Proposer, "draw", interrupted)
     result = ao.maximize(lambda x: float(x.sum()), ao.Space.binary(5), 100, **QUICK)
     assert (result.stop_reason, len(result.history)) == ("interrupted", 30)
 

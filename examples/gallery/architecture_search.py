@@ -2,9 +2,9 @@
 Architecture search
 ===================
 
-How many layers should a neural network have, and how wide? The width of the third layer means
-nothing in a network of two layers: ``when`` says so, and no evaluation is spent on the
-difference. Requires scikit-learn.
+How many layers should a neural network have, and how wide should they be? The width of the third
+layer has no meaning in a network of two layers. The condition ``when`` expresses this, so that no
+evaluation is wasted. Requires scikit-learn.
 """
 
 import warnings
@@ -36,8 +36,8 @@ space = ao.Space(
 
 
 # %%
-# A point has only the widths that exist. Big networks cost a little, since they will be slower in
-# use.
+# A point has only the widths that exist. Large networks have a small penalty, because they will be
+# slower in use.
 def accuracy(point):
     widths = [point[f"width {k + 1}"] for k in range(point["layers"])]
     network = MLPClassifier(
@@ -54,7 +54,7 @@ result = ao.maximize(accuracy, space, budget=80, seed=0)
 print(f"{result.best_value:.3f}: {result.best}")
 
 # %%
-# Every network that was tried, by its number of layers and its learning rate:
+# The figure shows every network that was tried, by its number of layers and its learning rate.
 points, values = result.history.points, result.history.values
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.5), layout="constrained")
 left.scatter(range(1, len(values) + 1), values, s=10, color="0.6")

@@ -3,8 +3,8 @@ A command-line program
 ======================
 
 The function can be any program that prints a number. Here it is a compressor with six settings,
-and what is sought are the settings that make a file of measurements smallest. The program is a
-small script; one in C or Fortran is used in the same way.
+and the search looks for the settings that make a file of measurements smallest. The program is a
+small script; a program in C or Fortran is used in the same way.
 """
 
 import sys
@@ -21,8 +21,8 @@ steps = np.random.default_rng(0).normal(size=(20_000, 2))
 (folder / "measured.bin").write_bytes((100 * steps.cumsum(axis=0)).astype("<i4").tobytes())
 
 # %%
-# The program: settings as arguments, the size of the compressed file as the last line that it
-# prints.
+# The program takes the settings as arguments, and prints the size of the compressed file as its
+# last line.
 (folder / "pack.py").write_text("""
 import lzma, sys
 delta, lc, lp, pb, nice, finder = sys.argv[1:]
@@ -34,7 +34,8 @@ print(len(lzma.compress(data, format=lzma.FORMAT_RAW, filters=filters)))
 """)
 
 # %%
-# Names in braces stand for values. ``lc`` and ``lp`` may be four in all, which is a constraint.
+# Names in braces stand for values. The sum of ``lc`` and ``lp`` is at most four; this is a
+# constraint.
 command = ao.program.Command(
     (sys.executable, "pack.py", "{delta}", "{lc}", "{lp}", "{pb}", "{nice}", "{finder}"),
     directory=folder,
@@ -58,8 +59,8 @@ usual = command({"delta": 0, "lc": 3, "lp": 0, "pb": 2, "nice": 64, "finder": "B
 print(f"usual settings {usual:,.0f} bytes, found {result.best_value:,.0f}: {result.best}")
 
 # %%
-# The same without Python is a file of a few lines and ``anyorder run problem.toml``.
-evaluated = np.cumsum(~result.history.cached)  # what the constraint refused does not count
+# Without Python, the same search is a file of a few lines and ``anyorder run problem.toml``.
+evaluated = np.cumsum(~result.history.cached)  # refused points do not count
 figure, axes = plt.subplots(figsize=(6, 3.5), layout="constrained")
 axes.step(evaluated, result.history.best / 1000, where="post", label="best")
 axes.plot(evaluated, result.history.values / 1000, ".", color="0.6")

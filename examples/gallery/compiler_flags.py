@@ -3,8 +3,8 @@ Compiler flags
 ==============
 
 Which flags of GCC give the smallest binary? Each evaluation compiles a program and measures the
-result. Flags that the compiler does not know are infeasible, not an error, so the same script
-runs with other versions. It requires GCC and binutils.
+result. Flags that the compiler does not know are infeasible instead of an error, so the same script
+runs with other versions. Requires GCC and binutils.
 """
 
 import subprocess
@@ -17,13 +17,13 @@ import matplotlib.pyplot as plt
 
 import anyorder as ao
 
-SOURCE = Path("../gcc/lz.c").resolve()  # put a program of yours here
+SOURCE = Path("../gcc/lz.c").resolve()  # replace this by your own program
 if which("gcc") is None or which("size") is None:
     sys.exit("This example compiles with gcc and measures with size: one of them is not installed.")
 
 # %%
-# A flag is present or absent, or has one of several values. A bare name like ``-flto`` is a good
-# name for a variable, too.
+# A flag is present or absent, or has one of several values. A flag such as ``-flto`` can also be
+# the name of its variable.
 SWITCHES = [
     "-flto", "-ffunction-sections", "-Wl,--gc-sections", "-fwhole-program", "-fmerge-all-constants",
     "-fno-asynchronous-unwind-tables", "-fno-plt", "-no-pie", "-Wl,--build-id=none",
@@ -56,13 +56,13 @@ def size(point):
 
 
 # %%
-# The compiler is a process of its own, so threads are enough to keep two cores busy.
+# The compiler runs in a separate process, so threads are enough to keep two cores busy.
 result = ao.minimize(size, space, budget=120, seed=0, executor="threads", workers=2)
 print(f"{result.best_value:.0f} bytes: {result.best['level']}, inline {result.best['inline']}")
 print(*[flag for flag in SWITCHES if result.best[flag]])
 
 # %%
-# What people type, for comparison:
+# For comparison, the common optimisation levels:
 by_hand = {level: compiled_size([level]) for level in ("-O2", "-O3", "-Os")}
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.5), layout="constrained")

@@ -2,8 +2,8 @@
 Feature selection
 =================
 
-Which columns should a classifier see? The data are measurements of wine with as many columns of
-noise mixed in. A classifier by nearest neighbours cannot tell the two apart, and each superfluous
+Which columns should a classifier use? The data are measurements of wine and the same number of
+columns of noise. A nearest-neighbour classifier cannot tell the two apart, and each superfluous
 column makes it worse. Requires scikit-learn.
 """
 
@@ -25,9 +25,8 @@ train, test, answers, truth = train_test_split(columns, wine.target, test_size=0
 classifier = make_pipeline(StandardScaler(), KNeighborsClassifier(5))
 
 # %%
-# The decision is a subset of the columns, of any size but none. Its value is the accuracy in
-# cross-validation, less a little for each column, so that of two equally good subsets the smaller
-# one is better.
+# The decision is a non-empty subset of the columns. Its value is the accuracy in cross-validation,
+# less a small penalty for each column, so that the smaller of two equally good subsets is better.
 space = ao.Space({"columns": ao.Subset(names, size=(1, len(names)))})
 
 
@@ -43,8 +42,8 @@ def accuracy(point):
 result = ao.maximize(accuracy, space, budget=300, seed=0)
 
 # %%
-# Choosing among many subsets by a number makes that number optimistic, so what counts is the test
-# set, which the search has not seen.
+# The accuracy that was used to choose among many subsets is optimistic. The test set, which the
+# search has not seen, gives a fair comparison.
 for label, point in {"all columns": {"columns": names}, "found": result.best}.items():
     classifier.fit(train[:, chosen(point)], answers)
     score = classifier.score(test[:, chosen(point)], truth)
@@ -52,7 +51,7 @@ for label, point in {"all columns": {"columns": names}, "found": result.best}.it
 print(*result.best["columns"], sep=", ")
 
 # %%
-# How often each column was in the best tenth of the subsets that were tried:
+# The figure shows how often each column was in the best tenth of the subsets that were tried.
 order = np.argsort(-result.history.values)[: len(result.history) // 10]
 best = [result.history.points[k]["columns"] for k in order]
 share = [sum(name in subset for subset in best) / len(best) for name in names]

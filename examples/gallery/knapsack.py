@@ -2,9 +2,9 @@
 Knapsack with capacities
 ========================
 
-Which of 60 items to load, when weight, volume and price are limited, and some items are worth
-more together? The decision is a subset, and the limits are constraints: a load that exceeds one
-is repaired before anything is evaluated.
+Which of 60 items should be loaded if weight, volume and price are limited, and some items are
+worth more together? The decision is a subset, and the limits are constraints: a load that exceeds
+a limit is repaired before it is evaluated.
 """
 
 import matplotlib.pyplot as plt
@@ -28,8 +28,8 @@ def value(point):
 
 
 # %%
-# A constraint returns by how much each limit is exceeded. Numbers guide the repair better than
-# True or False do.
+# The constraint returns how much each limit is exceeded. Numbers guide the repair better than True
+# or False.
 def exceeded(point):
     return list(needs[:, point["load"]].sum(axis=1) - capacity)
 
@@ -37,15 +37,15 @@ def exceeded(point):
 result = ao.maximize(value, space, budget=600, seed=0, constraint=exceeded)
 
 # %%
-# What people do without a search: take the items with the most worth for what they need, as long
-# as they fit.
+# A common method without a search is greedy: take the items with the highest worth for what they
+# need, as long as they fit.
 greedy = []
 for item in np.argsort(-worth / (needs / capacity[:, None]).sum(axis=0)):
     if max(exceeded({"load": [*greedy, item]})) <= 0:
         greedy.append(item)
 print(f"greedy {value({'load': greedy}):.0f}, found {result.best_value:.0f}")
 
-evaluated = np.cumsum(~result.history.cached)  # what the constraint refused does not count
+evaluated = np.cumsum(~result.history.cached)  # refused points do not count
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.5), layout="constrained")
 left.step(evaluated, result.history.best, where="post", label="anyorder")
 left.axhline(value({"load": greedy}), color="0.5", linestyle="--", label="greedy")

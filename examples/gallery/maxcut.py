@@ -28,7 +28,7 @@ left.step(range(1, len(result.history) + 1), result.history.best, where="post")
 left.set(xlabel="evaluations", ylabel="weight of the cut, best so far", xscale="log")
 for i, j, weight in edges - [1, 1, 0]:
     (row, column), (row_2, column_2) = divmod(i, 10), divmod(j, 10)
-    if abs(row - row_2) + abs(column - column_2) == 1:  # those around the torus are left out
+    if abs(row - row_2) + abs(column - column_2) == 1:  # edges around the torus are left out
         cut = side[i] != side[j]
         style = {"color": "C0" if weight > 0 else "C1", "linewidth": 2.5 if cut else 0.5}
         right.plot([column, column_2], [row, row_2], zorder=1, **style)

@@ -2,9 +2,9 @@
 MaxSAT
 ======
 
-Which assignment satisfies most clauses of a formula? Formulas come as DIMACS files, in the same
-format as for SAT solvers. anyorder sees the number of satisfied clauses only; a solver that reads
-the clauses is better where you have one.
+Which assignment satisfies the most clauses of a formula? Formulas are read from DIMACS files, the
+format of SAT solvers. anyorder sees only the number of satisfied clauses; if you have a solver
+that reads the clauses, it is better.
 """
 
 import tempfile
@@ -16,8 +16,8 @@ import numpy as np
 import anyorder as ao
 
 # %%
-# A random formula with three literals a clause, so many that hardly any assignment satisfies them
-# all. ``-7`` is "not 7".
+# This is a random formula with three literals per clause, and with so many clauses that hardly any
+# assignment satisfies all of them. ``-7`` is "not 7".
 rng = np.random.default_rng(0)
 n, m = 100, 500
 clauses = [
@@ -31,7 +31,7 @@ problem = ao.problems.read_maxsat(file)
 print("A random assignment satisfies", problem(rng.integers(0, 2, n)), "of", m)
 
 # %%
-# Problems have their space with them. The default learns from the values which variables meet in
+# A problem contains its space. The default learns from the values which variables occur together in
 # a clause.
 runs = {}
 for algorithm in ("auto", "ils", "random"):

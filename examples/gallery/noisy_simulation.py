@@ -3,7 +3,7 @@ A noisy simulation
 ==================
 
 How many counters should a shop open in each hour? A simulation draws customers at random, so the
-same plan costs something else every day. ``deterministic=False`` says so: plans that are proposed
+same plan has a different cost every day. With ``deterministic=False``, plans that are proposed
 again are simulated again, and means are compared.
 """
 
@@ -36,7 +36,7 @@ def simulate(plan):
 
 
 # %%
-# Single days differ too much, so an evaluation is the mean of ten. 300 of them are made.
+# Single days differ too much, so an evaluation is the mean of ten days. There are 300 evaluations.
 space = ao.Space({hour: ao.Integer(1, 8) for hour in HOURS})
 
 
@@ -47,8 +47,8 @@ def cost(point):
 result = ao.minimize(cost, space, budget=300, seed=0, deterministic=False)
 
 # %%
-# The best of many noisy values is too good to be true, so compare plans on new days, as many for
-# each.
+# The best of many noisy values is too optimistic, so both plans are compared on the same number of
+# new days.
 rule = [max(1, round(mean * 2.0 / 60 + 1)) for mean in CUSTOMERS]  # the work, and one more
 found = list(result.best.values())
 days = {"rule of thumb": rule, "found": found}

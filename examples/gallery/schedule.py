@@ -2,8 +2,8 @@
 A job shop
 ==========
 
-Six jobs pass six machines, each in an order of its own. When should each operation start, so that
-all is finished as early as possible? This is the instance of Fisher and Thompson (1963); no
+Six jobs pass six machines, each in its own order. When should each operation start, so that all
+jobs are finished as early as possible? This is the instance of Fisher and Thompson (1963); no
 schedule is shorter than 55.
 """
 
@@ -11,7 +11,7 @@ import matplotlib.pyplot as plt
 
 import anyorder as ao
 
-# Of each job: the machines in the order in which it visits them, and for how long.
+# For each job: the machines in the order in which it visits them, with the durations.
 JOBS = [
     [(2, 1), (0, 3), (1, 6), (3, 7), (5, 3), (4, 6)],
     [(1, 8), (2, 5), (4, 10), (5, 10), (0, 10), (3, 4)],
@@ -22,9 +22,8 @@ JOBS = [
 ]
 
 # %%
-# The decision is the order in which operations are started: job 0 has six places in it, and so
-# has every other one. Its first place is its first operation, and so on, so that every order is a
-# valid schedule.
+# The decision is the order in which operations are started. Each job has six places in the order:
+# its first place is its first operation, and so on. So every order is a valid schedule.
 space = ao.Space({"order": ao.Sequence(range(6), [6] * 6)})
 
 
@@ -45,7 +44,7 @@ def length(point):
 
 
 # %%
-# ``target`` ends the search as soon as there is a schedule of that length.
+# ``target`` ends the search as soon as a schedule of that length is found.
 result = ao.minimize(length, space, budget=3000, seed=0, target=55)
 print(f"length {result.best_value:.0f} after {result.evaluations} evaluations")
 

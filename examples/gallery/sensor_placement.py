@@ -2,9 +2,9 @@
 Sensor placement
 ================
 
-Where should five sensors stand, so that together they see as much of a hilly area as possible? A
-sensor sees what is near and not behind a hill. The decision is a subset of the sites of a given
-size.
+Where should five sensors stand so that together they see as much of a hilly area as possible? A
+sensor sees places that are near and not behind a hill. The decision is a subset of the sites, of a
+given size.
 """
 
 import matplotlib.pyplot as plt
@@ -49,7 +49,8 @@ def seen(chosen):
 result = ao.maximize(lambda point: seen(point["sensors"]).mean(), space, budget=500, seed=0)
 
 # %%
-# One at a time, each where it sees most that is new, is what people do without a search.
+# A common method without a search is greedy: place one sensor at a time, each where it sees the
+# largest new area.
 greedy = []
 for _ in range(5):
     greedy.append(max(sites, key=lambda site: seen([*greedy, site]).sum()))

@@ -6,8 +6,8 @@
                       "depth": ao.Integer(1, 8)})
     result = ao.maximize(f, space, budget=10_000, seed=0)
 
-What is named here is the public interface, with the names in the `__all__` of the modules listed;
-nothing else is.
+The public interface is what is named here, and the names in the `__all__` of the modules listed.
+Nothing else is public.
 """
 
 from anyorder import plotting, policy, problems, program, strategies, testing

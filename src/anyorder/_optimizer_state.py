@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from anyorder._internal.checks import choice, flag, integer
 from anyorder._version import __version__
-from anyorder.archive.candidate import Candidate
+from anyorder.archive.candidate import Candidate, Queues
 from anyorder.archive.objectives import Objectives
 from anyorder.errors import DAMAGE
+from anyorder.proposer import Proposer, add_prefix, matrix, points_in, remove_prefix
 from anyorder.space import Space
 from anyorder.strategies.base import Strategy
 from anyorder.strategies.create import Algorithm, create, recreate
-
-if TYPE_CHECKING:
-    from anyorder.optimizer import Optimizer
 
 FORMAT, VERSION = "anyorder-optimizer", 3
 _MAY_DIFFER = ("engine", "budget", "stop_collapsed")  # settings that a search may continue without
@@ -37,27 +35,6 @@ def refusing_damage(what: str) -> Iterator[None]:
         raise ValueError(f"{what} is damaged, or needs more memory than there is") from error
     except DAMAGE as error:
         raise ValueError(f"{what} is damaged: {error}") from error
-
-
-def add_prefix(prefix: str, arrays: Mapping[str, npt.NDArray[Any]]) -> dict[str, npt.NDArray[Any]]:
-    """Return the arrays of a part under names of their own."""
-    return {f"{prefix}.{name}": array for name, array in arrays.items()}
-
-
-def remove_prefix(prefix: str, state: Mapping[str, Any]) -> dict[str, npt.NDArray[Any]]:
-    """Return the arrays of a part; `add_prefix` undone."""
-    start = f"{prefix}."
-    return {name[len(start) :]: np.asarray(state[name]) for name in state if name.startswith(start)}
-
-
-def points_in(state: Mapping[str, Any], name: str, space: Space) -> npt.NDArray[np.int32]:
-    """Return an array of points, if they are of the space."""
-    points = np.asarray(state[name])
-    if points.dtype.kind != "i" or points.ndim != 2 or points.shape[1] != len(space):
-        raise ValueError(f"{name!r} is damaged or of another space")
-    if ((points < 0) | (points >= space.cardinalities)).any():
-        raise ValueError(f"{name!r} has points outside the space")
-    return points.astype(np.int32)
 
 
 def read_header(state: Mapping[str, Any]) -> dict[str, Any]:
@@ -79,49 +56,42 @@ def read_header(state: Mapping[str, Any]) -> dict[str, Any]:
     return dict(header)
 
 
-def header_of(optimizer: Optimizer) -> dict[str, Any]:
+def header_of(proposer: Proposer) -> dict[str, Any]:
     """Return what a state says about itself, without the space."""
-    several = optimizer.objectives
+    archive, several = proposer.archive, proposer.archive.objectives
     return {
         **({} if several is None else {"objectives": several.to_json()}),
         "format": FORMAT,
         "version": VERSION,
         "library": __version__,
-        "algorithm": optimizer.strategy.name,
-        "settings": optimizer.strategy.settings(),
-        "direction": optimizer.direction,
-        "deterministic": optimizer.archive.deterministic,
-        "seed": optimizer.seed,
+        "algorithm": proposer.strategy.name,
+        "settings": proposer.strategy.settings(),
+        "direction": archive.direction,
+        "deterministic": archive.deterministic,
+        "seed": proposer.seed,
     }
 
 
-def arrays_of(optimizer: Optimizer) -> dict[str, npt.NDArray[Any]]:
-    """Return the arrays of a state."""
-    space = optimizer.space
-    waiting = [candidate for queue in optimizer._open.values() for candidate in queue]
+def arrays_of(proposer: Proposer, asked: Queues) -> dict[str, npt.NDArray[Any]]:
+    """Return the arrays of a state; `asked` are the candidates that were asked and not told."""
+    waiting = [candidate for queue in asked.values() for candidate in queue]
     tickets = [(c.ticket, c.generation, c.known) for c in waiting]
     return {
-        "open_points": matrix([c.codes for c in waiting], space),
+        "open_points": matrix([c.codes for c in waiting], proposer.space),
         "open_tickets": np.array(tickets, np.int64).reshape(-1, 3),
-        **optimizer._search_state(),
-        **add_prefix("archive", optimizer.archive.state()),
+        **proposer.state(),
+        **add_prefix("archive", proposer.archive.state()),
     }
-
-
-def matrix(points: Sequence[npt.NDArray[np.int32]], space: Space) -> npt.NDArray[np.int32]:
-    """Return points, or none, as a matrix."""
-    return np.array(points, np.int32).reshape(-1, len(space))
 
 
 def rebuild(
-    kind: type[Optimizer],
     space: Space,
     header: Mapping[str, Any],
     state: Mapping[str, Any],
     algorithm: Algorithm | None,
     constraint: Callable[[Any], Any] | None,
-) -> Optimizer:
-    """Return the optimiser of a header and arrays."""
+) -> tuple[Proposer, Queues]:
+    """Return the proposer of a header and arrays, and its candidates asked and not told."""
     if constraint is None and any(name.startswith("feasibility.") for name in state):
         raise ValueError("the state is of an optimiser with a constraint: pass constraint=")
     with refusing_damage("the state's header"):
@@ -134,12 +104,10 @@ def rebuild(
             _check_settings(strategy, header["settings"])
         direction = choice("direction", header["direction"], ("maximize", "minimize"))
         deterministic = flag("deterministic", header["deterministic"])
-        optimizer = kind._of(
-            space, seed, strategy, direction, deterministic, constraint, objectives
-        )
+        proposer = Proposer(space, seed, strategy, direction, deterministic, constraint, objectives)
     with refusing_damage("the state"):
-        optimizer.archive.restore(remove_prefix("archive", state))
-        optimizer._restore_search(state)
+        proposer.archive.restore(remove_prefix("archive", state))
+        proposer.restore(state)
         points = points_in(state, "open_points", space)
         tickets = np.asarray(state["open_tickets"])
         if (
@@ -148,13 +116,13 @@ def rebuild(
             or not np.isin(tickets[:, 2], (0, 1)).all()
         ):
             raise ValueError("open candidates are damaged")
-        keys = optimizer.archive.packing.pack(points)
+        asked: Queues = {}
+        keys = proposer.archive.packing.pack(points)
         for row, key, entry in zip(points, keys, tickets.tolist(), strict=True):
             ticket, generation, known = entry
             candidate = Candidate(ticket, row, key, generation, known=bool(known))
-            optimizer._open.setdefault(key, []).append(candidate)
-        optimizer._stop_waiting(list(optimizer._open))  # for others, who are not part of the state
-    return optimizer
+            asked.setdefault(key, []).append(candidate)
+    return proposer, asked
 
 
 def _check_settings(strategy: Strategy, settings: Mapping[str, Any]) -> None:
@@ -165,14 +133,3 @@ def _check_settings(strategy: Strategy, settings: Mapping[str, Any]) -> None:
                 f"the state is of {strategy.name} with {name}={settings[name]!r}, expected that "
                 f"of algorithm=, {value!r}"
             )
-
-
-def unpickle(kind: type[Optimizer], space: Space, header: dict[str, Any], *parts: Any) -> Optimizer:
-    """Return the optimiser of a pickle, on another engine if its own cannot run here."""
-    arrays, strategy, constraint = parts
-    try:
-        return rebuild(kind, space, header, arrays, strategy, constraint)
-    except (ImportError, RuntimeError):
-        settings = {key: x for key, x in header["settings"].items() if key != "engine"}
-        header = {**header, "settings": settings}
-        return rebuild(kind, space, header, arrays, strategy, constraint)

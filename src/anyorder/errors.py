@@ -1,4 +1,4 @@
-"""How evaluations end, and what can go wrong with the file of a run."""
+"""The ways in which evaluations end, and the errors of studies."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ _VIOLATION = "violation "
 
 
 class Infeasible(Exception):
-    """Raise this in your function when a candidate breaks a constraint only it can discover.
+    """Raise this in your function when a candidate violates a constraint that only it can check.
 
-    The candidate ranks below every one that has a value, is remembered, and is not tried again.
-    It costs an evaluation like any other.
+    The candidate ranks below every candidate that has a value, is remembered, and is not tried
+    again. It costs an evaluation.
 
     Parameters
     ----------
     message
-        Why; it is kept with the candidate.
+        The reason, which is stored with the candidate.
     violation
-        How much is violated, above 0, if that is known: of candidates without a value, those that
-        violate less rank higher.
+        The amount of the violation, above 0, if it is known: among candidates without a value,
+        those with smaller violations rank higher.
     """
 
     def __init__(self, message: object = "", violation: float | None = None) -> None:
@@ -32,56 +32,56 @@ class Infeasible(Exception):
         self.violation = None if violation is None else real("violation", violation, 0, above=True)
 
     def reason(self, message: str) -> str:
-        """Return what is kept with the candidate: the message after the violation."""
+        """Return the text that is stored with the candidate: the violation, then the message."""
         if self.violation is None:
             return message or "infeasible"
         return f"{_VIOLATION}{self.violation!r}{': ' if message else ''}{message}"
 
 
 class StudyError(RuntimeError):
-    """A study that cannot be read, written or continued; the message says why."""
+    """A study cannot be read, written or continued; the message says why."""
 
 
 class StudyMismatch(ValueError):
-    """A study that was started with other settings."""
+    """A study was started with other settings."""
 
 
-# What contents that were changed lead to when they are used.
+# The errors that damaged contents of a file may cause when they are used.
 DAMAGE = (
     AttributeError, KeyError, IndexError, TypeError, ValueError, OverflowError, RecursionError,
 )  # fmt: skip
 
-# How an evaluation ended; archives and studies hold the index.
+# How an evaluation ended; archives and studies store the index.
 STATUSES = (
     "ok",
-    "failed",  # an exception, NaN or None
+    "failed",  # the function raised an exception, or returned NaN or None
     "timeout",
-    "died",  # the worker process did
+    "died",  # the worker process died
     "infeasible",  # the function raised Infeasible
-    "rejected",  # by the constraint, before it was evaluated
+    "rejected",  # the constraint rejected the point before it was evaluated
 )
-ON_FAILURE = ("raise", "worst", "skip")  # what to do about those that are not "ok"
+ON_FAILURE = ("raise", "worst", "skip")  # what to do about evaluations that are not "ok"
 OK, FAILED, TIMEOUT, DIED, INFEASIBLE, REJECTED = range(len(STATUSES))
 
 
 def violation_in(reason: str | None) -> float:
-    """Return the violation in what `Infeasible.reason` gave; NaN without one."""
+    """Return the violation in a text of `Infeasible.reason`; NaN if there is none."""
     if reason is None or not reason.startswith(_VIOLATION):
         return math.nan
     try:
         return float(reason.removeprefix(_VIOLATION).partition(":")[0])
-    except ValueError:  # a message that happens to begin like this
+    except ValueError:  # a message may begin in the same way
         return math.nan
 
 
 def measure(result: Any) -> float:
-    """Return by how much a constraint's result says it is violated; errors name the result."""
+    """Return the violation that a constraint's result means; errors name the result."""
     if isinstance(result, bool | np.bool_):
         return 0.0 if result else math.inf
     if result is None:
         raise TypeError("None (is a `return` missing?), expected a bool, a number, or several")
     if isinstance(result, tuple | list) or (isinstance(result, np.ndarray) and result.ndim):
-        # of several bools, it is known how many are not met
+        # several bools say how many of them are not satisfied
         return sum(min(measure(one), 1.0) if _is_bool(one) else measure(one) for one in result)
     try:
         if isinstance(result, str | bytes):

@@ -1,8 +1,9 @@
-"""maximize, minimize, optimize, resume: the user's arguments, checked, made into a session."""
+"""maximize, minimize, optimize, resume: check the user's arguments, and make a session of them."""
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import inspect
 import math
 import os
@@ -26,14 +27,16 @@ from anyorder.archive.knowledge import Known, is_study, read_data, read_points
 from anyorder.archive.objectives import Objectives, read_objectives
 from anyorder.constraints.feasibility import Feasibility
 from anyorder.errors import StudyError
-from anyorder.optimizer import Optimizer
+from anyorder.optimizer import Optimizer, wrap
 from anyorder.problems.base import Problem
+from anyorder.proposer import Proposer
 from anyorder.result import Result
 from anyorder.run.confirm import check_confirm
 from anyorder.run.evaluation.processes import leave_unguarded_import
 from anyorder.run.loop import Session
 from anyorder.run.options import Evaluation, Stopping, select, study_options
 from anyorder.run.progress import progress_bar, show_log
+from anyorder.run.state import State
 from anyorder.run.stopping import Rule
 from anyorder.run.study.reading import load, open_study, read_settings, translate_errors
 from anyorder.run.study.writing import Study
@@ -44,7 +47,7 @@ from anyorder.strategies.registry import find
 
 P = ParamSpec("P")
 R = TypeVar("R")
-# What `resume` accepts: the rest is in the study.
+# The options that `resume` accepts; the study has the others.
 _RESUMABLE = (
     "vectorized", "batch", "executor", "workers", "timeout", "retries", "constraint", "verify",
     "target", "max_seconds", "patience", "stop", "callback", "progress",
@@ -87,111 +90,119 @@ def maximize(
     Parameters
     ----------
     f
-        Gets a dict for a named space, else a NumPy integer vector, and returns a number. With
-        `vectorized` it gets a whole batch (a list of dicts, or a matrix) and returns as many.
-        It may raise `anyorder.Infeasible(violation=...)`. Or one of `anyorder.problems`, which has
-        a space.
+        The function. It receives a dict for a named space, else a NumPy integer vector, and returns
+        a number. With `vectorized` it receives a whole batch (a list of dicts, or a matrix) and
+        returns as many numbers. It may raise `anyorder.Infeasible(violation=...)`. A problem of
+        `anyorder.problems`, which has its own space, can be given instead.
     space
-        Where to search.
+        The space to search.
     budget
-        How many evaluations to spend. A point that is known already costs nothing (see `cache`),
-        and neither do further tries of one that failed. It may be left out where something else
-        ends the run: `max_seconds`, `patience` or `stop`.
+        The number of evaluations to spend. A known point costs nothing (see `cache`), and neither
+        do retries of a failed one. It may be left out if something else ends the run:
+        `max_seconds`, `patience` or `stop`.
     algorithm
-        How to search: a name ("auto", "policy", "ils", "tabu", "umda", ...;
-        `anyorder.strategies.names()` lists them), with settings if need be ("policy:paper",
-        "boa+population=500"); an object that keeps the protocol of `anyorder.strategies.Strategy`;
-        or what is called with a space and `seed=` and makes one: its class, or an
-        `anyorder.policy.Policy`. The default is "auto", and for thousands of variables "ils".
+        The search algorithm: a name ("auto", "policy", "ils", "tabu", "umda", ...;
+        `anyorder.strategies.names()` lists them), possibly with settings ("policy:paper",
+        "boa+population=500"); an object that follows the protocol of
+        `anyorder.strategies.Strategy`; or a callable that makes such an object from a space and
+        `seed=`, such as its class or an `anyorder.policy.Policy`. The default is "auto", and for
+        thousands of variables "ils".
     seed
         An integer makes the run repeatable; None draws one (`result.seed` tells which).
     vectorized
         Whether `f` takes batches.
     batch
-        How many points are proposed, evaluated and learned at a time. By default as many as the
-        algorithm prefers; of one without batches of its own, 16 with `vectorized`, else as many as
+        The number of points to propose, evaluate and learn from at a time. The default is the
+        algorithm's preference; for an algorithm without batches of its own it is 16 with
+        `vectorized`, else the number of workers.
         there are workers.
     executor
-        Where to evaluate: any `concurrent.futures.Executor`, a Dask `Client`, "ray", or "threads":
-        `workers` threads of this process, for functions that release the interpreter's lock.
+        Where to evaluate: any `concurrent.futures.Executor`, a Dask `Client`, "ray", or "threads".
+        "threads" uses `workers` threads of this process, for functions that release the
+        interpreter's lock.
     workers
-        Evaluate in so many local processes; beside `executor`, how many workers it has, if it does
-        not say.
+        The number of local processes in which to evaluate; with `executor`, the number of its
+        workers if it does not tell.
     asynchronous
-        False: in batches. The run of an algorithm with batches of its own, such as the policy, is
-        the same with any number of workers; one without is asked for as many candidates as there
-        are workers. True: a candidate is sent out whenever a worker is free, so that none waits
-        for the slowest.
+        If False, work in batches. The run of an algorithm with batches of its own, such as the
+        policy, is then the same with any number of workers; an algorithm without is asked for as
+        many candidates as there are workers. If True, send out a candidate whenever a worker is
+        free, so that no worker waits for the slowest one.
     timeout
-        Seconds that an evaluation may take. Without `workers` or `executor` it uses one worker
-        process. An executor cannot stop what it runs: a worker past its time limit is lost until
+        The seconds that an evaluation may take. Without `workers` or `executor` it uses one worker
+        process. An executor cannot stop what it runs: a worker that exceeds the limit is lost until
         it ends.
     retries
-        How often to try again an evaluation that failed.
+        How often to retry a failed evaluation.
     on_failure
-        What an exception, NaN, None, a timeout or a dead worker means: "raise" ends the run with
-        the error; "worst" ranks the candidate below every one with a value; "skip" does not learn
-        from it. Points that failed are remembered and not tried again.
+        What to do about an exception, NaN, None, a timeout or a dead worker: "raise" ends the run
+        with the error; "worst" ranks the candidate below every candidate with a value; "skip" does
+        not learn from it. Points that failed are remembered and not tried again.
     constraint
-        Gets a point and returns whether it may be evaluated: a bool, or a number (how much is
-        violated; 0 or less is allowed), or several of those. It should be cheap. Points it rejects
-        cost nothing, rank below all that were evaluated, by violation, and are repaired.
+        A function that receives a point and returns whether it may be evaluated: a bool, or a
+        number (the amount of the violation; 0 or less is allowed), or several of those. It should
+        be cheap. Points that it rejects cost nothing, rank below all evaluated points, by
+        violation, and are repaired.
     cache
-        Whether a point that is known is answered from the archive. False evaluates it again.
+        Whether known points are answered from the archive. If False, they are evaluated again.
     deterministic
-        False: `f` is noisy. Points that are proposed again are evaluated again, the algorithm
-        learns from the mean of their values, and the last evaluations measure the most promising
-        points again (see `confirm`).
+        Whether `f` returns the same value for a point every time. If False, `f` is noisy: points
+        that are proposed again are evaluated again, the algorithm learns from the mean of their
+        values, and the last evaluations measure the most promising points again (see `confirm`).
     confirm
-        How many evaluations at the end of a noisy run measure promising points again: two thirds of
-        them to choose the answer, by a lower bound of its mean, and a third to measure that one
-        alone, whose mean is `result.best_value`. By default a tenth of the budget; 0 for none.
+        The number of evaluations, at the end of a noisy run, that measure promising points again.
+        Two thirds of them choose the answer, by a lower bound of its mean; the last third measures
+        only the answer, and its mean is `result.best_value`. By default a tenth of the budget; 0
+        for none.
     start
-        Points to evaluate first, one or a list, as `f` gets them.
+        Points to evaluate first, one or a list, in the form in which `f` receives them.
     data
-        What is known already: `(points, values)`; a DataFrame with a column for each variable (x0,
-        x1, ... in a nameless space) and one called "value"; the path of such a CSV file, or of an
-        earlier study; or a `History` or `Result`. Every strategy learns from them before its first
-        proposal. They cost no budget, and none of these points is evaluated again (see `cache`). A
-        value of NaN or None is a point that failed. `result.best` may be one of them.
+        Points with known values: `(points, values)`; a DataFrame with a column for each variable
+        (x0, x1, ... in a nameless space) and one called "value"; the path of such a CSV file, or of
+        an earlier study; or a `History` or `Result`. Every strategy learns from them before its
+        first proposal. They cost no budget, and none of these points is evaluated again (see
+        `cache`). A value of NaN or None means that the point failed. `result.best` may be one of
+        these points.
     study
-        A file to keep the run in. If it exists, the run in it is continued as if it had never
-        stopped. A line in the log (logger "anyorder") says so.
+        A file to store the run in. If it exists, the run in it is continued as if it had never
+        stopped. A message in the log (logger "anyorder") says so.
     verify
-        When a study is continued, measure its best point again before anything new is evaluated.
-        Another value is a `StudyError`: `f` has been edited. It costs no budget; differences of
-        1e-9, relatively, count as rounding, and a noisy `f` (see `deterministic`) is not measured.
+        When a study is continued, whether to measure its best point again before any new point. If
+        the value differs, `f` has been edited, and a `StudyError` is raised. This costs no budget.
+        Relative differences up to 1e-9 count as rounding, and a noisy `f` (see `deterministic`) is
+        not measured.
     target
-        Stop as soon as a value is at least this good.
+        Stop as soon as a value is at least as good as this one.
     max_seconds
-        Stop after this time. What is being evaluated then is abandoned.
+        Stop after this time. Evaluations that are then running are abandoned.
     patience
         Stop after so many evaluations without improvement.
     stop
-        Further rules that stop the run, see `anyorder.stopping`: one, or a list of functions that
-        get the progress of the run and return a reason to stop (`result.stop_reason`), or None.
+        Further rules that stop the run, see `anyorder.stopping`: one function, or a list of them,
+        that receive the progress of the run and return a reason to stop (`result.stop_reason`), or
+        None.
     callback
-        Called with the `Optimizer` after each batch (in asynchronous mode, after each generation);
-        the run stops if it returns something true.
+        A function that is called with the `Optimizer` after each batch (in asynchronous mode, after
+        each generation); the run stops if it returns a true value.
     progress
-        Show a progress bar: True, False, or None: on a terminal, after two seconds. "detailed"
-        adds what the strategy says about its search. Where there is no bar, a run logs a line at
-        its start, at improvements (at most one in 10 s) and at its end (logger "anyorder", INFO);
-        unless the application has set up logging, or `progress` is False, the log of a run is
-        printed to standard error.
+        Whether to show a progress bar. None shows it on a terminal, after two seconds; "detailed"
+        adds what the strategy reports about its search. Without a bar, a run logs a message at its
+        start, at improvements (at most one in 10 s) and at its end (logger "anyorder", INFO).
+        Unless the application has set up logging, or `progress` is False, this log is printed to
+        standard error.
 
     Returns
     -------
     Result
-        Ctrl-C waits for what is being evaluated and returns what was found so far; a second one
-        raises KeyboardInterrupt. If candidate after candidate is known or rejected, the run ends
-        and says so (`stop_reason` "exhausted").
+        The outcome of the run. Ctrl-C waits for running evaluations and returns what was found so
+        far; a second one raises KeyboardInterrupt. If candidate after candidate is known or
+        rejected, the run ends, and `stop_reason` is "exhausted".
     """
     return _run("maximize", dict(locals()))
 
 
 def _as_maximize(wrapped: Callable[P, R]) -> Callable[[Callable[..., R]], Callable[P, R]]:
-    """Give a function the signature of another, so that options are listed once."""
+    """Return a decorator that gives a function the signature of another, to list options once."""
 
     def decorate(wrapper: Callable[..., R]) -> Callable[P, R]:
         wrapper.__wrapped__ = wrapped  # type: ignore[attr-defined]
@@ -201,7 +212,7 @@ def _as_maximize(wrapped: Callable[P, R]) -> Callable[[Callable[..., R]], Callab
 
 
 def _with_options_of(wrapped: Callable[..., R]) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Give a function that takes the keyword arguments of another a signature that lists them."""
+    """Return a decorator that adds the keyword arguments of `wrapped` to a function's signature."""
 
     def decorate(wrapper: Callable[P, R]) -> Callable[P, R]:
         own = [*inspect.signature(wrapper).parameters.values()][:-1]
@@ -221,7 +232,7 @@ def minimize(
     budget: int | None = None,
     **options: Any,
 ) -> Result:
-    """Find a point of `space` with a low value of `f`; all else is as in `maximize`."""
+    """Find a point of `space` with a low value of `f`; everything else is as in `maximize`."""
     refuse_unknown("minimize", options, maximize.__annotations__)
     defaults = _defaults()
     return _run("minimize", {"f": f, "space": space, "budget": budget, **defaults, **options})
@@ -243,28 +254,28 @@ def optimize(
     Parameters
     ----------
     f
-        As in `maximize`, but it returns a tuple with a number for each objective, or a dict of
-        them. An evaluation with a value that is no finite number has failed.
+        The function, as in `maximize`, but it returns a tuple with a number for each objective, or
+        a dict of them. An evaluation has failed if one of its values is no finite number.
     space, budget
         As in `maximize`.
     directions
         "max" or "min" for each value of the tuple.
     objectives
-        Instead of `directions`, for a function that returns a dict: "max" or "min" for each of its
-        entries that is an objective, such as `{"accuracy": "max", "size": "min"}`.
+        A dict to give instead of `directions`, for a function that returns a dict: "max" or "min"
+        for each entry that is an objective, such as `{"accuracy": "max", "size": "min"}`.
     reference
-        The worst values that are of interest, one for each objective: points that are not better
-        than all of them do not count for the hypervolume, and "pareto" does not look for them. By
-        default all points are of interest.
+        The worst values of interest, one for each objective: points that are not better in all of
+        them do not count for the hypervolume, and "pareto" does not search for them. By default all
+        points are of interest.
     options
-        As in `maximize`. The default algorithm is "pareto"; "nsga2" and "random" take several
-        objectives as well. `target` is a hypervolume and requires `reference`; `patience` counts
-        evaluations that do not change the front.
+        Further options, as in `maximize`. The default algorithm is "pareto"; "nsga2" and "random"
+        also support several objectives. `target` is a hypervolume and requires `reference`;
+        `patience` counts evaluations that do not change the front.
 
     Returns
     -------
     Result
-        With `front` and `hypervolume`; there is no `best`.
+        The outcome, with `front` and `hypervolume` in place of `best`.
     """
     refuse_unknown("optimize", options, maximize.__annotations__)
     several = read_objectives(directions, objectives, reference)
@@ -289,23 +300,23 @@ def resume(
     algorithm: Algorithm | None = None,
     **options: Any,
 ) -> Result:
-    """Continue the run that a study holds, as if it had never stopped.
+    """Continue the run in a study as if it had never stopped.
 
     Parameters
     ----------
     study
-        The file that `maximize(..., study=)` made. Space, algorithm, settings and seed are in it.
+        The file that `maximize(..., study=)` wrote. It holds space, algorithm, settings and seed.
     f
-        The same function.
+        The function that the run was started with.
     budget
-        In all, from the beginning; None: what the run was last given.
+        The budget of the whole run, from its beginning; by default what the run was last given.
     algorithm
-        For a strategy without a registered name: its class, or a new object of it. Otherwise the
-        study says what it is; the policy continues on another engine with
-        `algorithm="policy+engine=cpu"`, or the same `Policy(..., engine=...)`.
+        The algorithm, which is only needed if it has no registered name: its class, or a new object
+        of the class. Otherwise it is read from the study. The policy can continue on another engine
+        with `algorithm="policy+engine=cpu"`, or with the same `Policy(..., engine=...)`.
     options
-        Where to evaluate and when to stop, as in `maximize`: these are not kept in a study. A
-        constraint must be given again.
+        Where to evaluate and when to stop, as in `maximize`: a study does not store these options.
+        A constraint must be given again.
     """
     refuse_unknown("resume", options, _RESUMABLE)
     path = path_of("study", study)
@@ -337,7 +348,7 @@ def resume(
 
 
 def _changes(algorithm: str, name: str) -> dict[str, Any]:
-    """Return the settings that a name changes in those of a study by the algorithm `name`."""
+    """Return the settings that a name changes in a study whose algorithm is `name`."""
     given = resolve_name(algorithm)
     if given.name != name or given.preset:
         expected = f"'{name}', or '{name}+setting=value': it continues a run of {name}"
@@ -352,7 +363,7 @@ def _defaults() -> dict[str, Any]:
 
 
 def _run(direction: str, arguments: dict[str, Any], known: Known | None = None) -> Result:
-    """Return the result of a run: `arguments` of `maximize`, by name; `known` of a study."""
+    """Return the result of a run with these `arguments` of `maximize`, and what a study `known`."""
     with show_log(arguments["progress"]):
         return _run_quietly(direction, arguments, known)
 
@@ -381,38 +392,44 @@ def _run_quietly(direction: str, arguments: dict[str, Any], known: Known | None)
     known = known or _gather_known(
         arguments["start"], arguments["data"], space, evaluation, several
     )
-    with progress_bar(stopping.budget, arguments["progress"]) as bar:
-        path = arguments["study"]
-        if path is None:
-            optimizer = _optimizer(space, number, strategy, direction, evaluation, known, several)
-            session = Session(f, optimizer, evaluation, stopping, None, bar, callback)
-            return _result(session, session.run(), start)
-        settings = _settings(space, number, strategy, direction, evaluation, stopping)
-        settings |= known.to_json(space)
-        if several is not None:
-            settings["objectives"] = several.to_json()
-        with Study(path, settings, seed_given=seed is not None) as study:
+    study: Study | None = None
+    with contextlib.ExitStack() as opened:
+        bar = opened.enter_context(progress_bar(stopping.budget, arguments["progress"]))
+        if arguments["study"] is not None:
+            settings = _settings(space, number, strategy, direction, evaluation, stopping)
+            settings |= known.to_json(space)
+            if several is not None:
+                settings["objectives"] = several.to_json()
+            study = Study(arguments["study"], settings, seed_given=seed is not None)
+            opened.enter_context(study)
             if study.resumed:
                 number, strategy = _continue(study, strategy, arguments["algorithm"])
-            optimizer = _optimizer(space, number, strategy, direction, evaluation, known, several)
-            session = Session(f, optimizer, evaluation, stopping, study, bar, callback)
-            return _result(session, session.run(), start)
+        parts = space, number, strategy, direction, evaluation.deterministic
+        proposer = Proposer(*parts, evaluation.constraint, several)
+        if known.data is not None:
+            proposer.learn_data(known.data)
+        if known.start is not None:
+            proposer.suggested += list(known.start)
+        optimizer = wrap(Optimizer, proposer)
+        called = None if callback is None else functools.partial(callback, optimizer)
+        session = Session(f, proposer, evaluation, stopping, study, bar, called)
+        return _result(optimizer, session.run(), session.state, start)
 
 
 def _read_algorithm(study: Any) -> str | None:
-    """Return the algorithm of a study that a run without a named one continues, if any."""
+    """Return the algorithm stored in a study, if none was given; None without such a study."""
     path: Path | None = study
     if path is None or not path.is_file() or not path.stat().st_size:
         return None
     name = ""
-    # What is wrong with a study is said when it is continued.
+    # Errors in a study are reported when it is continued.
     with contextlib.suppress(StudyError), open_study(path) as database, translate_errors(path):
         name = read_settings(database)["algorithm"]
     return name if find(name) is not None else None
 
 
 def _objective(direction: str, arguments: dict[str, Any]) -> tuple[Any, Space]:
-    """Return the function and its space."""
+    """Return the function to optimise, and its space."""
     f, space = arguments["f"], arguments["space"]
     if isinstance(f, Problem):
         if arguments.get("objectives") is not None:
@@ -437,10 +454,10 @@ def _objective(direction: str, arguments: dict[str, Any]) -> tuple[Any, Space]:
 
 
 def _check_parameters(f: Callable[..., Any], space: Space, vectorized: bool) -> None:
-    """Refuse a function that cannot be called with one argument, and say what it gets."""
+    """Raise a TypeError if a function cannot be called with one argument; it says what that is."""
     try:
         signature = inspect.signature(f)
-    except (TypeError, ValueError):  # some built-in functions do not tell
+    except (TypeError, ValueError):  # some built-in functions have no signature
         return
     try:
         signature.bind(None)
@@ -457,32 +474,13 @@ def _check_parameters(f: Callable[..., Any], space: Space, vectorized: bool) -> 
 def _gather_known(
     start: Any, data: Any, space: Space, evaluation: Evaluation, several: Objectives | None
 ) -> Known:
-    """Return what is known before a run; the path of a study is read here."""
+    """Return what is known before a run; studies given as `data` are read here."""
     found = None
     if data is not None:
         found = read_data(load(data) if is_study(data) else data, space, several)
         if evaluation.constraint is not None:
             found = Feasibility(space, evaluation.constraint, 0).refuse(found)
     return Known(None if start is None else read_points("start", start, space), found)
-
-
-def _optimizer(
-    space: Space,
-    seed: int,
-    strategy: Strategy,
-    direction: str,
-    evaluation: Evaluation,
-    known: Known,
-    several: Objectives | None,
-) -> Optimizer:
-    optimizer = Optimizer._of(
-        space, seed, strategy, direction, evaluation.deterministic, evaluation.constraint, several
-    )
-    if known.data is not None:
-        optimizer._know(known.data)
-    if known.start is not None:
-        optimizer._suggested += list(known.start)
-    return optimizer
 
 
 def _settings(
@@ -493,7 +491,7 @@ def _settings(
     evaluation: Evaluation,
     stopping: Stopping,
 ) -> dict[str, Any]:
-    """Return what a study keeps: all that a run must have in common with the one it continues."""
+    """Return what a study stores: the settings that a continued run must share with it."""
     return {
         "direction": direction,
         "space": space.to_dict(),
@@ -515,22 +513,21 @@ def _continue(study: Study, strategy: Strategy, given: Algorithm | None) -> tupl
             return seed, recreate(
                 settings["algorithm"], {**settings["config"], **changes}, space, seed
             )
-    if makes_strategies(given):  # `strategy` has the seed of this call
+    if makes_strategies(given):  # `strategy` was made with the seed of this call
         strategy = create(given, space, seed)
     return seed, strategy
 
 
-def _result(session: Session, reason: str, start: float) -> Result:
-    optimizer, study = session.state.optimizer, session.state.study
+def _result(optimizer: Optimizer, reason: str, state: State, start: float) -> Result:
     one = optimizer.objectives is None
     return Result(
         best=optimizer.best if one else None,
         best_value=optimizer.best_value if one else math.nan,
-        evaluations=session.state.evaluations,
-        failures=session.state.failures,
+        evaluations=state.evaluations,
+        failures=state.failures,
         stop_reason=reason,
         seed=optimizer.seed,
         seconds=time.perf_counter() - start,
-        study=None if study is None else study.path,
+        study=None if state.study is None else state.study.path,
         optimizer=optimizer,
     )

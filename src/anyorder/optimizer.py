@@ -5,43 +5,27 @@ from __future__ import annotations
 import json
 import math
 import secrets
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from anyorder._internal.checks import choice, function, integer, numbers, optional, suggesting_names
-from anyorder._optimizer_state import (
-    add_prefix,
-    arrays_of,
-    header_of,
-    matrix,
-    points_in,
-    read_header,
-    rebuild,
-    refusing_damage,
-    remove_prefix,
-    unpickle,
-)
-from anyorder.archive import DATA, Archive
-from anyorder.archive.candidate import Candidate
+from anyorder._optimizer_state import arrays_of, header_of, read_header, rebuild, refusing_damage
+from anyorder.archive.candidate import Candidate, Queues
 from anyorder.archive.front import Front
 from anyorder.archive.history import check_names
-from anyorder.archive.knowledge import Data, as_batch, read_data
+from anyorder.archive.knowledge import as_batch, read_data
 from anyorder.archive.notes import notes_of, split_all
-from anyorder.archive.objectives import Objectives, read_objectives
-from anyorder.constraints.feasibility import Feasibility, violation_of
-from anyorder.errors import FAILED, INFEASIBLE, OK, ON_FAILURE, REJECTED, STATUSES, Infeasible
+from anyorder.archive.objectives import read_objectives
+from anyorder.errors import FAILED, INFEASIBLE, OK, ON_FAILURE, STATUSES, Infeasible
+from anyorder.proposer import IDLE_BATCHES, IDLE_CANDIDATES, SAME_BATCHES, SAME_CANDIDATES, Proposer
 from anyorder.space import Space
-from anyorder.strategies.base import Answer, Codes, Strategy
+from anyorder.strategies.base import Codes
 from anyorder.strategies.create import Algorithm, create
 from anyorder.strategies.registry import find
 
-# A search in which so many candidates, or batches, in a row were known or rejected has ended.
-IDLE_CANDIDATES, IDLE_BATCHES = 1_000, 100
-# After so many proposals, or batches, in a row that are being evaluated already, wait for them.
-SAME_CANDIDATES, SAME_BATCHES = 30, 3
 NO_BEST = "several objectives have no best point, but a front of them: use `front`"
 KNOWN = ("answer", "give")  # what `ask` does with points that the archive knows
 
@@ -105,38 +89,21 @@ class Optimizer:
         known = None if data is None else read_data(data, space, several)
         strategy = create(algorithm, space, seed, several=several is not None)
         optional(function)("constraint", constraint)
-        self._set(space, seed, strategy, direction, deterministic, constraint, several)
+        proposer = Proposer(space, seed, strategy, direction, deterministic, constraint, several)
         if known is not None:
-            self._know(known)
+            proposer.learn_data(known)
+        self._begin(proposer)
 
-    @classmethod
-    def _of(cls, *parts: Any) -> Optimizer:
-        """Return an optimizer of the parts that `_set` takes."""
-        self = cls.__new__(cls)
-        self._set(*parts)
-        return self
-
-    def _set(
-        self,
-        space: Space,
-        seed: int,
-        strategy: Strategy,
-        direction: str,
-        deterministic: bool,
-        constraint: Callable[[Any], Any] | None = None,
-        objectives: Objectives | None = None,
-    ) -> None:
-        self.space, self.seed, self.strategy, self.direction = space, seed, strategy, direction
-        self.objectives = objectives
-        self.archive = strategy.archive = Archive(
-            space, direction, deterministic=deterministic, objectives=objectives
-        )
-        self.feasibility = None if constraint is None else Feasibility(space, constraint, seed)
-        self._restarts_before = strategy.restarts  # in an earlier run of the same object
-        self._suggested: list[Codes] = []
+    def _begin(self, proposer: Proposer, asked: Queues | None = None) -> None:
+        self._proposer, archive = proposer, proposer.archive
+        self.space, self.seed, self.strategy = proposer.space, proposer.seed, proposer.strategy
+        self.archive, self.feasibility = archive, proposer.feasibility
+        self.direction, self.objectives = archive.direction, archive.objectives
         # Asked and not told; those that are `known` were not given, and wait for the same point.
-        self._open: dict[bytes, list[Candidate]] = {}
+        self._open: Queues = asked or {}
         self._elsewhere: set[bytes] = set()
+        with refusing_damage("the state"):
+            self._stop_waiting(list(self._open))  # for others, who are not part of the state
 
     # --- what can be seen -----------------------------------------------------------------------
 
@@ -147,20 +114,14 @@ class Optimizer:
         With `deterministic=False` the one with the best lower bound of its mean.
         """
         self.refuse_best()
-        best = self.archive.best if self.archive.deterministic else self._noisy_best
-        return None if best is None else self.space.one(best)
+        point = self.archive.answer().point
+        return None if point < 0 else self.space.one(self.archive.codes_of(np.array([point]))[0])
 
     @property
     def best_value(self) -> float:
         """The value of the best candidate, or its mean; the worst infinity before any."""
         self.refuse_best()
-        archive = self.archive
-        return archive.best_value if archive.deterministic else archive.answer().value
-
-    @property
-    def _noisy_best(self) -> Codes | None:
-        point = self.archive.answer().point
-        return None if point < 0 else self.archive.codes_of(np.array([point]))[0]
+        return self.archive.answer().value
 
     @property
     def front(self) -> Front:
@@ -250,17 +211,17 @@ class Optimizer:
             wanted, before = count - len(new), len(new)
             if cache:  # a strategy may look long for a new point where there is none
                 wanted = min(wanted, self._unknown())
-            candidates = self._draw(wanted) if wanted else []
+            candidates = self._proposer.draw(wanted) if wanted else []
             answered = []
             for candidate in candidates:
-                if self.settle(candidate, final):
+                if self._proposer.settle(candidate, final):
                     answered.append(candidate)
                     continue
                 candidate.known = self._is_out(candidate.key, cache)
                 self._open.setdefault(candidate.key, []).append(candidate)
                 if not candidate.known:
                     new.append(candidate)
-            self._take(answered)
+            self._proposer.learn(answered)
             if len(new) > before:
                 idle = same = 0
                 continue
@@ -275,28 +236,6 @@ class Optimizer:
         if not new and self.feasibility is not None and not self.feasibility.allowed:
             raise ValueError(self.feasibility.explain())
         return new
-
-    def settle(self, candidate: Candidate, final: Container[int]) -> bool:
-        """Answer a candidate if nothing need be evaluated for it; return whether that is so.
-
-        A point that the archive knows with one of the `final` statuses is not evaluated again.
-        """
-        found = self.archive.lookup(candidate.key)
-        if found is not None and found[0] in final:
-            candidate.status, candidate.value = found
-            candidate.known = True
-            if self.objectives is not None and candidate.status == OK:
-                candidate.values = self.archive.vector(candidate.key)
-            return True
-        if self.feasibility is None:
-            return False
-        # Where the violation is open, the point is known: it was rejected, or allowed.
-        refused = found is not None and found[0] == REJECTED
-        if candidate.violation is not None:
-            refused = candidate.violation > 0
-        if refused:
-            candidate.status, candidate.known = REJECTED, True
-        return refused
 
     def _is_out(self, key: bytes, cache: bool) -> bool:
         """Return whether a point is being evaluated, so that it is not given again."""
@@ -323,27 +262,6 @@ class Optimizer:
         if lost:
             self.strategy.give_up(lost)
 
-    def _draw(self, count: int) -> list[Candidate]:
-        """Return candidates from the strategy, suggested points first."""
-        given = self._suggested[:count]
-        generation = self.strategy.generation
-        tickets, codes = self.strategy.propose(count, np.stack(given) if given else None)
-        if len(codes) > count or codes.shape[1:] != (len(self.space),):
-            raise ValueError(
-                f"{self.strategy.name} proposed points of shape {codes.shape}, expected at most "
-                f"{count} of {len(self.space)} variables"
-            )
-        codes = self.space.canonical(codes)
-        del self._suggested[:count]
-        keys = self.archive.packing.pack(codes)
-        candidates = [
-            Candidate(ticket, row, key, generation)
-            for ticket, row, key in zip(tickets, codes, keys, strict=True)
-        ]
-        if self.feasibility is not None:
-            self.feasibility.screen(candidates, len(given), self.archive, self._suggested)
-        return candidates
-
     def suggest(self, candidate: Any) -> None:
         """Put a point of your own into what `ask` gives next.
 
@@ -352,7 +270,7 @@ class Optimizer:
         codes = self._encode(candidate)
         if len(codes) != 1:
             raise ValueError(f"suggest takes one candidate, got {len(codes)}")
-        self._suggested.append(codes[0])
+        self._proposer.suggested.append(codes[0])
 
     def tell(
         self,
@@ -418,7 +336,7 @@ class Optimizer:
                 other.values = candidate.values
             answered += [candidate, *waiting]
             self._elsewhere.discard(key)
-        self._take(answered, skip=on_failure == "skip")
+        self._proposer.learn(answered, skip=on_failure == "skip")
 
     @staticmethod
     def _values_and_reasons(
@@ -461,64 +379,6 @@ class Optimizer:
             self._open[key] = given
         return [candidate, *waiting]
 
-    def _take(self, candidates: Sequence[Candidate], skip: bool = False) -> None:
-        """Record answered candidates in the archive, and let the strategy learn from them."""
-        archive, strategy = self.archive, self.strategy
-        answers, given_up = [], []
-        for candidate in candidates:
-            self._record(candidate)
-            if skip and candidate.status != OK:
-                if candidate.ticket is not None:
-                    given_up.append(candidate.ticket)
-                continue
-            answers.append(self._answer(candidate))
-        if given_up:
-            strategy.give_up(given_up)
-        if answers:
-            strategy.learn(answers)
-        counted = self._restarts_before + len(archive.restarts)  # without those made in `propose`
-        archive.restarts += [len(archive)] * (strategy.restarts - counted)
-
-    def _answer(self, candidate: Candidate) -> Answer:
-        """Return what the strategy learns of a candidate that is in the archive."""
-        archive, several = self.archive, self.objectives
-        violation = violation_of(candidate, archive, self.feasibility)
-        value, values = candidate.value, candidate.values
-        if not archive.deterministic and candidate.status == OK:
-            if several is None:
-                value = archive.mean(candidate.key)
-            else:
-                values = archive.vector(candidate.key)
-        if several is not None and values is not None:
-            values = tuple((np.array(values) * several.signs).tolist())
-            value = values[0]
-        return Answer(
-            candidate.ticket, candidate.codes, archive.sign * value, candidate.status or OK,
-            candidate.known, violation, values,
-        )  # fmt: skip
-
-    def _record(self, candidate: Candidate) -> None:
-        self.archive.add(
-            candidate.key, candidate.value, candidate.status or OK, known=candidate.known,
-            generation=candidate.generation, seconds=candidate.seconds, error=candidate.error,
-            values=candidate.values,
-            notes=candidate.notes,
-        )  # fmt: skip
-
-    def _know(self, data: Data) -> None:
-        """Let archive and strategy learn what was measured before, at no cost."""
-        archive, answers = self.archive, []
-        data = data if self.feasibility is None else self.feasibility.refuse(data)
-        data.add_to(archive)
-        for k, key in enumerate(archive.packing.pack(data.codes)):
-            candidate = Candidate(
-                None, data.codes[k], key, DATA, status=int(data.statuses[k]), known=True
-            )
-            candidate.value, candidate.values = data.value(k)
-            answers.append(self._answer(candidate))
-        if answers:
-            self.strategy.learn(answers)
-
     def _encode(self, candidates: Any) -> Codes:
         """Return the codes of a batch, or of a lone candidate."""
         return self.space.encode(as_batch(candidates, self.space))
@@ -530,32 +390,16 @@ class Optimizer:
         # cannot hold; a strategy of the user's is pickled itself.
         strategy = None if find(self.strategy.name) is type(self.strategy) else self.strategy
         constraint = None if self.feasibility is None else self.feasibility.constraint
-        parts = type(self), self.space, header_of(self), arrays_of(self)
-        return unpickle, (*parts, strategy, constraint)
+        state = self.space, header_of(self._proposer), arrays_of(self._proposer, self._open)
+        return unpickle, (type(self), *state, strategy, constraint)
 
     def state_dict(self) -> dict[str, npt.NDArray[Any]]:
         """Return everything as a dict of NumPy arrays: `np.savez(path, **state)` keeps it.
 
         `from_state` continues bit for bit. There is nothing pickled in it.
         """
-        header = {**header_of(self), "space": self.space.to_dict()}
-        return {"header": np.array(json.dumps(header)), **arrays_of(self)}
-
-    def _search_state(self) -> dict[str, npt.NDArray[Any]]:
-        """Return what determines the next proposals, without the archive."""
-        feasibility = {} if self.feasibility is None else self.feasibility.state()
-        return {
-            "suggested": matrix(self._suggested, self.space),
-            **add_prefix("strategy", self.strategy.state()),
-            **add_prefix("feasibility", feasibility),
-        }
-
-    def _restore_search(self, state: Mapping[str, Any]) -> None:
-        self._suggested = list(points_in(state, "suggested", self.space))
-        self.strategy.restore(remove_prefix("strategy", state))
-        kept = remove_prefix("feasibility", state)
-        if kept and self.feasibility is not None:  # studies of earlier versions keep none
-            self.feasibility.restore(kept)
+        header = {**header_of(self._proposer), "space": self.space.to_dict()}
+        return {"header": np.array(json.dumps(header)), **arrays_of(self._proposer, self._open)}
 
     @classmethod
     def from_state(
@@ -581,4 +425,20 @@ class Optimizer:
         header = read_header(state)
         with refusing_damage("the state's header"):
             space = Space.from_dict(header["space"])
-        return rebuild(cls, space, header, state, algorithm, constraint)
+        return wrap(cls, *rebuild(space, header, state, algorithm, constraint))
+
+
+def wrap(kind: type[Optimizer], proposer: Proposer, asked: Queues | None = None) -> Optimizer:
+    """Return ask and tell for a proposer, some of whose candidates may be `asked` already."""
+    optimizer = kind.__new__(kind)
+    optimizer._begin(proposer, asked)
+    return optimizer
+
+
+def unpickle(kind: type[Optimizer], space: Space, header: dict[str, Any], *parts: Any) -> Optimizer:
+    """Return the optimiser of a pickle, on another engine if its own cannot run here."""
+    try:
+        return wrap(kind, *rebuild(space, header, *parts))
+    except (ImportError, RuntimeError):
+        settings = {key: x for key, x in header["settings"].items() if key != "engine"}
+        return wrap(kind, *rebuild(space, {**header, "settings": settings}, *parts))

@@ -1,4 +1,4 @@
-"""What a run leaves: the incumbent, every evaluation, and why it stopped."""
+"""The outcome of a run: the incumbent, all evaluations, and the reason why it stopped."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from anyorder.errors import STATUSES
 from anyorder.optimizer import NO_BEST, Optimizer
 from anyorder.plotting.runs import overview
 
-_SHOWN = 30  # variables in the summary of a notebook
+_SHOWN = 30  # the most variables in the summary that a notebook shows
 
 
 class _OfOneObjective:
-    """An attribute that a run of several objectives does not have."""
+    """An attribute that the results of several objectives do not have."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -49,28 +49,27 @@ class Result:
     Attributes
     ----------
     best, best_value
-        The best point found, as the function saw it, and its value. Of several objectives there
-        is none, but a `front`.
+        The best point found, as the function receives it, and its value. With several objectives
+        there is a `front` instead.
     best_count, best_error
-        How many measurements `best_value` is the mean of, and its standard error; None where it is
+        The number of measurements whose mean is `best_value`, and its standard error; None if it is
         not known, because `f` is deterministic or no point was measured twice.
     best_notes
-        What the evaluation of the best point told besides its value; None if it had no notes.
+        What the evaluation of the best point reported besides its value; None if it had no notes.
     evaluations, failures
-        How many evaluations there were, and how many of those gave no value.
+        The number of evaluations, and of those that gave no value.
     stop_reason
         "budget", "target", "callback", "time", "patience", "converged", "collapsed", "interrupted",
-        what a rule of `stop=` returned,
-        "exhausted": the strategy had nothing new to propose (see `maximize`), or "failed": not one
-        evaluation gave a value.
+        a reason that a rule of `stop=` returned, "exhausted" (the strategy had nothing new to
+        propose, see `maximize`), or "failed" (no evaluation gave a value).
     seed
         The seed of the strategy.
     seconds
-        Wall time of this call, the function's included.
+        The wall time of this call, including the evaluations.
     study
-        The file it is kept in, or None.
+        The file in which the run is stored, or None.
     optimizer
-        Strategy and archive at the end of the run.
+        The strategy and the archive at the end of the run.
     """
 
     best: Any
@@ -85,21 +84,21 @@ class Result:
 
     @cached_property
     def front(self) -> Front:
-        """Of several objectives: the points that no other is better than in all of them."""
+        """The points that no other point is better than in all of several objectives."""
         return self.optimizer.front
 
     @property
     def hypervolume(self) -> npt.NDArray[np.float64]:
-        """Of several objectives: the hypervolume after each evaluation.
+        """The hypervolume of several objectives after each evaluation.
 
-        Against the reference point, or without one against the worst values of the run; see
-        `History.hypervolume`.
+        It is relative to the reference point, or if there is none to the worst values of the run;
+        see `History.hypervolume`.
         """
         return self.history.hypervolume()[~self.history.cached]
 
     @cached_property
     def history(self) -> History:
-        """Every candidate that was answered."""
+        """All answered candidates."""
         return History(self.optimizer.archive)
 
     @property
@@ -112,7 +111,7 @@ class Result:
 
     @property
     def best_count(self) -> int:
-        """How many measurements the best value is the mean of."""
+        """The number of measurements whose mean is the best value."""
         self.optimizer.refuse_best()
         return self.optimizer.archive.answer().count
 
@@ -124,7 +123,7 @@ class Result:
 
     @property
     def _value(self) -> str:
-        """The best value, of a noisy function with its standard error."""
+        """The best value, with its standard error if the function is noisy."""
         error = self.best_error
         return f"{self.best_value:.6g}" + (f" +- {error:.2g}" if error is not None else "")
 
@@ -140,7 +139,7 @@ class Result:
 
     @property
     def facts(self) -> dict[str, Any]:
-        """What the strategy says about its search, such as the diversity of the policy."""
+        """What the strategy reports about its search, such as the diversity of the policy."""
         return self.optimizer.facts()
 
     def __repr__(self) -> str:
@@ -156,7 +155,7 @@ class Result:
         )
 
     def _repr_html_(self) -> str:
-        """Return what a notebook shows: a summary, the best point and the convergence."""
+        """Return the HTML that a notebook shows: a summary, the best point and the convergence."""
         known: dict[str, Any] = {"evaluations": self.evaluations, "failures": self.failures or None}
         known |= {"seconds": round(self.seconds, 2), "stopped by": self.stop_reason}
         known |= {"algorithm": self.algorithm, "seed": self.seed, "study": self.study}
@@ -184,27 +183,27 @@ class Result:
         Parameters
         ----------
         path
-            Where to write it; None returns it.
+            The file to write; None returns the figure.
         kind
-            "convergence": the best value against evaluations. "diversity": how much candidates
-            differ from their generation's best. "probabilities": how often candidates have the
-            best point's value, for each variable over time. "influence": how much each variable
-            moves when another changes, as the strategy has learned it (`Optimizer.influence`).
-            "all": these four. "front", of two or three objectives: the values of all evaluations,
-            and the front; "convergence" is then the hypervolume.
+            The figure: "convergence": the best value against evaluations. "diversity": how much
+            candidates differ from the best of their generation. "probabilities": how often
+            candidates have the best point's value, for each variable over time. "influence": how
+            much each variable moves when another one changes, as the strategy has learned it
+            (`Optimizer.influence`). "all": these four. With two or three objectives "front": the
+            values of all evaluations, and the front; "convergence" is then that of the hypervolume.
         """
         label = f"{self.algorithm}, seed {self.seed}"
         return overview(self.history, lambda: self.optimizer.strategy, kind, path, label)
 
     def figure(self, kind: str = "convergence") -> Any:
-        """Return an interactive figure for a notebook: Plotly's, or Matplotlib's without Plotly.
+        """Return an interactive figure for a notebook: Plotly's, or Matplotlib's if it is missing.
 
         Parameters
         ----------
         kind
-            Of those that `plot` has, and with Plotly also "importance": the share of the variance
-            that each variable explains, and "parallel": the best 50 points as lines across the
-            variables. `pip install 'anyorder[plotly]'` installs Plotly.
+            One of the figures of `plot`, or with Plotly also "importance": the share of the
+            variance that each variable explains, and "parallel": the best 50 points as lines across
+            the variables. `pip install 'anyorder[plotly]'` installs Plotly.
         """
         label = f"{self.algorithm}, seed {self.seed}"
         if find_spec("plotly") is None and kind not in charts.ONLY_PLOTLY:
@@ -223,16 +222,16 @@ class Result:
         table = self.to_pandas()
         for name in table.columns[table.columns.get_loc("error") + 1 :]:
             table[name] = [cell(note) for note in table[name]]
-        # names and messages may have lone surrogates, such as of bytes that were no text
+        # names and messages may have lone surrogates, such as from bytes that were no text
         table.to_csv(path, index=False, encoding="utf-8", errors="backslashreplace")
 
     def to_pandas(self) -> Any:
         """Return a DataFrame with a row for each entry of the history.
 
-        Columns are the variables (x0, x1, ... where they have no names), then value (or several
-        objectives by their names), generation, status, cached, seconds, error, and one for each
-        note, such as "notes.size" (`Measured`). A variable that has one of those names gets an
-        underscore after its own. Absent variables are missing values.
+        Columns are the variables (x0, x1, ... if they have no names), then value (or several
+        objectives by their names), generation, status, cached, seconds, error, and a column for
+        each note, such as "notes.size" (`Measured`). A variable with the name of another column
+        gets an underscore appended. Absent variables are missing values.
         """
         pandas = require("pandas", "pandas", "tables require pandas")
         history = self.history

@@ -3,7 +3,7 @@
     def test_my_strategy():
         check_strategy(lambda space, seed: MyStrategy(space, seed=seed))
 
-It uses a strategy in every way that the protocol allows, and raises where one is not served.
+It uses a strategy in every way that the protocol allows, and raises an error if one does not work.
 """
 
 from __future__ import annotations
@@ -76,35 +76,35 @@ _OUTCOMES: dict[str, Outcome] = {
 
 
 def check_strategy(make: Make, *, lists: bool = True) -> None:
-    """Check that a strategy keeps the protocol of `anyorder.strategies.base.Strategy`.
+    """Check that a strategy follows the protocol of `anyorder.strategies.base.Strategy`.
 
-    A check that fails raises an AssertionError that names the check and the case.
+    A failed check raises an AssertionError that names the check and the case.
 
     Parameters
     ----------
     make
-        Returns a new strategy for a space and a seed.
+        A function that returns a new strategy for a space and a seed.
     lists
-        Whether it takes spaces with lists, such as a `Permutation`. If not, it must refuse them
-        with a ValueError.
+        Whether the strategy accepts spaces with lists, such as a `Permutation`. If not, it must
+        refuse them with a ValueError.
     """
     checks: dict[str, Callable[[], None]] = {
-        "lists": lambda: None if lists else _refuses_lists(make),
-        "any use": lambda: _any_use(make, lists),
-        "seeds": lambda: _seeds(make),
-        "states": lambda: _states(make, lists),
-        "damaged states": lambda: _damaged_states(make),
-        "fewer": lambda: _fewer(make),
-        "settings and influence": lambda: _descriptions(make),
-        "maximizes": lambda: _maximizes(make),
-        "several objectives": lambda: _several(make, lists),
+        "lists": lambda: None if lists else _check_refusal_of_lists(make),
+        "any use": lambda: _check_any_use(make, lists),
+        "seeds": lambda: _check_seeds(make),
+        "states": lambda: _check_states(make, lists),
+        "damaged states": lambda: _check_damaged_states(make),
+        "fewer": lambda: _check_fewer(make),
+        "settings and influence": lambda: _check_descriptions(make),
+        "maximizes": lambda: _check_maximizes(make),
+        "several objectives": lambda: _check_several(make, lists),
     }
     for name, check in checks.items():
         with _context(name):
             check()
 
 
-def _refuses_lists(make: Make) -> None:
+def _check_refusal_of_lists(make: Make) -> None:
     try:
         make(_LISTS, 0)
     except ValueError:
@@ -112,10 +112,10 @@ def _refuses_lists(make: Make) -> None:
     raise AssertionError("a space with lists was not refused")
 
 
-def _any_use(make: Make, lists: bool) -> None:
-    """Use a strategy with any sizes, orders, outcomes and spaces.
+def _check_any_use(make: Make, lists: bool) -> None:
+    """Use a strategy with all sizes, orders, outcomes and spaces.
 
-    Answers are late, unexpected or never come.
+    Answers are late, are unexpected or never come.
     """
     for where, space in _SPACES.items():
         if space is _LISTS and not lists:
@@ -125,15 +125,15 @@ def _any_use(make: Make, lists: bool) -> None:
                 _Run(make, space, 0).use(outcome, 8)
 
 
-def _seeds(make: Make) -> None:
+def _check_seeds(make: Make) -> None:
     runs = [_Run(make, Space.binary(16), seed) for seed in (1, 1, 2, 3)]
     logs = [run.use_plainly(_linear, 64).log for run in runs]
     _require(logs[0] == logs[1], "the same seed gave another run")
     _require(not logs[0] == logs[2] == logs[3], "other seeds gave the same run")
 
 
-def _states(make: Make, lists: bool) -> None:
-    """Check that a restored strategy continues as one never interrupted, with proposals open."""
+def _check_states(make: Make, lists: bool) -> None:
+    """Check that a restored strategy continues like an uninterrupted one, with open proposals."""
     cases = ((_MIXED, _linear), (_MIXED, _partly_failing), (_LISTS, _linear))
     for space, outcome in cases if lists else cases[:2]:
         turns, stops = (24, (0, 1, 5, 12)) if space is _MIXED else (8, (1, 5))
@@ -146,7 +146,7 @@ def _states(make: Make, lists: bool) -> None:
         _require(original.log == expected, "state() or facts() changed the strategy")
 
 
-def _descriptions(make: Make) -> None:
+def _check_descriptions(make: Make) -> None:
     """Check that settings are JSON, influence a matrix, and that neither changes the search."""
     runs = [_Run(make, _MIXED, 0).use(_linear, 5) for _ in range(2)]
     strategy, n = runs[0].strategy, len(_MIXED)
@@ -160,7 +160,7 @@ def _descriptions(make: Make) -> None:
     _require(logs[0] == logs[1], "settings() or influence() changed the strategy")
 
 
-def _damaged_states(make: Make) -> None:
+def _check_damaged_states(make: Make) -> None:
     state = _through_file(_Run(make, _MIXED, 0).use(_linear, 5).strategy.state())
     other = _Run(make, Space.binary(3), 0).use(_linear, 5).strategy.state()
     parts = {f"no {gone!r}": {k: state[k] for k in state if k != gone} for gone in state}
@@ -172,7 +172,7 @@ def _damaged_states(make: Make) -> None:
         raise AssertionError(f"a state with {what} was restored, expected a ValueError")
 
 
-def _fewer(make: Make) -> None:
+def _check_fewer(make: Make) -> None:
     """Check that `propose(k)` with m < k points leaves the strategy as `propose(m)` would."""
     for run in (_Run(make, _MIXED, 0), _Run(make, Space.binary(3), 0)):
         for turn, count in enumerate((2, 30, 200) * 3):
@@ -187,7 +187,7 @@ def _fewer(make: Make) -> None:
             run.use(_linear, 1)
 
 
-def _maximizes(make: Make) -> None:
+def _check_maximizes(make: Make) -> None:
     run = _Run(make, Space.binary(20), 0)
     values = run.use_plainly(lambda x: (float(x.sum()), OK), 400).archive.values
     if len(values) == 400:  # of uniform points, one has 14 ones with probability 1 - 5e-11
@@ -195,8 +195,8 @@ def _maximizes(make: Make) -> None:
         _require(values[200:].mean() > 8, f"OneMax averages {values[200:].mean():.1f} in the end")
 
 
-def _several(make: Make, lists: bool) -> None:
-    """Check a strategy that takes several objectives: any use, states, and that it maximizes."""
+def _check_several(make: Make, lists: bool) -> None:
+    """Check a strategy that supports several objectives: any use, states, and maximization."""
     if not getattr(make(_MIXED, 0), "several", False):
         return
     for space in (_MIXED, _LISTS) if lists else (_MIXED,):
@@ -219,11 +219,13 @@ class _Run:
         self.strategy = make(space, seed)
         _require(isinstance(self.strategy, Strategy), "a part of the protocol is missing")
         self.strategy.archive = self.archive
-        self.rng = np.random.default_rng(0)  # of the use, not of the strategy
-        self.log: list[tuple[Any, ...]] = []  # what it did
+        # for the use of the strategy, not for the strategy itself
+        self.rng = np.random.default_rng(0)
+        self.log: list[tuple[Any, ...]] = []  # everything that the strategy did
         self.tickets: set[int] = set()
         self.open: list[tuple[int, Codes]] = []  # proposals without an answer
-        self.lent: list[tuple[Codes, Codes]] = []  # arrays it must not modify, and copies
+        # arrays that the strategy must not modify, and copies of them
+        self.lent: list[tuple[Codes, Codes]] = []
 
     def propose(self, count: int, given: Codes | None = None) -> Codes:
         strategy, n = self.strategy, len(self.space)
@@ -269,7 +271,7 @@ class _Run:
         self.strategy.learn(answers)
 
     def use_plainly(self, outcome: Outcome, budget: int) -> _Run:
-        """Propose a batch, answer all of it, and so on."""
+        """Propose a batch, answer all of it, and repeat."""
         while (left := budget - len(self.archive)) > 0:
             if not len(self.propose(min(self.strategy.batch, left))):
                 break
@@ -289,7 +291,8 @@ class _Run:
             self.open, given_up = shuffled[:first], shuffled[first:second]
             self.strategy.give_up([*(ticket for ticket, _ in given_up), 10**9, -1])
             answered: list[tuple[int | None, Codes]] = [*shuffled[second:], *given_up[::2]]
-            if rng.random() < 0.3:  # a point it did not propose, and a ticket it never gave
+            # a point that it did not propose, and a ticket that it never gave
+            if rng.random() < 0.3:
                 answered += [(None, self._points(1)[0]), (10**9, self._points(1)[0])]
             self.learn(answered, outcome)
         same = all(np.array_equal(array, before) for array, before in self.lent)

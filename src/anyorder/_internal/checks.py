@@ -1,8 +1,8 @@
-"""Checks of what users pass, each in one place: errors name the value and what was expected.
+"""Checks of what users pass, each in one place; errors name the value and what was expected.
 
 A check takes the name of an argument and its value, and returns the value as it is used:
-`integer("budget", budget, 1)`. `functools.partial(integer, minimum=1)` is a check of its own, as
-option tables (`Config`, `session.options`, TOML files) hold them.
+`integer("budget", budget, 1)`. `functools.partial(integer, minimum=1)` is again a check; option
+tables (`Config`, `session.options`, TOML files) hold such checks.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ R = TypeVar("R")
 _brief = reprlib.Repr()
 _brief.maxlist = _brief.maxtuple = _brief.maxdict = 6
 _brief.maxstring = _brief.maxother = _brief.maxlong = 60
-_LONGEST = 300  # characters of a value in a message
+_LONGEST = 300  # the most characters of a value that a message shows
 
 
 def short(value: object) -> str:
@@ -76,7 +76,7 @@ def real(
     *,
     above: bool = False,
 ) -> float:
-    """Return the value as a finite float in [low, high], or with `above` in (low, high]."""
+    """Return the value as a finite float in [low, high], or in (low, high] if `above` is set."""
     bounds = []
     if low > -math.inf:
         bounds.append(f"above {low:g}" if above else f"of at least {low:g}")
@@ -120,7 +120,7 @@ def function(what: str, value: object) -> Callable[..., Any]:
 
 
 def path(what: str, value: object) -> Path:
-    """Return the name of a file as an absolute path."""
+    """Return the path of a file as an absolute path."""
     try:
         name = os.fspath(value)  # type: ignore[call-overload]
     except TypeError:
@@ -134,7 +134,7 @@ def optional(check: Check) -> Check:
 
 
 def entries(check: Check, least: int = 0) -> Check:
-    """Return a check of a tuple or list, entry by entry, which gives a tuple."""
+    """Return a check that applies `check` to each entry of a tuple or list and returns a tuple."""
 
     def checked(what: str, value: Any) -> tuple[Any, ...]:
         if not isinstance(value, tuple | list):
@@ -150,7 +150,7 @@ def entries(check: Check, least: int = 0) -> Check:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Suggest, for an error message, the known name that was probably meant; or nothing."""
+    """Return a hint for an error message that suggests the most similar known name, or ""."""
     spelled = {one.lower(): one for one in known}
     near = difflib.get_close_matches(name.lower(), spelled, n=1, cutoff=0.5)
     return f" (did you mean {spelled[near[0]]!r}?)" if near else ""
@@ -160,7 +160,7 @@ _OF_THE_POLICY = ("config", "engine", "graph", "stop_collapsed")
 
 
 def refuse_unknown(what: str, given: Iterable[str], known: Iterable[str]) -> None:
-    """Raise a TypeError for keyword arguments that a function does not have."""
+    """Raise a TypeError if there are keyword arguments that a function does not have."""
     known = list(known)
     unexpected = [name + _hint(name, known) for name in sorted(set(given) - set(known))]
     if unexpected:
@@ -174,7 +174,7 @@ def _hint(name: str, known: Iterable[str]) -> str:
 
 
 def suggesting_names(called: Callable[P, R]) -> Callable[P, R]:
-    """Let a function, or `__init__`, suggest the name of a keyword argument that is misspelt."""
+    """Make a function, or `__init__`, suggest the right name for a misspelt keyword argument."""
     names = [*inspect.signature(called).parameters]
     what = called.__qualname__.removesuffix(".__init__")
 
@@ -187,7 +187,7 @@ def suggesting_names(called: Callable[P, R]) -> Callable[P, R]:
 
 
 def unknown(what: str, given: object, known: Iterable[str], *, most: int = 40) -> ValueError:
-    """Return the error for an unknown name; a long list of known names is left out."""
+    """Return the error for an unknown name; more than `most` known names are not listed."""
     known = list(known)
     hint = did_you_mean(given, known) if isinstance(given, str) else ""
     listed = f", expected one of {', '.join(known)}" if len(known) <= most else ""
@@ -195,7 +195,7 @@ def unknown(what: str, given: object, known: Iterable[str], *, most: int = 40) -
 
 
 def known_names(what: str, given: Iterable[str], known: Iterable[str]) -> None:
-    """Raise for the first name that is not known."""
+    """Raise a ValueError for the first name that is not known."""
     known = list(known)
     for name in given:
         if name not in known:
@@ -214,7 +214,7 @@ def number(what: str, value: Any) -> float:
     try:
         if getattr(value, "size", 0) == 1 and hasattr(value, "item"):  # an array of any library
             value = value.item()
-        if isinstance(value, str | bytes | complex):  # float() drops what is imaginary
+        if isinstance(value, str | bytes | complex):  # float() would drop the imaginary part
             raise TypeError
         return float(value)
     except OverflowError:
@@ -227,12 +227,12 @@ SEVERAL = "several objectives are for anyorder.optimize(f, space, directions=('m
 
 
 def is_several(value: Any) -> bool:
-    """Return whether a value is several numbers: a tuple, list, dict or any array."""
+    """Return whether a value holds several numbers: a tuple, a list, a dict or an array."""
     if isinstance(value, str | bytes) or not hasattr(value, "__len__"):
         return False
     try:
         return len(value) > 1
-    except TypeError:  # an array without dimensions
+    except TypeError:  # an array without dimensions holds one number
         return False
 
 
@@ -244,15 +244,15 @@ def value_of(what: str, value: Any) -> float:
 
 
 class ProgramError(ValueError):
-    """An error of the program, such as a wrong number of values: no option lets it pass."""
+    """A mistake in the user's program, such as a wrong number of values; it is always raised."""
 
 
 def numbers(
     values: Any, expected: int, *, nan: bool = False, what: str = "value"
 ) -> npt.NDArray[np.float64]:
-    """Return a float for each of `expected` candidates; a single number does for one of them.
+    """Return the values of `expected` candidates as floats.
 
-    NaN is accepted only if `nan` is set.
+    A single number is accepted for one candidate, and NaN only if `nan` is set.
     """
     lone = not hasattr(values, "__len__") or getattr(values, "ndim", 1) == 0
     listed = [values] if lone or isinstance(values, str | bytes | Mapping | Set) else values
@@ -288,16 +288,16 @@ def graph(matrix: npt.ArrayLike, n: int) -> npt.NDArray[np.bool_]:
 
 
 def require(module: str, extra: str, purpose: str) -> Any:
-    """Import an optional dependency, or say which extra installs it.
+    """Import an optional dependency; if it is missing, the error says which extra installs it.
 
     Parameters
     ----------
     module
-        What to import.
+        The module to import.
     extra
         The extra of this package that installs it.
     purpose
-        What it is needed for; begins the message ("figures require Matplotlib").
+        What the module is needed for; begins the message ("figures require Matplotlib").
     """
     try:
         return importlib.import_module(module)
@@ -309,7 +309,7 @@ def require(module: str, extra: str, purpose: str) -> Any:
 
 
 def cores() -> int:
-    """Return how many cores this process may run on."""
+    """Return the number of cores that this process may run on."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
@@ -326,5 +326,5 @@ def seconds(what: str, value: object) -> float:
 
 
 def wait_time(remaining: float) -> float:
-    """Return how long to wait in one go for something that is due in `remaining` seconds."""
+    """Return how long to wait at once for an event that is due in `remaining` seconds."""
     return min(max(0.0, remaining), LONGEST_WAIT)

@@ -1,4 +1,4 @@
-"""Loops that Numba compiles at their first use: how, and saying so where somebody waits for it."""
+"""Compilation of loops by Numba at their first use, and a message to whoever waits for it."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Any
 
 logger = logging.getLogger("anyorder")
-_warned = False  # that nothing can be kept on disk
+_warned = False  # whether it was reported that nothing can be cached on disk
 
 
 def cached(**options: Any) -> Callable[[Any], Any]:
-    """Compile a function with these options of Numba, and keep the result on disk if possible.
+    """Return a decorator that compiles a function with Numba and caches the result if possible.
 
-    No function is passed on as a value, so the wrapper for that is left out: it takes time.
+    Compiled functions are never passed as values, so the wrapper that this needs is left out: it
+    takes time to compile.
     """
     from numba import njit
 
@@ -34,25 +35,26 @@ def cached(**options: Any) -> Callable[[Any], Any]:
 
 
 def entry(*, fastmath: Any = False, **options: Any) -> Callable[[Any], Any]:
-    """Compile a function that Python calls.
+    """Return a decorator that compiles a function which Python calls.
 
-    Without `fastmath` unless a function asks for it: by default it would have what the first
-    function has that calls it, and round accordingly. A division by 0 gives what it gives in NumPy,
-    since code that raises an exception takes time to compile.
+    `fastmath` is off unless a function asks for it. Otherwise Numba would take the setting from
+    whichever compiled function calls this one first, and results would be rounded accordingly.
+    Division by 0 gives what NumPy gives: code that raises an exception takes longer to compile.
     """
     return cached(fastmath=fastmath, error_model="numpy", **options)
 
 
 def inner(**options: Any) -> Callable[[Any], Any]:
-    """Compile a function that only compiled ones call.
+    """Return a decorator that compiles a function which only compiled functions call.
 
-    It has no wrapper for Python, which takes time to compile: a call from Python ends the process.
+    It has no wrapper for Python, since that takes time to compile. Calling it from Python crashes
+    the process.
     """
     return entry(no_cpython_wrapper=True, **options)
 
 
 def _tolerate_full_disks(compiled: Any) -> None:
-    """Make a compiled function usable although it cannot be written to the cache."""
+    """Make a compiled function usable even if it cannot be written to the cache."""
     cache = getattr(compiled, "_cache", None)
     if cache is None:  # the JIT is disabled
         return
@@ -68,7 +70,7 @@ def _tolerate_full_disks(compiled: Any) -> None:
 
 
 def _warn_of_no_cache(reason: str) -> None:
-    """Say it once: what happens to one function happens to all."""
+    """Warn that compiled functions cannot be cached, once: the reason is the same for all."""
     global _warned
     if _warned:
         return
@@ -81,7 +83,7 @@ def _warn_of_no_cache(reason: str) -> None:
 
 
 def is_compiled(function: Any) -> bool:
-    """Tell, without compiling it, whether a function is in the cache on disk."""
+    """Return whether a function is in the cache on disk, without compiling it."""
     if not hasattr(function, "stats"):
         return True  # the JIT is disabled: there is nothing to compile
     folder, plain = function.stats.cache_path, function.py_func
@@ -90,7 +92,7 @@ def is_compiled(function: Any) -> bool:
 
 
 def announce_compilation(function: Any, what: str, seconds: int) -> None:
-    """Explain the delay of the first use in an installation, in the log or on a terminal."""
+    """Explain the delay of the first use in an installation: in the log, or on the terminal."""
     if is_compiled(function):
         return
     text = f"compiling {what}, once (about {seconds} s); later runs find it on disk"

@@ -1,4 +1,4 @@
-"""Public names that go away: they work for two more minor versions, and warn."""
+"""Deprecated public names: they work for two more minor versions, and warn."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ R = TypeVar("R")
 
 
 def deprecated(removed_in: str, instead: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Let a function warn at each call that it goes away.
+    """Return a decorator that makes a function warn, at each call, that it will be removed.
 
     Parameters
     ----------
     removed_in
-        The version that no longer has it, such as "1.4".
+        The first version without the function, such as "1.4".
     instead
-        What to use, as code: "`ao.load(path)`".
+        What to use instead, as code: "`ao.load(path)`".
     """
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:

@@ -1,4 +1,4 @@
-"""HTML of what notebooks show: everything is escaped, and nothing runs."""
+"""HTML that notebooks show: all text is escaped, and there are no scripts."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any
 
-_LONGEST = 120  # characters of a cell
+_LONGEST = 120  # the most characters that a cell shows
 
 
 def cell(value: Any) -> str:
-    """Return a value as the escaped text of a cell; None is a dash."""
+    """Return a value as the escaped text of a cell; None is shown as a dash."""
     if value is None:
         return "&ndash;"
     text = f"{value:.6g}" if isinstance(value, float) else " ".join(str(value).split())
     text = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
-    # characters that move or hide text
+    # remove characters that move or hide text
     return escape("".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text))
 
 
 def table(rows: Iterable[Sequence[Any]], head: Sequence[str] = ()) -> str:
-    """Return a table; without a head, the first cell of each row is its head."""
+    """Return a table; without `head`, the first cell of each row is a header."""
     lines = []
     if head:
         lines.append("<tr>" + "".join(f"<th>{cell(name)}</th>" for name in head) + "</tr>")
@@ -33,13 +33,13 @@ def table(rows: Iterable[Sequence[Any]], head: Sequence[str] = ()) -> str:
 
 
 def picture(png: bytes, text: str) -> str:
-    """Return an image that is part of the page; `text` stands for it where it is not shown."""
+    """Return an image embedded in the page; `text` is shown where the image cannot be."""
     data = base64.b64encode(png).decode("ascii")
     return f'<img style="max-width: 100%" alt="{cell(text)}" src="data:image/png;base64,{data}">'
 
 
 def panel(title: str, *parts: str) -> str:
-    """Return a headline and what is below it."""
+    """Return a headline with its contents below."""
     return f"<div><p><strong>{cell(title)}</strong></p>{''.join(parts)}</div>"
 
 

@@ -1,11 +1,12 @@
-"""SQLite files: opened, checked, written in transactions, with errors that say what to do.
+"""SQLite files: opened, checked and written in transactions, with errors that say what to do.
 
-A `Format` says what kind of file it is. `Database` is a connection to one, for the process that
-writes it; `reading` opens one to read, while it is being written or not. Files are in WAL mode, so
-readers and a writer do not wait for each other.
+A `Format` describes a kind of file. `Database` is the connection of the process that writes a file;
+`reading` opens a file to read it, even while it is being written. Files are in WAL mode, so readers
+and a writer do not wait for each other.
 
-Nothing here opens such a file except by SQLite: when a process closes any descriptor of a file, the
-system drops all the locks that it has on that file, those of a writer in another thread as well.
+Such a file must never be opened except by SQLite: when a process closes any descriptor of a file,
+the system drops all locks of the process on that file, including those of a writer in another
+thread.
 """
 
 from __future__ import annotations
@@ -29,9 +30,9 @@ from anyorder._version import __version__
 from anyorder.errors import StudyError
 
 TIMEOUT = 60.0  # seconds to wait for another process's transaction
-_SMALLEST = 512  # bytes of a database, unless it is empty
-# What reading may take, in steps of SQLite's machine: a table is read in a few hundred a row. Files
-# made by others may have more in store.
+_SMALLEST = 512  # a database that is not empty has at least so many bytes
+# A limit on what reading may cost, in steps of SQLite's virtual machine: reading a table takes a
+# few hundred steps a row, but files made by others may contain something that takes far longer.
 _STEPS, _STEPS_A_BYTE, _STEPS_AT_A_TIME = 10**8, 1_000, 10**6
 
 
@@ -44,13 +45,13 @@ class Format:
     name
         What errors call it: "study".
     application
-        SQLite's application id, four letters as an integer.
+        The SQLite application id: four letters as an integer.
     version
-        Of its tables.
+        The version of the tables.
     tables
-        The statements that create them, separated by semicolons.
+        The statements that create the tables, separated by semicolons.
     rescue
-        What to do about a damaged file; ends an error message.
+        What to do about a damaged file; it ends error messages.
     """
 
     name: str
@@ -60,9 +61,9 @@ class Format:
     rescue: str = ""
 
     def check(self, connection: sqlite3.Connection, path: Path) -> None:
-        """Refuse a database of another kind, or of another version.
+        """Raise unless the database is of this kind and version, and holds plain tables only.
 
-        And one with more than plain tables: views and triggers are programs.
+        Views and triggers are programs that would run.
         """
         (application,) = connection.execute("PRAGMA application_id").fetchone()
         (version,) = connection.execute("PRAGMA user_version").fetchone()
@@ -90,14 +91,14 @@ class Format:
             )
 
     def create(self, connection: sqlite3.Connection) -> None:
-        """Create the tables; within a transaction."""
+        """Create the tables, within a transaction."""
         for statement in self.tables.split(";"):
             connection.execute(statement)
         connection.execute(f"PRAGMA application_id={self.application}")
         connection.execute(f"PRAGMA user_version={self.version}")
 
     def exists(self, path: Path) -> bool:
-        """Return whether the file exists and is not empty; refuse one that is not SQLite's."""
+        """Return whether the file exists and is not empty; raise if it is no SQLite file."""
         try:
             size, mode = path.stat().st_size, path.stat().st_mode
             if not stat.S_ISREG(mode):  # opening a pipe would wait
@@ -116,7 +117,7 @@ class Format:
 
     @contextlib.contextmanager
     def errors(self, path: Path | None) -> Iterator[None]:
-        """Turn the errors of SQLite, and of the JSON in a file, into a StudyError."""
+        """Convert errors of SQLite, and of JSON in the file, to a StudyError."""
         try:
             yield
         except (sqlite3.Error, json.JSONDecodeError, UnicodeDecodeError) as error:
@@ -137,27 +138,27 @@ class Format:
 
 
 class Database:
-    """A connection that writes, to a file that is created if there is none.
+    """A connection that writes to a file; the file is created if there is none.
 
     Parameters
     ----------
     path
         The file; None for a database in memory.
     form
-        What kind it is.
+        The kind of file.
     existing
-        Whether the file must be there already. It is then opened without writing to it where it
-        cannot be written.
+        Whether the file must exist already. If it cannot be written, it is opened to be read.
     sync_every
-        Seconds between transactions that wait until the disk has them. A power cut may cost what
-        was written since the last one; the end of the process costs nothing. 0: all of them wait.
+        The seconds after which a transaction waits again until its data are on the disk. A power
+        cut may lose what was written since then; the end of the process loses nothing. With 0 every
+        transaction waits.
 
     Attributes
     ----------
     connection
-        In autocommit mode.
+        The connection to SQLite, in autocommit mode.
     fresh
-        Whether the tables were created now.
+        Whether the tables have just been created.
     """
 
     def __init__(
@@ -168,7 +169,7 @@ class Database:
         if path is not None:
             if not path.parent.is_dir():
                 raise StudyError(f"{form.name} {path}: there is no such folder")
-            # refuse other files before anything is written beside them
+            # check what the file is before anything is written beside it
             if not form.exists(path) and existing:
                 raise StudyError(f"there is no {form.name} {path}")
         with self.errors():
@@ -199,7 +200,7 @@ class Database:
         return fresh
 
     def _write_ahead(self) -> None:
-        """Change the mode of a new file; SQLite does not wait if another process is doing so."""
+        """Switch a new file to WAL mode; SQLite does not wait if another process is doing so."""
         end = time.monotonic() + TIMEOUT
         while True:
             try:
@@ -219,18 +220,19 @@ class Database:
 
     @property
     def sync_due(self) -> bool:
-        """Whether the next transaction waits for the disk."""
+        """Whether the next transaction has to wait for the disk."""
         return time.monotonic() - self._synced >= self._sync_every
 
     def errors(self) -> contextlib.AbstractContextManager[None]:
-        """Translate errors as `Format.errors` does, for this file."""
+        """Convert errors as `Format.errors` does, for this file."""
         return self.form.errors(self.path)
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
-        """Run a transaction: all of it is written, or nothing.
+        """Run a transaction: either all of it is written, or nothing.
 
-        When it ends, its changes are in the file; every so often they are forced to the disk.
+        When it ends, its changes are in the file. At intervals of `sync_every` they are also forced
+        to the disk.
         """
         with self.errors():
             due = self.sync_due
@@ -247,24 +249,24 @@ class Database:
                 self._synced = time.monotonic()
 
     def read(self, query: str, parameters: Iterable[Any] = ()) -> list[Any]:
-        """Return all rows of a query."""
+        """Return all rows that a query gives."""
         with self.errors():
             return self.connection.execute(query, tuple(parameters)).fetchall()
 
     def damage(self) -> str | None:
-        """Return what SQLite finds damaged in the pages and indices, or None."""
+        """Return what SQLite finds damaged in pages and indices, or None if nothing is."""
         ((found,),) = self.read("PRAGMA integrity_check(1)")
         return None if found == "ok" else str(found)
 
     def close(self) -> None:
-        """Close it; again does no harm."""
+        """Close the connection; closing it again has no effect."""
         with contextlib.suppress(sqlite3.Error):
             self.connection.close()
 
 
 @contextlib.contextmanager
 def reading(path: str | os.PathLike[str], form: Format) -> Iterator[sqlite3.Connection]:
-    """Open a connection that only reads, also while another process writes the file."""
+    """Open a connection that only reads, even while another process writes the file."""
     file = Path(path).absolute()
     if not form.exists(file):
         raise StudyError(f"there is no {form.name} {file}")
@@ -288,12 +290,12 @@ def reading(path: str | os.PathLike[str], form: Format) -> Iterator[sqlite3.Conn
 
 
 class _Connection(sqlite3.Connection):
-    """A connection, maybe to a copy that is removed when it is closed."""
+    """A connection, possibly to a copy of the file, which is removed with it."""
 
     folder: tempfile.TemporaryDirectory[str] | None = None
 
     def close(self) -> None:
-        """Close it, and remove the copy."""
+        """Close the connection, and remove the copy if there is one."""
         super().close()
         if self.folder is not None:
             self.folder.cleanup()
@@ -302,9 +304,9 @@ class _Connection(sqlite3.Connection):
 def _connect(path: Path) -> sqlite3.Connection:
     """Return a connection to an existing file that sees everything written to it.
 
-    Where the file or its folder cannot be written, SQLite cannot create what readers share with a
-    writer. What is there already is used; without it there is no writer, and what the last one left
-    in the write-ahead log is read from a copy.
+    Where the file or its folder cannot be written, SQLite cannot create the files that readers
+    share with a writer. If they exist, they are used. If they do not, there is no writer, and what
+    the last one left in the write-ahead log is read from a copy.
     """
     log, shared = (path.with_name(path.name + suffix) for suffix in ("-wal", "-shm"))
     folder, mode = None, "mode=rw"
@@ -327,7 +329,7 @@ def _connect(path: Path) -> sqlite3.Connection:
 
 
 def copy_apart(source: Path, target: Path) -> None:
-    """Copy a file in a process of its own: reading it here would drop this process's locks."""
+    """Copy a file in a separate process: reading it here would drop the locks of this one."""
     done = subprocess.run(
         [sys.executable, "-I", "-S", "-c", "import shutil, sys; shutil.copyfile(*sys.argv[1:])",
          source, target], check=False, capture_output=True, text=True,
@@ -352,10 +354,10 @@ def is_database(path: Path) -> bool:
 
 
 def checksum_of(*columns: Any) -> int:
-    """Return the checksum of values, the same before and after they were stored."""
+    """Return a checksum of values, which is the same before and after they are stored."""
     return zlib.crc32(repr(columns).encode("utf-8", "surrogatepass"))
 
 
 def storable(text: str) -> str:
-    r"""Return the text with escapes for what UTF-8 cannot encode, such as a lone surrogate."""
+    r"""Return the text with characters that UTF-8 cannot encode, such as surrogates, escaped."""
     return text.encode("utf-8", "backslashreplace").decode("utf-8")

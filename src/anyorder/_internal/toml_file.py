@@ -1,4 +1,4 @@
-"""TOML files that users write: every key checked, every error with its line."""
+"""TOML files that users write: every key is checked, and errors name the line."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from anyorder._internal.checks import Check, did_you_mean, short
 
 __all__ = ["Check", "TomlFile", "boolean", "of_type", "table", "tables", "text"]
 
-Key = tuple[str | int, ...]  # the names that lead to a value; integers count [[sections]]
+Key = tuple[str | int, ...]  # the names that lead to a value, and integers to count [[sections]]
 
 
 class TomlFile:
-    """A TOML file; errors name it and the line."""
+    """A TOML file; errors name the file and the line."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -36,7 +36,7 @@ class TomlFile:
 
     @contextmanager
     def at(self, *keys: str | int) -> Iterator[None]:
-        """Add the line of this key to errors that are raised within."""
+        """Add the line of this key to errors raised within the context."""
         try:
             yield
         except (TypeError, ValueError, ImportError, OSError, MemoryError) as error:
@@ -47,7 +47,7 @@ class TomlFile:
             raise kind(f"{self.path}{line}: {reason}") from None
 
     def one(self, keys: Key, check: Check) -> Any:
-        """Return the value at a key, checked."""
+        """Return the value at a key, checked by `check`."""
         value: Any = self._values
         for key in keys:
             value = value[key]
@@ -57,7 +57,7 @@ class TomlFile:
     def table(
         self, keys: Key, checks: Mapping[str, Check], required: Iterable[str] = ()
     ) -> dict[str, Any]:
-        """Return a checked section, empty if it is missing; without keys, the top of the file."""
+        """Return a checked section, {} if it is missing; without keys, the top of the file."""
         if not keys:
             self._top = checks
         values: Any = self._values
@@ -80,7 +80,7 @@ class TomlFile:
         return {key: self.one((*keys, key), checks[key]) for key in values}
 
 
-# Parsing takes time and memory with the square of a key's depth, and recurses into brackets.
+# Parsing takes time and memory quadratic in the depth of a key, and recurses into brackets.
 _DEEPEST = 100
 _TOKEN = re.compile(
     r'''
@@ -94,7 +94,7 @@ _TOKEN = re.compile(
 
 
 def _refuse_depth(text: str) -> None:
-    """Raise for a key, or the name of a section, of too many parts, and for too many brackets."""
+    """Raise a ValueError if a key has too many parts, or brackets are nested too deeply."""
     parts, after_dot, brackets = 0, False, 0
     for found in _TOKEN.finditer(text):
         if found.lastgroup == "dot":
@@ -110,7 +110,7 @@ def _refuse_depth(text: str) -> None:
 
 
 def _lines(text: str) -> dict[Key, int]:
-    """Return the line of each key that begins a line, which tomllib does not report."""
+    """Return the line of each key that begins a line; tomllib does not report it."""
     found: dict[Key, int] = {}
     section: Key = ()
     counts: dict[Key, int] = {}
@@ -136,10 +136,10 @@ def _lines(text: str) -> dict[Key, int]:
 
 
 def of_type(kind: Any, expected: str, test: Callable[[Any], bool] = lambda value: True) -> Check:
-    """Return a check that a value has a type and passes a test."""
+    """Return a check that a value has a type, and that `test` is true of it."""
 
     def check(what: str, value: Any) -> Any:
-        # True is an int to Python, and never meant as one here
+        # in Python True is an int; here it is never meant as one
         right = isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
         if not right or not test(value):
             raise ValueError(f"{what} is {short(value)}, expected {expected}")

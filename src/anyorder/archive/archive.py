@@ -1,4 +1,4 @@
-"""Every answer of a run, in arrays that grow, with constant-time look-up of points.
+"""All answers of a run, in arrays that grow, with look-up of points in constant time.
 
 The archive is the memory of a run. The cache, the means of repeated noisy values and the incumbent
 come from it; `Result.history` is a view of it, and a study is its durable form.
@@ -23,13 +23,13 @@ from anyorder.space.packing import Packing
 
 Codes = npt.NDArray[np.int32]
 
-# Generations of what no strategy proposed: known before the run; measured again at its end to find
-# the answer, and to say how good that is (`run/confirm.py`).
+# Generations of points that no strategy proposed: known before the run; measured again at its end
+# to find the answer; and measured once more to say how good the answer is (`run/confirm.py`).
 DATA, CONFIRM, CLAIM = -1, -2, -3
-FREEDOM = 3  # degrees of freedom from which the noise counts as known
+FREEDOM = 3  # with so many degrees of freedom the noise counts as known
 _FIRST_SIZE = 64
-# A row is an answer, a point is a distinct point. Together with its key and its slot in the
-# look-up table an evaluation of 64 bits takes about 200 bytes.
+# A row is an answer, and a point is a distinct point. With its key and its slot in the look-up
+# table an evaluation of 64 bits takes about 200 bytes.
 _ROW: dict[str, np.dtype[Any]] = {
     "point": np.dtype(np.int32),
     "value": np.dtype(np.float64),
@@ -39,18 +39,18 @@ _ROW: dict[str, np.dtype[Any]] = {
     "seconds": np.dtype(np.float64),
 }
 _POINT: dict[str, np.dtype[Any]] = {
-    "first": np.dtype(np.int32),  # the row of its first evaluation; -1 before any
-    "count": np.dtype(np.int32),  # evaluations that gave a value
-    "mean": np.dtype(np.float64),  # of those values
-    "squares": np.dtype(np.float64),  # the sum of squares of their differences from the mean
+    "first": np.dtype(np.int32),  # the row of the first evaluation of the point; -1 before any
+    "count": np.dtype(np.int32),  # evaluations of the point that gave a value
+    "mean": np.dtype(np.float64),  # the mean of these values
+    "squares": np.dtype(np.float64),  # the sum of squared differences of the values from their mean
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A point, the mean of measurements of it, how many they are, and the standard error.
+    """An estimate of the value of a point: the mean of its measurements, and its standard error.
 
-    The point is -1 where there is none; the error None where it is not known.
+    `point` is -1 where there is no point, and the error is None where it is not known.
     """
 
     point: int
@@ -65,31 +65,31 @@ class Archive:
     Parameters
     ----------
     space
-        That of the points.
+        The space of the points.
     direction
         "maximize" or "minimize": which values are better.
     deterministic
-        False: repeated values of a point are averaged, and the incumbent is the point with the
+        If False, repeated values of a point are averaged, and the incumbent is the point with the
         best mean.
     objectives
-        Of a function with several: the archive then has a front, and no incumbent. The column
-        "value" is the first of them.
+        The objectives of a function that has several. The archive then has a front and no
+        incumbent, and its column "value" holds the first objective.
 
     Attributes
     ----------
     evaluations, failures
-        How many answers were evaluations, and how many of those gave no value. The others were
-        known, or rejected by the constraint.
+        The number of answers that were evaluations, and of evaluations that gave no value. Other
+        answers were known before, or were rejected by the constraint.
     distinct
-        How many points have been evaluated.
+        The number of points that have been evaluated.
     improved
-        After how many evaluations the best value, or the front, was last improved.
+        The number of evaluations until the best value, or the front, was last improved.
     restarts
-        After how many answers the strategy started again, each time.
+        The number of answers before each restart of the strategy.
     errors
         What went wrong, by row.
     notes
-        What evaluations told besides their values, as JSON, by row.
+        What evaluations reported besides their values, as JSON, by row.
     """
 
     def __init__(
@@ -111,12 +111,12 @@ class Archive:
         self._points = {name: np.empty(_FIRST_SIZE, dtype) for name, dtype in _POINT.items()}
         self._size = 0
         self._keys = bytearray()
-        self._known_points = 0  # of self._points
-        self._numbers: dict[bytes, int] = {}  # of points, by their keys
-        self._best = -1  # a point
+        self._known_points = 0  # the first so many entries of self._points are in use
+        self._numbers: dict[bytes, int] = {}  # the numbers of points, by their keys
+        self._best = -1  # the number of the incumbent
         self._record = -np.inf  # the best score ever told
         self._stale = False  # whether the best mean may have become worse
-        # Of several objectives: all values by row, their means by point, and the best points.
+        # With several objectives: all values by row, their means by point, and the best points.
         count = 0 if objectives is None else len(objectives)
         self._vectors = np.empty((_FIRST_SIZE if count else 0, count))
         self._means = np.empty((_FIRST_SIZE if count else 0, count))
@@ -134,7 +134,7 @@ class Archive:
 
     @property
     def values(self) -> npt.NDArray[np.float64]:
-        """The value of each row, NaN where there is none; `(len, k)` of k objectives."""
+        """The value of each row, NaN where there is none; `(len, k)` for k objectives."""
         if self.objectives is None:
             return self.column("value")
         view = self._vectors[: self._size]
@@ -142,10 +142,10 @@ class Archive:
         return view
 
     def scores(self, size: int) -> npt.NDArray[np.float64]:
-        """Return a number for each of the first rows, more is better: the value, or a mean.
+        """Return a number for each of the first rows, higher is better.
 
-        Of several objectives, each counts by its place between the worst and the best of these
-        rows: others that are told later change nothing.
+        It is the value, or a mean over several objectives. For that mean each objective is scaled
+        to its worst and best value in these rows, so that later rows change nothing.
         """
         if self.objectives is None:
             return self.sign * self.column("value")[:size]
@@ -159,18 +159,18 @@ class Archive:
 
     @property
     def front(self) -> npt.NDArray[np.intp]:
-        """Of several objectives: the numbers of the points that no other one dominates."""
+        """The numbers of the points on the front of several objectives."""
         self._refresh()
         return np.array(self._front.items, np.intp)
 
     def on_front(self, rng: np.random.Generator) -> Codes | None:
-        """Return some point of the front; None before any value."""
+        """Return a random point of the front; None before there is any value."""
         front = self.front
         return self.codes_of(front[rng.integers(len(front), size=1)])[0] if len(front) else None
 
     @property
     def front_values(self) -> npt.NDArray[np.float64]:
-        """The values of the front, `(points, k)`, more is better; of noisy functions the means."""
+        """The values, or their means, of the front, `(points, k)`; higher is better."""
         self._refresh()
         return self._front.values
 
@@ -180,7 +180,7 @@ class Archive:
         return len(self.front) > 0 if self.objectives is not None else self.best is not None
 
     def describe(self) -> str:
-        """Return how far the run is, in a few words: the best value, or the size of the front."""
+        """Return the progress of the run in words: its best value, or the size of its front."""
         if self.objectives is not None:
             size = len(self.front)
             return f"a front of {size} point{'s' * (size != 1)}"
@@ -198,13 +198,13 @@ class Archive:
         return view
 
     def codes_of(self, points: npt.NDArray[np.integer]) -> Codes:
-        """Return the codes of points, by their numbers."""
+        """Return the codes of points, given by their numbers."""
         width = self.packing.width
         keys = np.frombuffer(bytes(self._keys), np.uint8).reshape(-1, width)
         return self.packing.unpack(keys[points].tobytes())
 
     def lookup(self, key: bytes) -> tuple[int, float] | None:
-        """Return status and value of a point when it was first evaluated; None if it never was."""
+        """Return status and value of the first evaluation of a point; None if there is none."""
         point = self._numbers.get(key, -1)
         if point < 0:
             return None
@@ -214,24 +214,24 @@ class Archive:
         return self._rows["status"].item(row), self._rows["value"].item(row)
 
     def vector(self, key: bytes) -> Values:
-        """Return all values of a point: of noisy functions the means; NaN if it has none."""
+        """Return all values of a point, or their means if they are noisy; NaN if it has none."""
         point = self._numbers.get(key, -1)
         if point < 0 or not self._points["count"][point]:
             return (np.nan,) * self._means.shape[1]
         return tuple(self._means[point].tolist())
 
     def was_refused(self, key: bytes) -> bool:
-        """Return whether a point was told and never evaluated: the constraint refused it."""
+        """Return whether a point was answered without an evaluation: the constraint rejected it."""
         point = self._numbers.get(key, -1)
         return point >= 0 and self._points["first"].item(point) < 0
 
     def error(self, key: bytes) -> str | None:
-        """Return what went wrong when a point was first evaluated, if anything did."""
+        """Return what went wrong at the first evaluation of a point; None if nothing did."""
         point = self._numbers.get(key, -1)
         return None if point < 0 else self.errors.get(self._points["first"].item(point))
 
     def notes_of(self, point: int) -> dict[str, Any] | None:
-        """Return the notes of the evaluation of a point; the last that has any, if several have."""
+        """Return the last notes of an evaluation of a point; None if there are none."""
         rows = [row for row in self.notes if self._rows["point"][row] == point]
         return from_json(self.notes[max(rows)]) if rows else None
 
@@ -244,22 +244,22 @@ class Archive:
 
     @property
     def best(self) -> Codes | None:
-        """The incumbent, the first of equals; None before any value."""
+        """The incumbent; of equally good points the first. None before there is any value."""
         self._refresh()
         return None if self._best < 0 else self.codes_of(np.array([self._best]))[0]
 
     @property
     def best_value(self) -> float:
-        """The incumbent's value, or the mean of its values; the worst infinity before any."""
+        """The value of the incumbent, or its mean; the worst infinity before there is any value."""
         self._refresh()
         return self.sign * -np.inf if self._best < 0 else self._points["mean"].item(self._best)
 
     def number_of(self, key: bytes) -> int:
-        """Return the number of a point; -1 if it was never told."""
+        """Return the number of a point; -1 if it has no answer."""
         return self._numbers.get(key, -1)
 
     def key_of(self, point: int) -> bytes:
-        """Return the key of a point by its number."""
+        """Return the key of a point, given by its number."""
         width = self.packing.width
         return bytes(self._keys[point * width : (point + 1) * width])
 
@@ -269,12 +269,13 @@ class Archive:
         return points["count"][:size], points["mean"][:size]
 
     def noise(self, least: int = 1) -> float | None:
-        """Return the standard deviation of values of one point; None if too few were repeated.
+        """Return the standard deviation of repeated values of a point, or None.
 
         Parameters
         ----------
         least
-            How many degrees of freedom are enough: values beyond the first of each point.
+            The degrees of freedom that are required: None is returned with fewer. Every value of a
+            point after its first counts as one.
         """
         counts, squares = self._points["count"], self._points["squares"]
         repeated = counts[: self._known_points] > 1
@@ -285,20 +286,20 @@ class Archive:
         return math.sqrt(squares[: self._known_points][repeated].sum() / freedom)
 
     def answer(self) -> Estimate:
-        """Return what a run has found.
+        """Return the best point that a run has found, with its estimated value.
 
-        Of a noisy one, the point that was measured last to say how good it is; if it has not come
-        so far, the point with the best lower bound of its mean, or with the best mean where nothing
-        is known about the noise.
+        In a noisy run this is the point whose value was last measured for the final answer. Before
+        that, it is the point with the best lower bound of its mean, or with the best mean while
+        nothing is known about the noise.
         """
         if self.deterministic:
             best = self.best_value
             return Estimate(self._best, best, int(self._best >= 0), None)
-        found = self._claimed() or next(iter(self.ranking(1)), None)
+        found = self._final_estimate() or next(iter(self.ranking(1)), None)
         return found or Estimate(-1, self.sign * -np.inf, 0, None)
 
     def ranking(self, most: int) -> list[Estimate]:
-        """Return the points of a noisy run with the best lower bounds of their means, in order."""
+        """Return the points of a noisy run by the lower bounds of their means, best first."""
         counts, means = self.measured()
         noise = self.noise(FREEDOM) or 0.0
         points = np.flatnonzero((counts > 0) & ~np.isnan(means))
@@ -306,8 +307,8 @@ class Archive:
         order = points[np.argsort(-bounds, kind="stable")[:most]].tolist()
         return [self._estimate(point, means.item(point), counts.item(point)) for point in order]
 
-    def _claimed(self) -> Estimate | None:
-        """Return the mean of the last measurements of the answer, if there are any."""
+    def _final_estimate(self) -> Estimate | None:
+        """Return the mean of the final measurements of the answer, or None if there are none."""
         generations = self.column("generation")
         searched = np.flatnonzero((generations >= 0) & ~self.column("known"))
         first = int(searched[-1]) + 1 if len(searched) else 0
@@ -341,7 +342,7 @@ class Archive:
     ) -> None:
         """Append an answer; `key` is the point as `packing` packs it.
 
-        Of several objectives `values` has all, and `value` is the first.
+        With several objectives `values` holds all of them, and `value` is the first.
 
         `known` says that nothing was evaluated: the value was known, or the point was rejected. The
         generation `DATA` marks what was measured before the run.
@@ -369,7 +370,7 @@ class Archive:
         measured = not known or generation == DATA
         if not known:
             self.evaluations += 1
-            self.improved += generation in (CONFIRM, CLAIM)  # they are no attempts to improve
+            self.improved += generation in (CONFIRM, CLAIM)  # moved on: these do not try to improve
             self.failures += status != OK
         if measured and self._points["first"].item(point) < 0:
             self._points["first"][point] = row
@@ -399,15 +400,15 @@ class Archive:
         if score > self._record:
             self._record, self.improved = score, self.evaluations
         if self._stale:
-            return  # the incumbent is looked for when it is wanted
+            return  # the incumbent is searched for when it is needed
         if self._best < 0 or score > self.sign * means.item(self._best):
             if not count or not self.deterministic:
                 self._best = point
-            elif score > self.sign * means.item(point):  # evaluated again, and better
+            elif score > self.sign * means.item(point):  # evaluated again, and better now
                 means[point], self._best = value, point
 
     def _count_all(self, point: int, values: npt.NDArray[np.float64], measured: bool) -> None:
-        """Update the means of a point, and the front."""
+        """Update the means of a point of several objectives, and the front."""
         assert self.objectives is not None
         counts, means = self._points["count"], self._means
         count = counts.item(point)
@@ -425,7 +426,7 @@ class Archive:
             self.improved = self.evaluations
 
     def _refresh(self) -> None:
-        """Find the incumbent, or the front, again after its mean has changed."""
+        """Search for the incumbent, or the front, again after its mean has changed."""
         if self._stale and self.objectives is not None:
             self._stale, self._front = False, NonDominated(len(self.objectives))
             means = self._means * self.objectives.signs
@@ -441,7 +442,7 @@ class Archive:
                 self._best = -1
 
     def _insert(self, key: bytes) -> int:
-        """Return the number of a new point."""
+        """Add a point, and return its number."""
         if len(key) != self.packing.width:
             raise ValueError(f"a point has {len(key)} bytes, expected {self.packing.width}")
         point = self._known_points
@@ -458,7 +459,7 @@ class Archive:
     # --- state ----------------------------------------------------------------------------------
 
     def state(self) -> dict[str, npt.NDArray[Any]]:
-        """Return all answers, as arrays."""
+        """Return all answers as arrays."""
         width = self.packing.width
         keys = np.frombuffer(bytes(self._keys), np.uint8).reshape(-1, width)
         rows = np.array(list(self.errors), np.int64)
@@ -474,7 +475,7 @@ class Archive:
         }
 
     def restore(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
-        """Add the answers that `state` holds; ValueError if they do not fit."""
+        """Add the answers in `state`; raise a ValueError if they do not fit."""
         try:
             points = _read_column(state, "points", np.dtype(np.uint8), 2)
             columns = {name: _read_column(state, name, dtype) for name, dtype in _ROW.items()
@@ -515,7 +516,7 @@ class Archive:
     def _read_vectors(
         self, state: Mapping[str, npt.NDArray[Any]], status: npt.NDArray[Any]
     ) -> list[Any]:
-        """Return the values of several objectives, by row; None for each row where there is one."""
+        """Return the values of several objectives by row; None for every row with one objective."""
         if self.objectives is None:
             return [None] * len(status)
         vectors = _read_column(state, "vectors", np.dtype(np.float64), 2)

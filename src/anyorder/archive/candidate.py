@@ -18,30 +18,31 @@ class Candidate:
     Attributes
     ----------
     ticket
-        The strategy's; None for a point that it did not propose.
+        The strategy's ticket; None for a point that it did not propose.
     codes, key
         The point, and its key in the archive.
     generation
-        The strategy's when it was proposed.
+        The generation of the strategy when the point was proposed.
     number
-        Of all candidates of a session.
+        The number of the candidate among all candidates of a session.
     after
-        How many answers the strategy had when it was proposed.
+        The number of answers that the strategy had when the point was proposed.
     place
-        Of its answer among all answers of the session.
+        The place of its answer among all answers of the session.
     status
-        How it ended, an index of `anyorder.STATUSES`; None while that is open.
+        The status of its answer, an index of `anyorder.STATUSES`; None before there is one.
     violation
-        How much it violates the constraint, 0 if it does not; None: not found out.
+        The amount by which it violates the constraint, 0 if it does not; None if it was not
+        checked.
     value, values
-        What it gave, NaN where it failed; of several objectives the first, and all.
+        The value, NaN if the evaluation failed; with several objectives the first of them, and all.
     known
-        Whether nothing was evaluated: the value was known, or the constraint rejected it.
+        Whether nothing was evaluated: the value was known, or the constraint rejected the point.
     tries, seconds, error, notes
-        Of its evaluation; notes as JSON.
+        The attempts at its evaluation, the duration, the error, and the notes as JSON.
     started, ended
-        When its evaluation was sent out and when its answer came, in seconds since 1970; NaN where
-        that has not happened.
+        The times at which its evaluation was sent out and its answer came, in seconds since 1970;
+        NaN before that.
     """
 
     ticket: int | None
@@ -62,3 +63,6 @@ class Candidate:
     notes: str | None = None
     started: float = math.nan
     ended: float = math.nan
+
+
+Queues = dict[bytes, list[Candidate]]  # by point

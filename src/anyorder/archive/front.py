@@ -1,4 +1,4 @@
-"""The front of a run of several objectives, as users see it."""
+"""The front of several objectives, as users see it."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from anyorder._internal.checks import require, short
 from anyorder.archive import Archive
 from anyorder.archive.history import columns
 
-_SHOWN = 30  # points that a notebook shows
+_SHOWN = 30  # the most points that a notebook shows
 
 
 class Front:
     """The points of a run that no other one is better than in every objective.
 
-    It is sorted by the first objective, the best first, and does not change when the run goes on.
+    It is sorted by the first objective, best first, and does not change when the run continues.
 
     Attributes
     ----------
     names, directions
-        What the objectives are called, and "max" or "min" for each.
+        The names of the objectives, and "max" or "min" for each.
     codes
         The points as indices of their values, `(points, n)`.
     values
-        Their values, `(points, objectives)`; of a noisy function the means.
+        Their values, `(points, objectives)`; the means if the function is noisy.
     """
 
     def __init__(self, archive: Archive) -> None:
@@ -49,18 +49,18 @@ class Front:
 
     @property
     def points(self) -> Any:
-        """The points as the function saw them: a list of dicts, or a matrix."""
+        """The points as the function receives them: a list of dicts, or a matrix."""
         return self._space.decode(self.codes)
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return a dict for each point: its value of each objective, by name, and the point."""
+        """Return a dict for each point, with the value of each objective by name and the point."""
         return [
             {**dict(zip(self.names, values, strict=True)), "point": self._space.one(codes)}
             for values, codes in zip(self.values.tolist(), self.codes, strict=True)
         ]
 
     def to_pandas(self) -> Any:
-        """Return a DataFrame: a row for each point, with its variables and its values."""
+        """Return a DataFrame with a row for each point: its variables and its values."""
         pandas = require("pandas", "pandas", "tables require pandas")
         points = [self._space.one(codes) for codes in self.codes]
         names = columns(self._space) if not self._space.named else list(self._space.names or ())
@@ -72,7 +72,7 @@ class Front:
         return pandas.DataFrame(table)
 
     def _repr_html_(self) -> str:
-        """Return what a notebook shows: the values and the points."""
+        """Return the HTML that a notebook shows: the values and the points."""
         head = [f"{name} ({way})" for name, way in zip(self.names, self.directions, strict=True)]
         rows: list[list[Any]] = [
             [*values, short(self._space.one(codes))]

@@ -16,20 +16,20 @@ from anyorder.archive.objectives import Objectives, read_reference
 from anyorder.errors import STATUSES
 from anyorder.space import Space
 
-# What a table of a history has beside the variables.
+# The columns that a table of a history has besides the variables.
 RECORD = ("value", "generation", "status", "cached", "seconds", "error")
-_SHOWN = 5  # entries at the beginning and at the end that a notebook shows
-_WIDE = 12  # variables
+_SHOWN = 5  # the entries that a notebook shows of the beginning and of the end
+_WIDE = 12  # the most variables that a notebook shows
 
 
 def check_names(objectives: Objectives, space: Space) -> None:
-    """Refuse objectives that have the name of a variable, or of another column of tables."""
+    """Raise if an objective has the name of a variable, or of another column of tables."""
     for name in objectives.names:
         if name in (space.labels or ()):
             raise ValueError(
                 f"objective {name!r} has the name of a variable of the space, expected another name"
             )
-        if name in ("generation", "status", "cached"):  # which tables are read by
+        if name in ("generation", "status", "cached"):  # readers of tables rely on these columns
             raise ValueError(
                 f"objective {name!r} has the name of a column that every table of a run has, "
                 "expected another name"
@@ -37,9 +37,9 @@ def check_names(objectives: Objectives, space: Space) -> None:
 
 
 def record(objectives: Objectives | None) -> tuple[str, ...]:
-    """Return what a table has beside the variables: with the values of each objective.
+    """Return the columns of a table besides the variables, including those of the objectives.
 
-    A column whose name an objective has gets an underscore.
+    A column with the same name as an objective gets an underscore.
     """
     if objectives is None:
         return RECORD
@@ -48,9 +48,9 @@ def record(objectives: Objectives | None) -> tuple[str, ...]:
 
 
 def columns(space: Space) -> list[str]:
-    """Return what the variables are called in a table: their names, or x0, x1, ...
+    """Return the names of the variables' columns in a table: their labels, or x0, x1, ...
 
-    A name that is one of `RECORD` gets underscores until it is like no other.
+    A name that is also in `RECORD` gets underscores until it is unique.
     """
     names = space.labels or tuple(f"x{k}" for k in range(len(space)))
     taken = {*RECORD, *names}
@@ -65,38 +65,38 @@ def columns(space: Space) -> list[str]:
 
 
 class History:
-    """Every candidate of a run that was answered, in the order in which the strategy learned them.
+    """All answered candidates of a run, in the order in which the strategy learned their answers.
 
-    A view of the archive: it holds no values of its own, and does not change when the archive
-    grows.
+    A history is a view of the archive: it holds no values of its own. It does not change when the
+    archive grows.
 
     Attributes
     ----------
     space, maximized
-        Where the search was, and in which direction.
+        The space that was searched, and whether the function was maximized.
     objectives
-        The objectives of a function with several; None where there is one.
+        The objectives of a function with several; None if it has one.
     values
-        What the function gave; NaN where it failed. Of k objectives `(entries, k)`.
+        The values of the function; NaN where it failed. With k objectives `(entries, k)`.
     codes
         The points as indices of their values, `(entries, n)`; `points` gives them as the function
-        saw them.
+        receives them.
     generations
-        The strategy's own count of its progress when each was proposed; for the policy, how often
-        it had trained. -1 for what was known before the run (`data`); of noisy functions, -2 for
-        points that were measured again at the end, and -3 for the answer (`confirm`).
+        The strategy's own count of its progress when it proposed each point; for the policy, the
+        number of its updates. -1 for what was known before the run (`data`). With noisy functions
+        -2 for points that were measured again at the end, and -3 for the answer (`confirm`).
     restarts
-        The numbers of entries after which the strategy was restarted.
+        The numbers of entries after which the strategy restarted.
     statuses
-        How each ended, as an index of `anyorder.STATUSES`; 0 is "ok".
+        The status of each entry, as an index of `anyorder.STATUSES`; 0 is "ok".
     cached
-        Where nothing was evaluated: the value was known, or the constraint rejected the point.
+        Whether nothing was evaluated: the value was known, or the constraint rejected the point.
     seconds
-        How long each took; 0 where nothing was evaluated.
+        The duration of each evaluation; 0 where nothing was evaluated.
     errors
         What went wrong, by position.
     notes
-        What evaluations told besides their values, by position; see `Measured`.
+        What evaluations reported besides their values, by position; see `Measured`.
     """
 
     def __init__(self, archive: Archive) -> None:
@@ -112,7 +112,7 @@ class History:
         return f"<History: {len(self)} entries>"
 
     def _repr_html_(self) -> str:
-        """Return what a notebook shows: the first and the last entries."""
+        """Return the HTML that a notebook shows: the first and the last entries."""
         size, names = len(self), self.space.names or tuple(f"x{k}" for k in range(len(self.space)))
         hidden = ["..."] if len(names) > _WIDE else []
         head = ["", *names[:_WIDE], *hidden, *record(self.objectives)[:-1]]
@@ -134,7 +134,7 @@ class History:
 
     @property
     def values(self) -> npt.NDArray[np.float64]:
-        """What the function gave."""
+        """The values of the function."""
         return self._archive.values[: self._size]
 
     @property
@@ -153,22 +153,22 @@ class History:
 
     @property
     def generations(self) -> npt.NDArray[np.int64]:
-        """The strategy's generation when each was proposed."""
+        """The generation of the strategy when it proposed each point."""
         return self._column("generation")
 
     @property
     def statuses(self) -> npt.NDArray[np.uint8]:
-        """How each ended."""
+        """The status of each entry."""
         return self._column("status")
 
     @property
     def cached(self) -> npt.NDArray[np.bool_]:
-        """Where nothing was evaluated."""
+        """Whether nothing was evaluated."""
         return self._column("known")
 
     @property
     def seconds(self) -> npt.NDArray[np.float64]:
-        """How long each evaluation took."""
+        """The duration of each evaluation."""
         return self._column("seconds")
 
     @property
@@ -178,15 +178,15 @@ class History:
 
     @property
     def notes(self) -> dict[int, dict[str, Any]]:
-        """What evaluations told besides their values, by position."""
+        """What evaluations reported besides their values, by position."""
         notes = self._archive.notes.items()
         return {row: from_json(text) for row, text in notes if row < self._size}
 
     @property
     def best(self) -> npt.NDArray[np.float64]:
-        """The best value so far, after each; NaN before the first that has one.
+        """The best value so far, after each entry; NaN before the first value.
 
-        Of several objectives the hypervolume (see `hypervolume`).
+        With several objectives this is the hypervolume (see `hypervolume`).
         """
         if self.objectives is not None:
             return self.hypervolume()
@@ -199,8 +199,8 @@ class History:
         Parameters
         ----------
         reference
-            The worst values that are of interest, one for each objective; None: those of the run,
-            or, if it has none, the worst of all its values.
+            The worst values of interest, one for each objective. By default those that the run was
+            given or, if there were none, the worst of all its values.
         """
         several, values = self.objectives, self.values
         if several is None:

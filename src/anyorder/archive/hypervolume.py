@@ -1,6 +1,6 @@
-"""Sets of vectors of which none dominates another, and the hypervolume of such a set.
+"""Sets of vectors that do not dominate each other, and the hypervolume of such a set.
 
-Here all objectives are maximised: callers change the signs of those that are not.
+All objectives are maximised here: callers change the signs of those that are minimised.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ def dominates(one: Floats, other: Floats) -> npt.NDArray[np.bool_]:
 
 
 class NonDominated:
-    """A set of vectors of which none is at least as good as another in every objective.
+    """A set of vectors of which none is at least as good as another one in every objective.
 
     Parameters
     ----------
     count
-        How many objectives there are.
+        The number of objectives.
 
     Attributes
     ----------
     values
-        The vectors, `(size, count)`, in the order in which they came.
+        The vectors, `(size, count)`, in the order in which they were added.
     items
-        What each belongs to, such as the number of a point.
+        What each vector belongs to, such as the number of a point.
     """
 
     def __init__(self, count: int) -> None:
@@ -44,7 +44,7 @@ class NonDominated:
         return len(self.items)
 
     def add(self, item: int, values: npt.ArrayLike) -> bool:
-        """Add a vector unless one is as good; those that it dominates leave. Whether it is in."""
+        """Add a vector unless one is as good, and remove those that it dominates; True if added."""
         new = np.asarray(values, np.float64)
         if dominates(self.values, new).any():
             return False
@@ -62,7 +62,7 @@ class NonDominated:
 def hypervolume(values: Floats, reference: Floats) -> float:
     """Return the volume between the reference and the vectors that dominate it.
 
-    Of two objectives by sorting; of more by moocore, `pip install 'anyorder[objectives]'`.
+    Two objectives are sorted; more require moocore, `pip install 'anyorder[objectives]'`.
     """
     inside = values[(values > reference).all(axis=1)]
     if not len(inside):
@@ -78,9 +78,9 @@ def hypervolume(values: Floats, reference: Floats) -> float:
 
 
 def hypervolumes(values: Floats, reference: Floats) -> Floats:
-    """Return the hypervolume of the first k vectors, for each k; rows with NaN add nothing."""
+    """Return the hypervolume of the first k vectors for each k; rows with NaN add nothing."""
     found = np.zeros(len(values))
-    good = np.asarray((values > reference).all(axis=1))  # False where there is NaN
+    good = np.asarray((values > reference).all(axis=1))  # False for NaN
     if len(reference) == 2:
         stairs = _Stairs(*reference.tolist())
         for k in np.flatnonzero(good).tolist():
@@ -96,7 +96,7 @@ def hypervolumes(values: Floats, reference: Floats) -> Floats:
 
 
 class _Stairs:
-    """The front of two objectives in their order, with the area that each new point adds."""
+    """The front of two objectives in order, and the area that each new point adds."""
 
     def __init__(self, left: float, low: float) -> None:
         self._left, self._low = left, low
@@ -104,14 +104,14 @@ class _Stairs:
         self._second: list[float] = []  # descending
 
     def add(self, x: float, y: float) -> float:
-        """Add a point; returns the area that no earlier one covers."""
+        """Add a point, and return the area that no earlier point covers."""
         first, second = self._first, self._second
-        k = bisect_left(first, x)  # from here on, the points with an x as good
+        k = bisect_left(first, x)  # from here on, points have an x that is as good
         if k < len(first) and second[k] >= y:
             return 0.0
         end = k + 1 if k < len(first) and first[k] == x else k
         start = k
-        while start > 0 and second[start - 1] <= y:  # these are dominated
+        while start > 0 and second[start - 1] <= y:  # these points are dominated
             start -= 1
         floor = second[end] if end < len(first) else self._low
         left = self._left if start == 0 else first[start - 1]

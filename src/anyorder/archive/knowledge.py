@@ -1,9 +1,9 @@
-"""What is known before a run: points with their values, in any of the forms that users have them.
+"""What is known before a run: points with their values, in all forms in which users have them.
 
-(points, values)   points as the function gets them, and a number for each
+(points, values)   points as the function receives them, and a number for each
 a DataFrame        a column for each variable, and one called "value"
-a CSV file         the same; `anyorder show --output` and `Result.to_pandas` write such tables
-a History          of an earlier run, or of a study (`anyorder.load`); a Result has one
+a CSV file         the same, as `anyorder show --output` and `Result.to_pandas` write it
+a History          the history of an earlier run, or of a study (`anyorder.load`); or a Result
 """
 
 from __future__ import annotations
@@ -39,25 +39,25 @@ class Data(NamedTuple):
     """Points that were measured before a run."""
 
     codes: Codes
-    values: npt.NDArray[np.float64]  # (rows, k) of k objectives; NaN where the status is not "ok"
+    values: npt.NDArray[np.float64]  # (rows, k) with k objectives; NaN where the status is not "ok"
     statuses: npt.NDArray[np.uint8]
 
     def value(self, row: int) -> tuple[float, Values | None]:
-        """Return the value in a row, and of several objectives the first and all."""
+        """Return the value in a row, and with several objectives the first of them and all."""
         found = self.values[row].tolist()
         if isinstance(found, float):
             return found, None
         return found[0], tuple(found) if self.statuses[row] == OK else None
 
     def add_to(self, archive: Archive) -> None:
-        """Add them to an archive, in which they cost nothing."""
+        """Add the data to an archive; they do not count as evaluations."""
         for row, key in enumerate(archive.packing.pack(self.codes)):
             value, values = self.value(row)
             status = int(self.statuses[row])
             archive.add(key, value, status, known=True, generation=DATA, values=values)
 
     def to_json(self, space: Space) -> dict[str, Any]:
-        """Return what a study keeps of the data."""
+        """Return what a study stores of the data."""
         return {
             "points": pack(space, self.codes),
             "values": [None if np.isnan(value).any() else value.tolist() for value in self.values],
@@ -68,7 +68,7 @@ class Data(NamedTuple):
     def from_json(
         cls, space: Space, document: Mapping[str, Any], objectives: Objectives | None = None
     ) -> Data:
-        """Return the data that a study keeps; ValueError or TypeError if they are damaged."""
+        """Return the data stored in a study; ValueError or TypeError if they are damaged."""
         codes = unpack(space, document["points"])
         values = _read_values(document["values"], len(codes), objectives)
         statuses = np.array(document["statuses"], np.uint8)
@@ -85,7 +85,7 @@ class Known(NamedTuple):
     data: Data | None
 
     def to_json(self, space: Space) -> dict[str, Any]:
-        """Return what a study keeps of what was known before the run."""
+        """Return what a study stores of what was known before the run."""
         return {
             "start": None if self.start is None else pack(space, self.start),
             "data": None if self.data is None else self.data.to_json(space),
@@ -93,7 +93,7 @@ class Known(NamedTuple):
 
     @classmethod
     def from_json(cls, space: Space, settings: Mapping[str, Any]) -> Known:
-        """Return what was known, from the settings of a study; early studies have neither entry."""
+        """Return what a study stores as known before it; early studies have neither entry."""
         objectives = Objectives.from_json(settings.get("objectives"))
         start, data = settings.get("start"), settings.get("data")
         return cls(
@@ -108,7 +108,7 @@ def pack(space: Space, codes: Codes) -> str:
 
 
 def unpack(space: Space, text: str) -> Codes:
-    """Return the points of `pack`; ValueError if they are not of the space."""
+    """Return the points that `pack` packed; raise a ValueError if they are not in the space."""
     packing, packed = Packing(space), base64.b64decode(text, validate=True)
     if len(packed) % packing.width:
         raise ValueError("points are truncated")
@@ -119,14 +119,14 @@ def unpack(space: Space, text: str) -> Codes:
 
 
 def is_study(data: Any) -> bool:
-    """Return whether this is the path of a study, or of another SQLite file."""
+    """Return whether `data` is the path of a study, or of another SQLite file."""
     if not isinstance(data, str | os.PathLike) or not Path(data).is_file():
         return False
     return is_database(Path(data))
 
 
 def as_batch(points: Any, space: Space) -> Any:
-    """Return a batch of points as it is, and a lone point (dict or integers) as a batch of one."""
+    """Return a batch of points unchanged, and a single point (dict or integers) as a batch."""
     single = isinstance(points, Mapping)
     if not space.named and isinstance(points, Sequence | np.ndarray):
         single = len(points) > 0 and all(np.isscalar(entry) for entry in points)
@@ -134,7 +134,7 @@ def as_batch(points: Any, space: Space) -> Any:
 
 
 def read_points(what: str, points: Any, space: Space) -> Codes:
-    """Return points, one or many, as codes; errors begin with `what`."""
+    """Return one or many points as codes; errors begin with `what`."""
     try:
         return space.encode(as_batch(points, space))
     except (TypeError, ValueError) as error:
@@ -142,7 +142,7 @@ def read_points(what: str, points: Any, space: Space) -> Codes:
 
 
 def _read_values(values: Any, count: int, objectives: Objectives | None) -> Floats:
-    """Return a value for each point, or a row of them; NaN where an evaluation failed."""
+    """Return a value, or a row of values, for each point; NaN where an evaluation failed."""
     if objectives is None:
         return numbers(values, count, nan=True)
     rows = objectives.unnamed.rows_of(values, count)
@@ -150,10 +150,10 @@ def _read_values(values: Any, count: int, objectives: Objectives | None) -> Floa
 
 
 def read_data(data: Any, space: Space, objectives: Objectives | None = None) -> Data:
-    """Return data in any of the forms above as `Data`; one line says what is wrong with them."""
+    """Return data in any of the forms above as `Data`; errors say in one line what is wrong."""
     if isinstance(data, Data):
         return data
-    history = getattr(data, "history", data)  # of a Result
+    history = getattr(data, "history", data)  # a Result has one
     if isinstance(history, History):
         return _of_history(history, space, objectives)
     if is_study(data):
@@ -184,7 +184,7 @@ def _statuses(values: Floats) -> npt.NDArray[np.uint8]:
 
 
 def _of_history(history: History, space: Space, objectives: Objectives | None) -> Data:
-    """Return what was evaluated in an earlier run, and what that run knew before."""
+    """Return what was evaluated in an earlier run, and the data which that run was given."""
     had = history.objectives
     if (had and had.names) != (objectives and objectives.names):
         raise ValueError(
@@ -208,7 +208,7 @@ def _read_csv(path: str | os.PathLike[str]) -> dict[str, list[str]]:
             rows = [row for row in csv.reader(file, strict=True) if row]
     except FileNotFoundError:
         raise ValueError(f"data is {where!r}, and there is no such file") from None
-    except OSError as error:  # a folder, or not ours to read
+    except OSError as error:  # a folder, or a file that may not be read
         raise ValueError(f"data is {where!r}, which cannot be read: {error.strerror}") from None
     except (UnicodeDecodeError, csv.Error) as error:
         raise ValueError(f"data file {where} is no CSV table: {error}") from None
@@ -271,7 +271,7 @@ def _of_table(
 
 
 def _is_measured(table: Mapping[str, Sequence[Any]], k: int) -> bool:
-    """Return whether a row of a table of a history is an evaluation; rows of other tables are."""
+    """Return whether a row is an evaluation, as every row is unless the table says otherwise."""
     cached = "cached" in table and str(table["cached"][k]) == "True"
     before = "generation" in table and str(table["generation"][k]) == str(DATA)
     rejected = "status" in table and str(table["status"][k]) == STATUSES[REJECTED]
@@ -279,7 +279,7 @@ def _is_measured(table: Mapping[str, Sequence[Any]], k: int) -> bool:
 
 
 def _code(variable: Variable, texts: Mapping[str, int], value: Any) -> int:
-    """Return the code of a value, or of its text; -1 if a variable with a condition has none."""
+    """Return the code of a value, or of its text; -1 where an inactive variable has none."""
     try:
         return variable.index(value)
     except ValueError:
@@ -307,7 +307,7 @@ def _as_numbers(number: float) -> Iterable[float]:
 
 
 def _value(what: str, k: int, value: Any) -> float:
-    """Return the value in a row; NaN, for a failed evaluation, if it is empty."""
+    """Return the value in a row; NaN, a failed evaluation, if the entry is empty."""
     if value is None or value == "":
         return math.nan
     try:

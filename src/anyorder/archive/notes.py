@@ -1,7 +1,7 @@
-"""What an evaluation tells besides its value: notes, which are kept and never searched with.
+"""Notes: what evaluations report besides their values. They are kept, but not used by the search.
 
 A function returns `value, {"size": 12, "log": "a.txt"}`, or `Measured(value, notes={...})`. Notes
-travel as JSON text, so that they are the same in the history, in a study and after a resume.
+are passed on as JSON text, so that the history, a study and a resumed run have the same ones.
 """
 
 from __future__ import annotations
@@ -17,29 +17,30 @@ import numpy.typing as npt
 
 from anyorder._internal.checks import ProgramError, short
 
-LARGEST = 16_384  # characters of the JSON of one evaluation's notes
-_MOST_COLUMNS = 100  # of notes in a table
+LARGEST = 16_384  # the most characters of the notes of one evaluation as JSON
+_MOST_COLUMNS = 100  # the most columns of notes in a table
 _EXPECTED = "expected a number, a string, True, False, None, or a list or dict of those"
 
 
 class NotesError(ProgramError):
-    """Notes that cannot be kept."""
+    """Notes that cannot be stored."""
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What a function may return in place of a value: the value, and notes on its evaluation.
+    """A value with notes on its evaluation, which a function may return in place of the value.
 
-    `return value, {"size": 12}` is the same.
+    Returning `value, {"size": 12}` is the same.
 
     Attributes
     ----------
     value
-        As the function would return it without notes; None or NaN for a failed evaluation.
+        The value as the function would return it without notes; None or NaN for a failed
+        evaluation.
     notes
-        What else the evaluation tells, by name: numbers, strings, True, False, None, and lists and
-        dicts of those, of at most 16,384 characters as JSON. Notes are kept with the evaluation
-        and never used by the search.
+        What the evaluation reports besides, by name: numbers, strings, True, False, None, and lists
+        and dicts of those, of at most 16,384 characters as JSON. Notes are stored with the
+        evaluation and never used by the search.
     """
 
     value: Any
@@ -47,7 +48,7 @@ class Measured:
 
 
 def split(returned: Any) -> tuple[Any, str | None]:
-    """Return the value, and the notes as JSON, of what a function gave for a point."""
+    """Return the value, and the notes as JSON, of what a function returned for a point."""
     if isinstance(returned, Measured):
         return returned.value, to_json(returned.notes)
     if isinstance(returned, tuple) and len(returned) == 2 and isinstance(returned[1], Mapping):
@@ -56,9 +57,10 @@ def split(returned: Any) -> tuple[Any, str | None]:
 
 
 def split_all(returned: Any, size: int) -> tuple[Any, list[str | None]]:
-    """Return values and notes of what a vectorised function gave for `size` points.
+    """Return the values and the notes of what a vectorised function returned for `size` points.
 
-    Those are numbers, each maybe with notes, or `values, notes` with a list of one dict a point.
+    It returns numbers, each possibly with notes, or `values, notes` with a list of dicts, one for
+    each point.
     """
     if size == 1:
         value, noted = split(returned)
@@ -88,7 +90,7 @@ def notes_of(notes: Any, size: int) -> list[str | None]:
 
 
 def _are_notes(notes: Any) -> bool:
-    """Return whether this is a list of dicts, or of None where there are no notes."""
+    """Return whether `notes` is a list of dicts, with None where a point has no notes."""
     return (
         isinstance(notes, list)
         and any(isinstance(one, Mapping) for one in notes)
@@ -97,7 +99,7 @@ def _are_notes(notes: Any) -> bool:
 
 
 def to_json(notes: Any) -> str | None:
-    """Return notes as they are kept; None if there are none. NotesError names what is wrong."""
+    """Return notes as they are stored, None if there are none; a NotesError names what is wrong."""
     if notes is None:
         return None
     if not isinstance(notes, Mapping):
@@ -115,7 +117,7 @@ def to_json(notes: Any) -> str | None:
 
 
 def from_json(text: str) -> dict[str, Any]:
-    """Return notes as users see them; ValueError if the text is not what `to_json` gave."""
+    """Return notes as users see them; raise a ValueError unless `to_json` made the text."""
     notes = json.loads(text)
     if not isinstance(notes, dict):
         raise ValueError(f"notes are {short(notes)}, expected an object")
@@ -123,13 +125,13 @@ def from_json(text: str) -> dict[str, Any]:
 
 
 def pack_notes(notes: Mapping[int, str]) -> npt.NDArray[np.uint8]:
-    """Return notes by row as an array, for a state."""
-    text = "\n".join(f"{row} {notes[row]}" for row in notes)  # of which JSON has no line breaks
+    """Return notes by row as an array, which is part of a state."""
+    text = "\n".join(f"{row} {notes[row]}" for row in notes)  # JSON contains no line breaks
     return np.frombuffer(text.encode("ascii"), np.uint8)
 
 
 def unpack_notes(packed: npt.NDArray[np.uint8], size: int) -> dict[int, str]:
-    """Return the notes of `pack_notes`; ValueError if they are not of `size` rows."""
+    """Return the notes that `pack_notes` packed; raise a ValueError if a row does not exist."""
     notes = {}
     for line in packed.tobytes().decode("ascii").split("\n"):
         row, _, text = line.partition(" ")
@@ -145,8 +147,8 @@ def table_of(
 ) -> dict[str, list[Any]]:
     """Return the columns that notes add to a table of `rows`: "notes.size" for the note "size".
 
-    Where there are more than a hundred names, they are one column, "notes". A column that would
-    have a name that is `taken` gets underscores.
+    If there are more than a hundred names, there is one column, "notes". A column whose name is
+    `taken` gets underscores.
     """
     names = dict.fromkeys(name for one in notes.values() for name in one)
     if len(names) > _MOST_COLUMNS:
@@ -168,11 +170,11 @@ def _free(name: str, taken: Collection[str]) -> str:
     return name
 
 
-_DEEPEST = 50  # lists and dicts inside each other
+_DEEPEST = 50  # the most lists and dicts inside each other
 
 
 def _plain(what: str, value: Any, depth: int) -> Any:
-    """Return a value as JSON has it."""
+    """Return a copy of a value with JSON's types only; a NotesError names what has another type."""
     if isinstance(value, np.generic | np.ndarray):
         value = value.tolist()
     if value is None or isinstance(value, bool | int | float | str):
@@ -194,5 +196,5 @@ def _plain(what: str, value: Any, depth: int) -> Any:
 def _dump(what: str, value: Any) -> str:
     try:
         return json.dumps(value)
-    except (TypeError, ValueError, RecursionError) as error:  # an integer of 5,000 digits, say
+    except (TypeError, ValueError, RecursionError) as error:  # such as an integer of 5,000 digits
         raise NotesError(f"{what} cannot be written as JSON: {error}") from None

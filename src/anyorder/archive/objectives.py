@@ -1,4 +1,4 @@
-"""Several objectives: what the values of a function are called, and which of them are better."""
+"""Several objectives: their names, and whether higher or lower values of each are better."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import numpy.typing as npt
 from anyorder._internal.checks import ProgramError, did_you_mean, flag, is_several, number, short
 
 Floats = npt.NDArray[np.float64]
-Values = tuple[float, ...]  # of one evaluation, in the units of the function
+Values = tuple[float, ...]  # the values of one evaluation, in the units of the function
 
 _DIRECTIONS = {"max": "max", "min": "min", "maximize": "max", "minimize": "min"}
 _EXAMPLE = "expected a direction for each objective, such as ('max', 'min')"
@@ -27,13 +27,13 @@ class Objectives:
     Attributes
     ----------
     names
-        What they are called; value_0, value_1, ... where the function returns a tuple.
+        The names of the objectives; value_0, value_1, ... if the function returns a tuple.
     directions
         "max" or "min" for each.
     keyed
         Whether the function returns a dict with these names.
     reference
-        The worst values that are of interest, one for each; None: not given.
+        The worst values of interest, one for each objective; None if they were not given.
     """
 
     names: tuple[str, ...]
@@ -49,28 +49,28 @@ class Objectives:
 
     @cached_property
     def signs(self) -> Floats:
-        """1 for what is maximised, -1 for what is minimised."""
+        """1 for objectives that are maximised, -1 for those that are minimised."""
         return np.array([1.0 if direction == "max" else -1.0 for direction in self.directions])
 
     @property
     def expected(self) -> str:
-        """What the function has to return, for messages."""
+        """What the function has to return, as text for messages."""
         if self.keyed:
             return f"a dict with a number for each of {', '.join(map(repr, self.names))}"
         return f"{len(self)} numbers, one for each objective ({', '.join(self.directions)})"
 
     @property
     def unnamed(self) -> Objectives:
-        """These objectives, with values in a tuple instead of a dict."""
+        """The same objectives, with values in a tuple instead of a dict."""
         return Objectives(self.names, self.directions)
 
     # --- values of the user's function ------------------------------------------------------------
 
     def values_of(self, what: str, returned: Any) -> Values:
-        """Return what the user's function gave for one point; `what` begins the message.
+        """Return the values that the user's function gave for one point; `what` begins messages.
 
-        ProgramError: not one value for each objective, which no option lets pass. ValueError: a
-        value that is no finite number, a failed evaluation.
+        Raises a ProgramError unless there is one value for each objective, and a ValueError, for a
+        failed evaluation, if a value is no finite number.
         """
         if returned is None:
             raise ValueError(f"{what} is None, expected {self.expected}")
@@ -107,10 +107,10 @@ class Objectives:
         return [returned[name] for name in self.names]
 
     def rows_of(self, returned: Any, count: int, *, failed: bool = True) -> list[Values]:
-        """Return what a vectorised function gave, or a caller of `tell`: values for each point.
+        """Return the values of each point that a vectorised function or a caller of `tell` gave.
 
-        A row with a value that is no finite number, of a failed evaluation, is all NaN; ValueError
-        where there may be no `failed` ones.
+        If one of its values is no finite number, the evaluation has failed, and the row is all NaN;
+        ValueError if no evaluation may have `failed`.
         """
         if isinstance(returned, Mapping) and self.keyed and count and _has_columns(returned):
             found = self._by_name("what f returned", returned)
@@ -144,7 +144,7 @@ class Objectives:
     # --- files ------------------------------------------------------------------------------------
 
     def to_json(self) -> dict[str, Any]:
-        """Return what a study keeps of the objectives."""
+        """Return what a study stores of the objectives."""
         return {
             "names": list(self.names),
             "directions": list(self.directions),
@@ -154,7 +154,7 @@ class Objectives:
 
     @classmethod
     def from_json(cls, document: Any) -> Objectives | None:
-        """Return the objectives that a study keeps; None where it has one objective."""
+        """Return the objectives stored in a study; None if it has a single one."""
         if document is None:
             return None
         names, directions = document["names"], document["directions"]
@@ -171,7 +171,7 @@ def _has_length(value: Any) -> bool:
 
 
 def _has_columns(returned: Mapping[Any, Any]) -> bool:
-    """Return whether the values of a dict are columns, not numbers of one point."""
+    """Return whether the values of a dict are columns of numbers, not the numbers of one point."""
     return any(is_several(column) or _is_list(column) for column in returned.values())
 
 
@@ -194,7 +194,7 @@ def _has_rows(returned: Any) -> bool:
 def read_objectives(
     directions: Any, objectives: Any, reference: Any = None, what: str = ""
 ) -> Objectives | None:
-    """Return the objectives that a user gives, checked; None where neither argument is given.
+    """Return the checked objectives that a user gives; None if neither argument is given.
 
     Parameters
     ----------
@@ -203,9 +203,9 @@ def read_objectives(
     objectives
         Names with directions, for a function that returns a dict.
     reference
-        The worst values that are of interest.
+        The worst values of interest.
     what
-        What the document is called where they are read from a file.
+        The name of the argument in messages; another one if it was read from a file.
     """
     if directions is None and objectives is None:
         if reference is not None:
@@ -258,13 +258,13 @@ def _direction(what: str, value: Any) -> str:
 
 
 def read_reference(objectives: Objectives, given: Any) -> Values | None:
-    """Return a reference point, checked: a tuple, or a dict where objectives have names."""
+    """Return a checked reference point: a tuple, or a dict if the objectives have names."""
     if given is None:
         return None
     try:
         return objectives.values_of("reference", given)
     except ValueError as error:
-        # values by position do for named objectives, too
+        # named objectives accept values by position as well
         if objectives.keyed and isinstance(given, Sequence) and len(given) == len(objectives):
             return objectives.unnamed.values_of("reference", given)
         raise ValueError(str(error)) from None

@@ -28,11 +28,11 @@ class Campaign:
     name
         The name of the campaign.
     specs
-        Its runs, distribution after distribution.
+        The runs, distribution after distribution.
     seconds, memory
-        Limits of a run, in seconds and bytes; None: no limit.
+        The limits of a run, in seconds and bytes; None for no limit.
     modules
-        Imported first: they register problems.
+        The modules to import first: they register problems.
     """
 
     name: str
@@ -47,7 +47,7 @@ class Distribution:
     """Instances of one kind of problem, and the runs on each."""
 
     name: str
-    problem: str  # without the instance, such as nk:n=64,k=4
+    problem: str  # the name without the instance, such as nk:n=64,k=4
     instances: Mapping[int, str]  # the names of the problems
     runs: int  # on each instance
     budget: int
@@ -55,9 +55,9 @@ class Distribution:
     seed: int = 0  # of the first run
 
     def specs(self, label: str, method: str) -> Iterator[Spec]:
-        """Yield the runs of an algorithm; seeds are the same for all algorithms."""
+        """Yield the runs of an algorithm; all algorithms have the same seeds."""
         for instance, problem in self.instances.items():
-            # the same on every instance, so that a campaign that grows keeps the runs it had
+            # the same on every instance, so that a larger campaign keeps the runs of a smaller one
             for seed in range(self.seed, self.seed + self.runs):
                 yield Spec(
                     label, method, self.name, problem, instance, seed, self.budget, self.grid
@@ -67,11 +67,11 @@ class Distribution:
 def read(path: str | os.PathLike[str]) -> Campaign:
     """Read the campaign in a TOML file.
 
-    Required at the top: `budget`. Optional: `name`; `grid`, the interval at which the best value is
-    recorded (100), or a list of numbers of evaluations; `instances`, their number (10) or a list;
-    `runs` on each instance (10); `seed` of the first run; the limits of a run `seconds` and
-    `memory`, such as "4 GB"; `modules`, names of Python modules to import first, such as one
-    beside the file that registers your own problems. Sections:
+    The top of the file requires `budget`. Optional are: `name`; `grid`, the interval at which the
+    best value is recorded (100), or a list of numbers of evaluations; `instances`, their number
+    (10) or a list; the number of `runs` on each instance (10); the `seed` of the first run; the
+    limits of a run, `seconds` and `memory`, such as "4 GB"; `modules`, names of Python modules to
+    import first, such as a module beside the file that registers your own problems. Sections:
 
     - `[[algorithm]]`: `name`, such as "policy:default" or "boa"; optional: `label`;
     - `[[problem]]`: `problem`, such as "nk:n=64,k=4"; optional: `name`, and its own `budget`,
@@ -134,7 +134,7 @@ def read(path: str | os.PathLike[str]) -> Campaign:
 def _import(module: str) -> None:
     try:
         importlib.import_module(module)
-    except Exception as error:  # whatever it does when it is imported
+    except Exception as error:  # importing a module may raise anything
         reason = f"{type(error).__name__}: {error}"
         raise ValueError(f"module {module!r} cannot be imported: {reason}") from error
 
@@ -159,7 +159,7 @@ def distribution(
     one = problems.get(_of_instance(problem, chosen[0])).name
     head, number, tail = one.partition(f"{varies}={chosen[0]}")
     if not number or (tail and not tail.startswith(",")):
-        named = {chosen[0] if varies else first: one}  # there is only one
+        named = {chosen[0] if varies else first: one}  # there is only one instance
     else:
         if max(chosen) != chosen[0]:
             problems.get(_of_instance(problem, max(chosen)))
@@ -220,7 +220,7 @@ def _bytes(what: str, value: Any) -> int:
 
 
 _MOST_MARKS = 100_000
-_MOST_RUNS = 1_000_000  # of an algorithm on a distribution
+_MOST_RUNS = 1_000_000  # the most runs of an algorithm on a distribution
 _MOST_EVALUATIONS = 10**12
 _DEFAULTS: dict[str, Any] = {"grid": 100, "instances": 10, "runs": 10, "seed": 0}
 _SHARED: dict[str, Check] = {

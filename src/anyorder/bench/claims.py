@@ -1,9 +1,9 @@
-"""The claims of the paper that can be measured, and what the runs of a folder say about each.
+"""The claims of the paper that can be measured, and what the runs in a folder say about each.
 
-A claim is decided by a difference of means and its standard error: it holds from two standard
-errors on, does not hold from two on in the other direction, and cannot be decided in between. Means
-are compared on the same instances; the error is that between runs. Where a claim is about scores of
-algorithms that were not run, the printed ones are taken, and the text says so.
+A claim is decided by a difference of means in units of its standard error: it holds from +2 on,
+does not hold from -2 down, and cannot be decided in between. The means are taken over the same
+instances, and the standard error is that between runs. Where a claim is about scores of algorithms
+that were not run, the printed scores are used, and the verdict says so.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ _PRINTED = {"best_other": "the best other algorithm", "sigma_sigma": "(s,s)"}
 
 
 class Verdict(NamedTuple):
-    """What the runs say, and the number that decides it."""
+    """The verdict on a claim, and the number that decides it, as text."""
 
     verdict: str
     number: str
 
 
 class Missing(Exception):
-    """A cell that a claim is about has no runs."""
+    """The error that a cell which a claim is about has no runs."""
 
 
 @dataclass(frozen=True)
 class Claim:
-    """A claim of the paper: where it is made, what it says, the item whose runs decide it."""
+    """A claim of the paper: where it is made, its text, and the item whose runs decide it."""
 
     where: str
     text: str
@@ -46,7 +46,7 @@ class Claim:
     rule: Callable[[Runs], Verdict]
 
     def decide(self, folder: Folder) -> Verdict:
-        """Return what the runs of a folder say."""
+        """Return the verdict of the runs in a folder."""
         try:
             return self.rule(Runs(folder, self.item))
         except Missing as what:
@@ -54,7 +54,7 @@ class Claim:
 
 
 class Runs:
-    """The runs of an item, to be compared."""
+    """The runs of an item, for comparisons."""
 
     def __init__(self, folder: Folder, item: str) -> None:
         self.item = reproduce.find(item)
@@ -73,23 +73,23 @@ class Runs:
         return found
 
     def has(self, row: str, label: str) -> bool:
-        """Return whether there are any."""
+        """Return whether a label has runs on a row."""
         return (row, label) in self._results.cells
 
     def scores(self, row: str, label: str, mark: int | None = None) -> Floats:
-        """Return the best values of all runs, at the end or earlier."""
+        """Return the best values of all runs of a label, at the end or after `mark` evaluations."""
         return self.cell(row, label).at(mark or self.item.mark)
 
     def mean(self, row: str, label: str, mark: int | None = None) -> float:
-        """Return their mean."""
+        """Return the mean of `scores`."""
         return float(self.scores(row, label, mark).mean())
 
     def gap(self, row: str, one: str, other: str, mark: int | None = None) -> tuple[float, float]:
-        """Return the difference of two means, and how many standard errors it is."""
+        """Return the difference of two means, and its size in standard errors."""
         return _gap(self.cell(row, one), self.cell(row, other), mark or self.item.mark)
 
     def printed(self, table: str, row: str, method: str) -> float:
-        """Return a printed score."""
+        """Return the printed score of a method."""
         return reproduce.printed(table)[row, method]
 
 
@@ -98,7 +98,7 @@ def _gap(one: Cell, other: Cell, mark: int) -> tuple[float, float]:
     a, b = (cell.at(mark)[np.isin(cell.instances, shared)] for cell in (one, other))
     if len(a) < 2 or len(b) < 2:
         raise Missing("two runs of each on the same instances")
-    # means of instances are compared, so that those with more runs do not count more
+    # means over instances are compared, so that instances with more runs do not count more
     parts = []
     for cell, values in ((one, a), (other, b)):
         instances = cell.instances[np.isin(cell.instances, shared)]
@@ -113,17 +113,17 @@ def _gap(one: Cell, other: Cell, mark: int) -> tuple[float, float]:
     return difference, difference / error if error else math.copysign(math.inf, difference)
 
 
-def _sure(z: float) -> str:
+def _decide(z: float) -> str:
     return HOLDS if z >= _ENOUGH else FAILS if z <= -_ENOUGH else OPEN
 
 
-def _all(verdicts: Sequence[str]) -> str:
+def _combine(verdicts: Sequence[str]) -> str:
     if FAILS in verdicts:
         return FAILS
     return OPEN if OPEN in verdicts else HOLDS
 
 
-def _form(x: float) -> str:
+def _format(x: float) -> str:
     return f"{x:.4f}" if abs(x) < 10 else f"{x:.1f}"
 
 
@@ -136,19 +136,19 @@ def above(
         mine, said, verdicts = runs.mean(row, one, mark), [], []
         for other in others:
             _, z = runs.gap(row, one, other, mark)
-            verdicts.append(_sure(z))
-            said.append(f"{other} {_form(runs.mean(row, other, mark))} ({z:+.1f})")
-        return Verdict(_all(verdicts), f"{row}: {one} {_form(mine)}, {', '.join(said)}")
+            verdicts.append(_decide(z))
+            said.append(f"{other} {_format(runs.mean(row, other, mark))} ({z:+.1f})")
+        return Verdict(_combine(verdicts), f"{row}: {one} {_format(mine)}, {', '.join(said)}")
 
     return rule
 
 
 def both(*rules: Callable[[Runs], Verdict]) -> Callable[[Runs], Verdict]:
-    """Return the rule that several rules hold."""
+    """Return the rule that each of several rules holds."""
 
     def rule(runs: Runs) -> Verdict:
         found = [one(runs) for one in rules]
-        return Verdict(_all([v.verdict for v in found]), "; ".join(v.number for v in found))
+        return Verdict(_combine([v.verdict for v in found]), "; ".join(v.number for v in found))
 
     return rule
 
@@ -156,7 +156,7 @@ def both(*rules: Callable[[Runs], Verdict]) -> Callable[[Runs], Verdict]:
 def beats_printed(
     rows: Callable[[str], bool], label: str, table: str, method: str, need: float = 0.5
 ) -> Callable[[Runs], Verdict]:
-    """Return the rule that a label is above a printed score on more than a share of rows."""
+    """Return the rule that a label beats a printed score on more than a share of the rows."""
 
     def rule(runs: Runs) -> Verdict:
         chosen = [row for row in runs.item.rows if rows(row) and runs.has(row, label)]
@@ -180,7 +180,7 @@ def beats_printed(
 def wins_rows(
     rows: Callable[[str], bool], one: str, others: Sequence[str], need: float = 1.0
 ) -> Callable[[Runs], Verdict]:
-    """Return the rule that a label has the highest mean of some on a share of the rows."""
+    """Return the rule that a label has the highest mean on more than a share of the rows."""
 
     def rule(runs: Runs) -> Verdict:
         chosen = [row for row in runs.item.rows if rows(row) and runs.has(row, one)
@@ -196,8 +196,8 @@ def wins_rows(
     return rule
 
 
-def reached(runs: Runs, row: str, label: str, share: float) -> int:
-    """Return after how many evaluations the mean curve has this share of its gain."""
+def evaluations_to(runs: Runs, row: str, label: str, share: float) -> int:
+    """Return the number of evaluations after which the mean curve has this share of its gain."""
     cell = runs.cell(row, label)
     curve = cell.curves.mean(axis=0)
     goal = curve[0] + share * (curve[-1] - curve[0])
@@ -212,14 +212,14 @@ def _size(*sizes: int) -> Callable[[str], bool]:
 
 
 def _stagnates(runs: Runs) -> Verdict:
-    at = [reached(runs, f"QUBO 128 {k}", "authors", 0.99) for k in range(6)]
+    at = [evaluations_to(runs, f"QUBO 128 {k}", "authors", 0.99) for k in range(6)]
     return Verdict(
         HOLDS if max(at) <= 4_000 else FAILS, f"99 % of the gain by {min(at):,} to {max(at):,}"
     )
 
 
 def _s_shape(runs: Runs) -> Verdict:
-    at = [reached(runs, f"NK3 128 {k}", "authors", 0.5) for k in (1, 2, 4, 8)]
+    at = [evaluations_to(runs, f"NK3 128 {k}", "authors", 0.5) for k in (1, 2, 4, 8)]
     return Verdict(
         HOLDS if at == sorted(at) else FAILS,
         "half of the gain by " + ", ".join(f"{x:,}" for x in at) + " for K 1, 2, 4, 8",
@@ -227,7 +227,7 @@ def _s_shape(runs: Runs) -> Verdict:
 
 
 def _unfinished(runs: Runs) -> Verdict:
-    at = reached(runs, "NK3 128 8", "authors", 0.99)
+    at = evaluations_to(runs, "NK3 128 8", "authors", 0.99)
     return Verdict(HOLDS if at > 9_000 else FAILS, f"99 % of the gain by {at:,}")
 
 
@@ -241,13 +241,13 @@ def _dropout_best(row: str) -> Callable[[Runs], Verdict]:
             raise Missing(f"dropout on {row}")
         z, least = min(rest)
         over = sum(x < 0 for x, _ in rest)
-        # with so many comparisons one of three standard errors is still expected by chance
+        # among so many comparisons one of three standard errors is expected by chance
         verdict = FAILS if z < -3 else HOLDS if over == 0 and z > _ENOUGH else OPEN
         return Verdict(
             verdict,
-            f"{row}: {_form(runs.mean(row, plain))}; {over} of {len(rest)} variants have a higher "
-            f"mean, by at most {-z:.1f} standard errors ({least}, "
-            f"{_form(runs.mean(row, least))}, {len(runs.scores(row, least))} runs)",
+            f"{row}: {_format(runs.mean(row, plain))}; {over} of {len(rest)} variants have a "
+            f"higher mean, by at most {-z:.1f} standard errors ({least}, "
+            f"{_format(runs.mean(row, least))}, {len(runs.scores(row, least))} runs)",
         )
 
     return rule
@@ -271,7 +271,7 @@ def _no_masks(runs: Runs) -> Verdict:
     for row in (_NK256, _QUBO256):
         plain = "(s,s) pG 0 pT 0"
         found += [above(row, plain, [_best_of(runs, row, k)])(runs) for k in ("(d,p)", "(s,p)")]
-    return Verdict(_all([v.verdict for v in found]), "; ".join(v.number for v in found))
+    return Verdict(_combine([v.verdict for v in found]), "; ".join(v.number for v in found))
 
 
 def _no_masks_as_masks(runs: Runs) -> Verdict:
@@ -280,9 +280,9 @@ def _no_masks_as_masks(runs: Runs) -> Verdict:
         one, other = (_best_of(runs, _NK256, kind) for kind in (free, bound))
         _, z = runs.gap(_NK256, other, one)
         verdicts.append(HOLDS if z > -_ENOUGH else FAILS)
-        said.append(f"{one} {_form(runs.mean(_NK256, one))}, {other} "
-                    f"{_form(runs.mean(_NK256, other))}")  # fmt: skip
-    return Verdict(_all(verdicts), "; ".join(said))
+        said.append(f"{one} {_format(runs.mean(_NK256, one))}, {other} "
+                    f"{_format(runs.mean(_NK256, other))}")  # fmt: skip
+    return Verdict(_combine(verdicts), "; ".join(said))
 
 
 def _depth(end: str) -> Callable[[Runs], Verdict]:
@@ -294,7 +294,7 @@ def _similar(runs: Runs) -> Verdict:
     found = [(runs.mean(_QUBO, label), label) for label in labels]
     (low, least), (high, most) = min(found), max(found)
     _, z = runs.gap(_QUBO, most, least)
-    return Verdict(FAILS if z > 3 else HOLDS, f"{_form(low)} to {_form(high)} ({z:.1f})")
+    return Verdict(FAILS if z > 3 else HOLDS, f"{_format(low)} to {_format(high)} ({z:.1f})")
 
 
 def _minutes(runs: Runs) -> Verdict:
@@ -320,10 +320,10 @@ def _alpha(runs: Runs) -> Verdict:
         _, z = runs.gap(row, claimed, best[1])
         verdicts.append(FAILS if z <= -_ENOUGH else HOLDS)
         said.append(
-            f"{row}: {claimed} {_form(runs.mean(row, claimed))}, best other {best[1]} "
-            f"{_form(best[0])} ({z:+.1f})"
+            f"{row}: {claimed} {_format(runs.mean(row, claimed))}, best other {best[1]} "
+            f"{_format(best[0])} ({z:+.1f})"
         )
-    return Verdict(_all(verdicts), "; ".join(said))
+    return Verdict(_combine(verdicts), "; ".join(said))
 
 
 def _gibbs_plateau(runs: Runs) -> Verdict:
@@ -332,7 +332,7 @@ def _gibbs_plateau(runs: Runs) -> Verdict:
     rise = runs.gap(_QUBO, "G 10", "G 1")[1], runs.gap(_QUBO, "G 20", "G 10")[1]
     more = HOLDS if rise[0] > _ENOUGH and rise[1] < _ENOUGH else FAILS
     number = f"{_QUBO}: G 10 above G 1 by {rise[0]:.1f}, G 20 above G 10 by {rise[1]:.1f}; "
-    return Verdict(_all([more, *(v.verdict for v in found)]), number + found[0].number)
+    return Verdict(_combine([more, *(v.verdict for v in found)]), number + found[0].number)
 
 
 def _lambda_qubo(runs: Runs) -> Verdict:
@@ -342,7 +342,7 @@ def _lambda_qubo(runs: Runs) -> Verdict:
     _, z = runs.gap(_QUBO, high, low)
     return Verdict(
         FAILS if z > 3 else HOLDS,
-        f"{low} {_form(means[low])} to {high} {_form(means[high])}, "
+        f"{low} {_format(means[low])} to {high} {_format(means[high])}, "
         f"{means[high] / means[low] - 1:.1%} more ({z:+.1f})",
     )
 
@@ -355,9 +355,9 @@ def _beta_range(runs: Runs) -> Verdict:
         best = max(rest, key=lambda label: runs.mean(row, label))
         _, z = runs.gap(row, good, best)
         verdicts.append(FAILS if z <= -_ENOUGH else HOLDS)
-        said.append(f"{row}: {good} {_form(runs.mean(row, good))}, best other {best} "
-                    f"{_form(runs.mean(row, best))} ({z:+.1f})")  # fmt: skip
-    return Verdict(_all(verdicts), "; ".join(said))
+        said.append(f"{row}: {good} {_format(runs.mean(row, good))}, best other {best} "
+                    f"{_format(runs.mean(row, best))} ({z:+.1f})")  # fmt: skip
+    return Verdict(_combine(verdicts), "; ".join(said))
 
 
 def _early(runs: Runs) -> Verdict:
@@ -387,8 +387,8 @@ def _large(runs: Runs) -> Verdict:
     if not there:
         raise Missing("rivals")
     over = [label for label, mean in there.items() if mean > mine]
-    said = ", ".join(f"{label} {_form(mean)}" for label, mean in there.items())
-    return Verdict(FAILS if over else HOLDS, f"shared {_form(mine)}, {said}")
+    said = ", ".join(f"{label} {_format(mean)}" for label, mean in there.items())
+    return Verdict(FAILS if over else HOLDS, f"shared {_format(mine)}, {said}")
 
 
 def _fast_printed(runs: Runs) -> Verdict:

@@ -82,7 +82,7 @@ def compare(
     engine: str = "auto",
     done: Callable[[], Any] = lambda: None,
 ) -> Comparison:
-    """Run every algorithm with the seeds seed, seed + 1, ...; `done` is called after each run."""
+    """Run every algorithm with the seeds seed, seed + 1, ...; call `done` after each run."""
     integer("runs", runs, 1)
     integer("budget", budget, 1)
     if not algorithms or len(set(algorithms)) < len(algorithms):

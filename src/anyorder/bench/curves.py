@@ -26,7 +26,7 @@ _HEAD = ("distribution", "algorithm", "instance", "seed", "seconds")
 
 
 def is_curves(path: str | os.PathLike[str]) -> bool:
-    """Return whether the name is that of a file of curves."""
+    """Return whether a path has the name of a file of curves."""
     return os.fspath(path).endswith(SUFFIXES)
 
 
@@ -42,7 +42,7 @@ def write(results: Results, path: str | os.PathLike[str]) -> None:
         for algorithm, cell in results.row(distribution).items():
             for r, curve in enumerate(cell.curves.tolist()):
                 texts = {
-                    point: _short(value) if value != before else ""
+                    point: _write_number(value) if value != before else ""
                     for point, value, before in
                     zip(cell.grid.tolist(), curve, [None, *curve[:-1]], strict=True)
                 }  # fmt: skip
@@ -51,12 +51,12 @@ def write(results: Results, path: str | os.PathLike[str]) -> None:
                     f"{cell.seconds[r]:.4g}", *(texts.get(point, "-") for point in grid),
                 ])  # fmt: skip
     data = text.getvalue().encode()
-    # (without the time in its header, the same results are the same file)
+    # (the header holds no time, so that the same results give the same file)
     Path(path).write_bytes(gzip.compress(data, mtime=0) if str(path).endswith(".gz") else data)
 
 
 def read(*paths: str | os.PathLike[str]) -> Results:
-    """Read one file, or several files with the same columns as one."""
+    """Read one file, or several files as one, which must have the same columns."""
     rows: dict[tuple[str, str], list[tuple[int, int, float, list[float]]]] = {}
     distributions, algorithms = [], []
     grid: list[int] = []
@@ -70,7 +70,10 @@ def read(*paths: str | os.PathLike[str]) -> Results:
         lines = csv.reader(io.StringIO(text))
         try:
             head = next(lines, [])
-            if tuple(head[:5]) != _HEAD or grid not in ([], own := [_integer(x) for x in head[5:]]):
+            if tuple(head[:5]) != _HEAD or grid not in (
+                [],
+                own := [_read_integer(x) for x in head[5:]],
+            ):
                 raise ValueError(f"its columns are {', '.join(head[:7])}, ...")
             grid = own
             for distribution, algorithm, instance, seed, seconds, *values in lines:
@@ -83,7 +86,7 @@ def read(*paths: str | os.PathLike[str]) -> Results:
                 mine = [point for point, value in zip(grid, values, strict=True) if value != "-"]
                 if grids.setdefault((distribution, algorithm), mine) != mine:
                     raise ValueError(f"line {lines.line_num} has another grid than its like")
-                run = (_integer(instance), _integer(seed), float(seconds), curve)
+                run = (_read_integer(instance), _read_integer(seed), float(seconds), curve)
                 rows.setdefault((distribution, algorithm), []).append(run)
                 distributions.append(distribution)
                 algorithms.append(algorithm)
@@ -106,14 +109,14 @@ def read(*paths: str | os.PathLike[str]) -> Results:
     )
 
 
-def _integer(text: str) -> int:
-    """Return an integer of 64 bits."""
+def _read_integer(text: str) -> int:
+    """Return the integer in a text; raise a ValueError if it has more than 64 bits."""
     value = int(text)
     if not -(2**63) <= value < 2**63:
         raise ValueError(f"{text[:30]} is too large")
     return value
 
 
-def _short(value: float) -> str:
-    """Return the fewest digits that read back as the same number."""
+def _write_number(value: float) -> str:
+    """Return a number as text, with the fewest digits that read back as the same number."""
     return str(int(value)) if math.isfinite(value) and value == int(value) else repr(value)

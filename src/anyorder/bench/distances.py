@@ -22,10 +22,10 @@ def measure(
     seeds: Sequence[int],
     engine: str = "auto",
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
-    """Measure evaluations `(G,)` and mean distances `(runs, G)`, one point per generation.
+    """Measure the mean distances `(runs, G)`, one per generation, and the evaluations `(G,)`.
 
-    There is one run of the method on each of the problems, which share a space; `method` is its
-    name as in a campaign.
+    There is one run of the method on each of the problems, which share a space. `method` is the
+    name of the method as in a campaign.
     """
     kind, detail, settings = split(method)
     if kind != "policy":
@@ -59,7 +59,7 @@ class Watched:
         self._spreads: list[Any] = []
 
     def __call__(self, points: Any) -> Any:
-        """Evaluate the points."""
+        """Evaluate the points, and record their distances."""
         values = self._evaluate(points)
         where, rows = _tools(values)
         top = values.argmax(1)
@@ -71,12 +71,12 @@ class Watched:
         self._value, self._best = value, best
         apart = (points != best[:, None]).sum(-1) * 1.0  # Hamming distances (runs, candidates)
         self._means.append(apart.mean(-1))
-        # not std: NumPy's and torch's differ
+        # not std, which differs between NumPy and torch
         self._spreads.append(((apart - apart.mean(-1)[:, None]) ** 2).mean(-1) ** 0.5)
         return values
 
     def distances(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-        """Return `(runs, generations)`: the mean over the population, and its deviation."""
+        """Return the means over the population, `(runs, generations)`, and the deviations."""
         return _stack(self._means), _stack(self._spreads)
 
 

@@ -14,13 +14,13 @@ from anyorder.strategies.policy.config import PRESETS
 
 Path = str | os.PathLike[str] | None
 
-# Okabe and Ito's colours, distinct for any colour vision. Blue is this library's. Black would be
-# invisible on a dark background: grey, visible on both, replaces it.
+# Okabe and Ito's colours, which are distinct for any colour vision. Blue is this library's. Black
+# is replaced by grey, since it would be invisible on a dark background.
 _OURS = (COLOURS[0], COLOURS[5])
 _OTHERS = (COLOURS[1], COLOURS[2], COLOURS[3], COLOURS[4], "#808080")
 _LINES = ("-", (0, (5, 1.5)), (0, (1.2, 1.2)), (0, (6, 1.5, 1.2, 1.5)))
 _MARKERS = "os^DvPX<>*hpd8H"
-_LONGEST = 40  # characters of a label
+_LONGEST = 40  # the most characters of a label
 
 
 @dataclass(frozen=True)
@@ -47,10 +47,11 @@ class Style:
 def style(labels: Iterable[str], ours: Collection[str] | None = None) -> dict[str, Style]:
     """Choose the style of each algorithm, by label; `ours` as in `Results`.
 
-    Those of this library are thick, on top, and blue; the presets of the policy look the same in
-    every figure. The others take colour, line and marker by their order; up to 20 of them are all
-    different. If all are of this library, those that are not presets take colours of the others.
-    Give all figures of a page the styles of all its algorithms.
+    Algorithms of this library are thick, on top, and blue; the presets of the policy look the same
+    in every figure. The others take colour, line and marker by their order; up to 20 of them are
+    all different. If all algorithms are this library's, those that are no presets take colours of
+    the others. To give an algorithm the same style in all figures, pass the styles of all
+    algorithms.
     """
     all_labels = list(dict.fromkeys(labels))
     mine = measured.ours(all_labels) if ours is None else set(ours)
@@ -61,7 +62,8 @@ def style(labels: Iterable[str], ours: Collection[str] | None = None) -> dict[st
     for label in all_labels:
         if label in mine:
             preset = measured.preset_of(label)
-            k = more if preset is None else fixed.pop(preset, more)  # a second label of a preset
+            # another label of a preset that was seen before
+            k = more if preset is None else fixed.pop(preset, more)
             styles[label] = _look(_OURS if k < more else rest, k, 2.6, 4.0 - 0.01 * k, True)
             more += k == more
         else:
@@ -76,7 +78,7 @@ def _look(colours: tuple[str, ...], k: int, width: float, order: float, ours: bo
 
 
 class Page:
-    """A figure with its colours and legend, which can be written to a file."""
+    """A figure with its colours and its legend, which can be written to a file."""
 
     def __init__(self, dark: bool, size: tuple[float, float] = (8.6, 4.6)) -> None:
         figures = require("matplotlib.figure", "plot", "figures require Matplotlib")
@@ -98,7 +100,7 @@ class Page:
             axes.set_title(title, loc="left", fontsize=11, color=self.ink)
 
     def count(self, axes: Any) -> None:
-        """Write the numbers of evaluations, on a linear or logarithmic axis, as 1, 10, 1,000."""
+        """Write numbers of evaluations at a linear or logarithmic axis as 1, 10, 1,000."""
 
         def written(x: float, _: object) -> str:
             low, high = axes.get_xlim()
@@ -116,8 +118,8 @@ class Page:
             fontsize=9, handlelength=3.2,
         )  # fmt: skip
 
-    def written(self, path: Path) -> Any:
-        """Write the figure, or return it if there is no path."""
+    def save(self, path: Path) -> Any:
+        """Write the figure to a file, or return it if there is no path."""
         if path is None:
             return self.figure
         self.figure.savefig(path, dpi=150)
@@ -125,11 +127,11 @@ class Page:
 
 
 def plain_label(label: str) -> str:
-    """Return one line of text, with dollars escaped: Matplotlib reads them as mathematics."""
+    """Return a label on one line, with dollars escaped: Matplotlib would read mathematics."""
     return " ".join(label.split()).replace("$", r"\$")
 
 
 def short_label(label: str) -> str:
-    """Shorten `plain_label` in the middle of a long text: labels differ at their ends."""
+    """Return `plain_label`, shortened in the middle if long: labels differ at their ends."""
     text = " ".join(label.split())
     return plain_label(text if len(text) <= _LONGEST else f"{text[:20]}…{text[-19:]}")

@@ -1,8 +1,8 @@
 """Figures of results. One function extracts the data, another draws it.
 
-Every figure is written to `path` (PNG, PDF or SVG by its suffix), or returned without one.
+Every figure is written to `path` (PNG, PDF or SVG by its suffix), or returned if there is no path.
 `dark=True` uses a dark background. An algorithm has the same style in all figures that are given
-the same `styles`; algorithms of this library are blue, unless there are no others.
+the same `styles`. Algorithms of this library are blue, unless there are no others.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ __all__ = [
     "ecdf", "rank_map", "ranks", "style",
 ]  # fmt: skip
 
-_MOST = 1e300  # the largest value that is drawn as it is
+_MOST = 1e300  # larger values are drawn as this one
 _BANDS = {"bootstrap": "band: its 95 % interval", "error": "band: its standard error"}
 
 
 @dataclass(frozen=True)
 class Band:
-    """A line with a band around it; NaN where there is none."""
+    """A line with a band around it; NaN where there are no data."""
 
     grid: Ints
     mean: Floats
@@ -51,7 +51,7 @@ def band(grid: npt.ArrayLike, curves: npt.ArrayLike, interval: str = "bootstrap"
         return Band(at, centre, *stats.interval(table, resamples=1000))
     spread = stats.deviation(table) if len(table) > 1 else np.full(len(at), np.nan)
     error = spread / math.sqrt(len(table))
-    with np.errstate(invalid="ignore", over="ignore"):  # infinities are values, and have no error
+    with np.errstate(invalid="ignore", over="ignore"):  # infinities are values, but have no error
         return Band(at, centre, centre - error, centre + error)
 
 
@@ -62,7 +62,7 @@ def bands(results: Results, distribution: str, interval: str = "bootstrap") -> d
 
 
 def _drawable(line: Band) -> Band:
-    """Return a band without values so large that axes have no room around them."""
+    """Return a band without values that are too large for axes."""
     mean, low, high = (
         np.where(np.isfinite(x), np.clip(x, -_MOST, _MOST), x)
         for x in (line.mean, line.low, line.high)
@@ -79,11 +79,11 @@ def convergence(
     styles: Mapping[str, Style] | None = None,
     dark: bool = False,
 ) -> Any:
-    """Draw mean best value against evaluations, a panel for each distribution.
+    """Draw the mean best value against evaluations, one panel for each distribution.
 
     The band is the 95 % bootstrap interval of the mean, or its standard "error". On a linear axis
     the view starts at the lowest mean after a twentieth of the budget, so that the ends of the
-    curves are distinct; `log` shows everything.
+    curves can be told apart; with `log` everything is shown.
     """
     drawn = [d for d in results.distributions if results.row(d)]
     if not drawn:
@@ -109,7 +109,7 @@ def convergence(
     page.legend(
         {a: looks[a] for a in results.algorithms if any(a in results.row(d) for d in drawn)}
     )
-    return page.written(path)
+    return page.save(path)
 
 
 def distance(
@@ -124,8 +124,8 @@ def distance(
 ) -> Any:
     """Draw the distance of populations to the best point so far, against evaluations.
 
-    `curves` has for each label the evaluations `(points,)` and the distances `(runs, points)`;
-    their mean over runs is drawn with its band, see `band`.
+    `curves` has the evaluations `(points,)` and the distances `(runs, points)` of each label. The
+    mean over runs is drawn with its band, see `band`.
     """
     page = Page(dark)
     axes = page.figure.subplots()
@@ -138,7 +138,7 @@ def distance(
     axes.set_xlim(0, max((line.grid[-1] for line in lines.values()), default=1))
     page.count(axes)
     page.legend({label: looks[label] for label in curves})
-    return page.written(path)
+    return page.save(path)
 
 
 def ecdf(
@@ -148,16 +148,17 @@ def ecdf(
     styles: Mapping[str, Style] | None = None,
     dark: bool = False,
 ) -> Any:
-    """Draw the share of (run, target) pairs reached; the data is that of `stats.ecdf`.
+    """Draw the share of (run, target) pairs reached, with the data of `stats.ecdf`.
 
-    Points of the grid are joined by lines: twenty step functions would be hard to distinguish.
+    Points of the grid are joined by straight lines: twenty step functions would be hard to tell
+    apart.
     """
     grid, shares = stats.ecdf(results)
     page = Page(dark)
     axes = page.figure.subplots()
     looks = style(results.algorithms, results.ours) if styles is None else styles
     for k, (label, share) in enumerate(shares.items()):
-        axes.plot(grid, share, markevery=_every(k, len(shares)), **looks[label].plot)
+        axes.plot(grid, share, markevery=_space_markers(k, len(shares)), **looks[label].plot)
     axes.set_xscale("log")
     axes.set_xlim(grid[0], grid[-1])
     page.count(axes)
@@ -166,12 +167,12 @@ def ecdf(
         axes, short_label(results.name), "evaluations", "share of (run, target) pairs reached"
     )
     page.legend({label: looks[label] for label in shares})
-    return page.written(path)
+    return page.save(path)
 
 
 @dataclass(frozen=True)
 class RankMap:
-    """Ranks by distribution and algorithm; the algorithms by their mean rank, the best first."""
+    """Ranks by distribution and algorithm; algorithms are in order of mean rank, best first."""
 
     algorithms: tuple[str, ...]
     distributions: tuple[str, ...]
@@ -180,7 +181,7 @@ class RankMap:
 
 
 def ranks(results: Results, evaluations: int | None = None) -> RankMap:
-    """Return the data of `rank_map`."""
+    """Return the data that `rank_map` draws."""
     table = stats.rank_table(results, evaluations)
     means = stats.mean_ranks(table)
     order = np.argsort(means, kind="stable")
@@ -222,7 +223,7 @@ def rank_map(
     axes.grid(False)
     axes.spines[:].set_visible(False)
     axes.tick_params(length=0)
-    return page.written(path)
+    return page.save(path)
 
 
 def critical_difference(
@@ -284,23 +285,23 @@ def critical_difference(
     for rank in range(1, count + 1):
         axes.plot([rank, rank], [0, 0.25], color=page.ink, linewidth=1.0)
         axes.text(rank, 0.35, str(rank), ha="center", va="bottom", fontsize=9, color=page.ink)
-    return page.written(path)
+    return page.save(path)
 
 
 def _draw_bands(axes: Any, lines: Mapping[str, Band], looks: Mapping[str, Style]) -> None:
     for k, (label, line) in enumerate(lines.items()):
         look = looks[label]
-        if not np.isfinite(line.mean).any():  # Matplotlib cannot place markers on nothing
+        if not np.isfinite(line.mean).any():  # Matplotlib cannot place markers without values
             continue
-        axes.plot(line.grid, line.mean, markevery=_every(k, len(lines)), **look.plot)
+        axes.plot(line.grid, line.mean, markevery=_space_markers(k, len(lines)), **look.plot)
         axes.fill_between(
             line.grid, line.low, line.high, color=look.colour, alpha=0.15, linewidth=0,
             zorder=look.order - 2,
         )  # fmt: skip
 
 
-def _every(k: int, count: int) -> tuple[float, float]:
-    """Return where a line has markers: a quarter of the diagonal apart, lines in turn."""
+def _space_markers(k: int, count: int) -> tuple[float, float]:
+    """Return where a line has markers: a quarter of the diagonal apart, different for each line."""
     return 0.02 + 0.22 * k / count, 0.22
 
 

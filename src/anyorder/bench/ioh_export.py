@@ -1,7 +1,7 @@
 """Export of a campaign to the format of IOHanalyzer and iohinspector.
 
-The format is the one that the package `ioh` writes (Doerr et al., "IOHprofiler", arXiv:1810.05281;
-since ioh 0.3.3 with JSON): a folder for each algorithm, in it a JSON file for each function and a
+It is the format that the package `ioh` writes (Doerr et al., "IOHprofiler", arXiv:1810.05281; since
+ioh 0.3.3 with JSON): a folder for each algorithm, which holds a JSON file for each function and a
 folder with its runs. A distribution becomes a function; functions are numbered from 1 in the order
 of the campaign.
 """
@@ -19,7 +19,7 @@ import numpy as np
 
 from anyorder.bench.results import Cell, Floats, Results
 
-VERSION = "0.3.22"  # of ioh; tests/test_bench_export.py compares with its files
+VERSION = "0.3.22"  # the version of ioh; tests/test_bench_export.py compares with files of ioh
 
 
 def export(
@@ -29,10 +29,11 @@ def export(
 ) -> None:
     """Write all runs to a folder, which is created if necessary and must be empty.
 
-    A run has its best values at the points of the grid: a line is written for each point at which
-    the best value has improved, and for the last one. Readers expect every run to start with its
-    first evaluation. If it is not in the grid, or a run has no value yet, the lowest value at the
-    first grid point of any run on the distribution is used. Points are not stored: `x` is empty.
+    A run is known by its best values at the points of the grid. A line is written for each point at
+    which the best value has improved, and for the last point. Readers expect every run to start
+    with its first evaluation. If this is not in the grid, or a run has no value there, the lowest
+    value of any run on the distribution at the first grid point is used. Points are not stored: `x`
+    is empty.
 
     Parameters
     ----------
@@ -52,7 +53,7 @@ def export(
     root = Path(folder)
     if root.exists() and (not root.is_dir() or any(root.iterdir())):
         raise ValueError(f"{root} is not an empty folder, expected one, or none")
-    folders = _names(results.algorithms)
+    folders = _name_folders(results.algorithms)
     for algorithm in results.algorithms:
         for number, distribution in enumerate(results.distributions, 1):
             cell = results.cells.get((distribution, algorithm))
@@ -67,7 +68,7 @@ def export(
 
 def _write(folder: Path, about: dict[str, Any], dimension: int, cell: Cell, floor: float) -> None:
     number = about["function_id"]
-    name = f"f{number}_{_safe(about['function_name'])}"
+    name = f"f{number}_{_make_safe(about['function_name'])}"
     path = f"data_{name}/IOHprofiler_f{number}_DIM{dimension}.dat"
     (folder / f"data_{name}").mkdir(parents=True)
     runs, lines = [], []
@@ -79,7 +80,7 @@ def _write(folder: Path, about: dict[str, Any], dimension: int, cell: Cell, floo
              "best": {"evals": int(when[best]), "y": float(values[best]), "x": []}}
         )  # fmt: skip
         lines.append("evaluations raw_y")
-        lines += [f"{n} {_number(y)}" for n, y in zip(when.tolist(), values, strict=True)]
+        lines += [f"{n} {_write_number(y)}" for n, y in zip(when.tolist(), values, strict=True)]
     meta = {
         "version": VERSION,
         **{key: about[key] for key in ("suite", "function_id", "function_name")},
@@ -94,7 +95,7 @@ def _write(folder: Path, about: dict[str, Any], dimension: int, cell: Cell, floo
 
 
 def steps(grid: Any, curve: Floats, floor: float) -> tuple[Any, Floats]:
-    """Return the evaluations and values of the lines of a run, see `export`."""
+    """Return the evaluations and values in the lines of a run, see `export`."""
     values = np.maximum(np.where(np.isfinite(curve), curve, floor), floor)
     if grid[0] > 1:
         grid, values = np.append(1, grid), np.append(floor, values)
@@ -108,7 +109,7 @@ def _floor(results: Results, distribution: str) -> float:
     curves = [cell.curves for cell in results.row(distribution).values()]
     starts = np.concatenate([c[:, 0] for c in curves])
     known = starts[np.isfinite(starts)]
-    if not len(known):  # no run had a value by then: the lowest that any has
+    if not len(known):  # no run has a value there: take the lowest value of any run
         every = np.concatenate([c.ravel() for c in curves])
         known = every[np.isfinite(every)]
     if not len(known):
@@ -116,23 +117,23 @@ def _floor(results: Results, distribution: str) -> float:
     return float(known.min())
 
 
-def _names(labels: tuple[str, ...]) -> dict[str, str]:
-    """Return a folder for each label; numbered if they would be equal, ignoring case."""
+def _name_folders(labels: tuple[str, ...]) -> dict[str, str]:
+    """Return the name of a folder for each label, with numbers if names differ in case only."""
     names: dict[str, str] = {}
     for label in labels:
-        name, k = _safe(label), 1
+        name, k = _make_safe(label), 1
         while name.lower() in {other.lower() for other in names.values()}:
             k += 1
-            name = f"{_safe(label)}_{k}"
+            name = f"{_make_safe(label)}_{k}"
         names[label] = name
     return names
 
 
-def _safe(label: str) -> str:
-    """Return the label as part of a file name on any system."""
+def _make_safe(label: str) -> str:
+    """Return the label as a part of a file name that every system accepts."""
     return re.sub(r"[^A-Za-z0-9.+-]+", "_", label).strip("._")[:60] or "unnamed"
 
 
-def _number(value: float) -> str:
-    """Return all digits, without an exponent, which some readers do not support."""
+def _write_number(value: float) -> str:
+    """Return a number with all digits and without an exponent, which some readers do not accept."""
     return np.format_float_positional(value, unique=True, trim="0")

@@ -1,7 +1,7 @@
 """The tables and figures of the paper as campaigns: distributions, algorithms, budgets.
 
-`reproduce.py` runs them and compares; the paper's text, its published code and the settings that
-reproduce its tables differ, see docs/reproduction.md.
+`reproduce.py` runs these campaigns and compares. The paper's text, its published code and the
+settings that reproduce its tables differ, see docs/reproduction.md.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _FAMILIES = {
     "NK": ("nk:n={n},k={k}", (1, 2, 4, 8)),
     "NK3": ("nkd:n={n},k={k},d=3", (1, 2, 4, 8)),
 }
-# The 42 distributions of the paper's tables by the name of their row, and those of its figures.
+# The 42 distributions of the paper's tables by the names of their rows, and those of its figures.
 ROWS = {
     f"{family} {n} {k}": problem.format(n=n, k=k)
     for n in (64, 128, 256)
@@ -23,7 +23,8 @@ ROWS = {
 } | {"NK 1024 8": "nk:n=1024,k=8", "NAS-Bench-101": "nasbench"}
 
 RIVAL = "nevergrad:the best other"
-RIVAL_SOON = "nevergrad:the best other at 1000"  # in figures: tables have the one of their mark
+# for figures; a table takes the best other algorithm at its own number of evaluations
+RIVAL_SOON = "nevergrad:the best other at 1000"
 
 _QUBO, _NK = "QUBO 128 5", "NK 128 4"
 _ORDERS = {
@@ -41,22 +42,22 @@ class Item:
     Attributes
     ----------
     title
-        One line about it.
+        A title of one line.
     rows
-        Its distributions, names of `ROWS`.
+        The distributions, as names in `ROWS`.
     methods
-        Labels and algorithms to run.
+        Labels, with the algorithms to run.
     rivals
-        Labels and algorithms that are run on request. `RIVAL` is the best other algorithm of a row
-        according to the paper.
+        Labels, with algorithms that are run on request only. `RIVAL` is the best other algorithm of
+        a row according to the paper.
     budget, mark
-        Evaluations of a run, and the number of evaluations that the table shows.
+        The number of evaluations of a run, and the number that the table shows.
     printed
         The paper's table, and the method in it that corresponds to each label.
     distances
-        Whether the distance of the population to the incumbent is drawn, too.
+        Whether the distance of the population to the incumbent is drawn as well.
     runs_of
-        The item whose runs it shows at another mark, if any.
+        The item whose runs this item shows at another mark, if any.
     """
 
     title: str
@@ -71,7 +72,7 @@ class Item:
 
 
 def _ours(**variants: str) -> dict[str, str]:
-    """Return variants of the published code, which the paper's numbers come from."""
+    """Return variants of the published code, from which the paper's numbers come."""
     return {label: "policy:paper-code" + (f"+{text}" if text else "") for label, text in
             variants.items()}  # fmt: skip
 
@@ -86,7 +87,7 @@ _RIVALS = {
     "(1+1) EA": "one-plus-one",
     "hill climbing": "hill-climber",
 }
-# How the published code reads, and one step from there to `authors`: docs/reproduction.md.
+# The settings of the published code, and one step from there to `authors`: docs/reproduction.md.
 _OTHER_READINGS = {
     "published code": "policy:paper-code+kl=bernoulli+unchosen_input=-1+loss_runs=100",
     "loss of 100 runs": "policy:paper-code+loss_runs=100",
@@ -98,29 +99,29 @@ _PRINTED = {
     **{name: name for name in ("PBIL", "MIMIC", "BOA")},
     "BOA, as published": "BOA",
 }
-# not the same algorithms: what is best after 1,000 evaluations is so seldom after 10,000
+# two labels: the best algorithm after 1,000 evaluations is seldom the best after 10,000
 _BEST, _BEST_SOON = "best other", "best other at 1000"
-# Beside the curves of figures; the paper has the ten best of 503 other algorithms, unnamed.
+# The rivals drawn in figures; the paper takes the ten best of 503 other algorithms, and names none.
 _CURVES = {**_RIVALS, _BEST: RIVAL, _BEST_SOON: RIVAL_SOON}
 DROPS = (0.0, 0.25, 0.5, 0.75)
-# The kinds of order that dropout is combined with.
+# The kinds of order with which dropout is combined.
 VARIANTS = {
     **_ORDERS,
     "(d,p)": "generation_order=fixed+training_order=none",
     "(s,p)": "generation_order=random+training_order=none",
 }
-# The weight of a critic's advantages, which the paper has tuned: 0.001 for QUBO, else 10.
+# The weight of a critic's advantages, as tuned in the paper: 0.001 for QUBO, else 10.
 ALPHA = "ALPHA"
-# Two layers of 100 as in the text, of which the second is frozen as in the published code for
-# separate networks: with both trained, NK 256 8 has not begun to learn after 10,000 evaluations.
-# Chosen among several by its results, see docs/reproduction.md.
+# Two layers of 100 as in the text; the second is frozen, as in the published code for separate
+# networks: with both trained, NK 256 8 has not begun to learn after 10,000 evaluations. This was
+# chosen among several settings by its results, see docs/reproduction.md.
 _SHARED = "policy:paper-code+network=shared+hidden=(100,100)"
 _NARROW = "policy:paper-code+network=shared"  # two layers of 20, the second frozen
 
-# The population and the epochs of the paper's curricula.
+# The population size and the number of epochs in the paper's figures of curricula.
 _SMALL = "population=5+epochs=100"
-# Networks by the reading of the text; and by that of the tables, in which all hidden layers but the
-# first are frozen, one more than the text counts.
+# Networks as the text describes them; and as the tables imply, where all hidden layers but the
+# first are frozen and there is one more layer than the text counts.
 _TABLES = "policy:paper-code+"
 _MECHANISMS = {
     "univariate": "policy:paper+network=univariate",
@@ -172,7 +173,7 @@ ITEMS: dict[str, Item] = {
         "fixed, random and learned orders: scores and distances", ("NK 256 4",),
         {label: "policy:paper-code" + (f"+{text}" if text else "")
          for label, text in _ORDERS.items()},
-        # on request: at n = 256 a generation takes a CPU 14 s
+        # run on request only: at n = 256 a generation takes 14 s on a CPU
         {"learned": "policy:paper-code+generation_order=learned+training_order=learned"},
         distances=True,
     ),

@@ -1,4 +1,4 @@
-"""The paper's figures, with its panels and, as far as its text names them, its colours."""
+"""The paper's figures, with the paper's panels and the colours that its text names."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from anyorder.bench.results import Floats, Results
 _GREEN, _BLUE, _RED, _YELLOW = "#2ca02c", "#1f77b4", "#d62728", "#d4a800"
 _PURPLE, _ORANGE, _BROWN, _GREY = "#9467bd", "#ff7f0e", "#8c564b", "#7f7f7f"
 _REST = (_BLUE, _RED, _ORANGE, _PURPLE, _BROWN, _YELLOW, "#17becf", "#e377c2", _GREY)
-# The method with its usual settings is green in all of the paper's figures.
+# The policy with its usual settings is green in all of the paper's figures.
 _COLOURS = {
     "authors": _GREEN, "(s,s)": _GREEN, "none": _GREEN, "lambda 10": _GREEN, "beta 1": _GREEN,
     "E 50": _GREEN, "graph unknown": _GREEN, "separate": _GREEN, "ratio": _GREEN,
@@ -32,7 +32,7 @@ _COLOURS = {
 
 
 def styles(results: Results) -> dict[str, Style]:
-    """Return the look of each label, in the paper's colours."""
+    """Return the style of each label, in the paper's colours."""
     plain, rest = style(results.algorithms, results.ours), iter(_REST * 5)
     looks = {}
     for label, look in plain.items():
@@ -45,7 +45,7 @@ def styles(results: Results) -> dict[str, Style]:
 
 
 def draw(name: str, folder: Folder, to: Path) -> list[Path]:
-    """Draw a figure of the paper into a folder; nothing if there are no runs."""
+    """Draw a figure of the paper into a folder; return its files, none if there are no runs."""
     results, path = folder.results(name), to / f"{name}.png"
     if not results.cells:
         return []
@@ -75,7 +75,7 @@ def _distances(file: Path, path: Path) -> Path:
 
 
 def dropout(results: Results, row: str, path: Path) -> Path:
-    """Draw six panels, one for each kind of order, of 16 curves: colours are pG, lines are pT."""
+    """Draw a panel of 16 curves for each of six kinds of order; colours are pG, lines are pT."""
     page = Page(False, (13.5, 7.4))
     panels = page.figure.subplots(2, 3, sharex=True, sharey=True).ravel()
     lines = ("-", (0, (5, 1.5)), (0, (1.2, 1.2)), (0, (6, 1.5, 1.2, 1.5)))
@@ -99,16 +99,17 @@ def dropout(results: Results, row: str, path: Path) -> Path:
         page.dress(panel, kind, "evaluations" if panel in panels[3:] else "")
     panels[0].set_ylim(min(starts), max(ends) + 0.03 * (max(ends) - min(starts)))
     panels[0].set_xlim(0, reproduce.find("figure-dropout").budget)
-    page.count(panels[0])  # and of all, which share it
+    page.count(panels[0])  # and those of the other panels, which share the axis
     page.figure.supylabel(f"mean best value, {plain_label(row)}", color=page.ink, fontsize=10)
     page.legend(looks)
-    page.written(path)
+    page.save(path)
     return path
 
 
 def minutes(results: Results, path: Path) -> Path:
-    """Draw the minutes of 100 runs by the number of epochs, beside the paper's."""
-    theirs = {1: 5, 5: 6, 10: 8, 20: 11, 50: 20, 100: 35}  # minutes on one V100, from its text
+    """Draw the minutes that 100 runs take against the number of epochs, and those of the paper."""
+    # minutes on one V100, from the paper's text
+    theirs = {1: 5, 5: 6, 10: 8, 20: 11, 50: 20, 100: 35}
     page = Page(False, (6.4, 4.2))
     axes = page.figure.subplots()
     axes.plot(list(theirs), list(theirs.values()), "o-", color=_GREY, label="paper, one V100")
@@ -122,7 +123,7 @@ def minutes(results: Results, path: Path) -> Path:
     axes.yaxis.set_major_formatter(lambda y, _: f"{y:g}")
     page.dress(axes, "100 runs of 10,000 evaluations", "epochs E", "minutes")
     axes.legend(frameon=False, labelcolor=page.ink)
-    page.written(path)
+    page.save(path)
     return path
 
 
@@ -130,16 +131,16 @@ def minutes(results: Results, path: Path) -> Path:
 
 
 def binomial(n: int, p: float) -> Floats:
-    """Return P(k inputs are available), k < n, with dropout p of the n - 1 others and no order."""
+    """Return P(k inputs are available), k < n, if each of n - 1 is dropped with p; no orders."""
     chances = [math.comb(n - 1, k) * p ** (n - 1 - k) * (1.0 - p) ** k for k in range(n)]
     return np.array(chances)
 
 
 def with_orders(n: int, p: float) -> Floats:
-    """Return the same with dropout p of the inputs before a variable in a uniform order.
+    """Return `binomial` for dropout of the inputs before a variable in a uniform random order.
 
-    The mean over places of the binomials; the paper's closed form, with an incomplete beta
-    function, is the same.
+    It is the mean of the binomials over places in the order, which equals the paper's closed form
+    with an incomplete beta function.
     """
     total = np.zeros(n)
     for place in range(1, n + 1):
@@ -148,7 +149,7 @@ def with_orders(n: int, p: float) -> Floats:
 
 
 def available(path: Path, n: int = 100) -> Path:
-    """Draw the probability of k available inputs, with dropout only and with orders as well."""
+    """Draw the probability of k available inputs, with dropout only, and with orders as well."""
     page = Page(False, (10.5, 4.0))
     left, right = page.figure.subplots(1, 2)
     kinds: tuple[tuple[Any, str, Callable[[int, float], Floats]], ...] = (
@@ -161,7 +162,7 @@ def available(path: Path, n: int = 100) -> Path:
         page.dress(axes, f"{title}, n = {n}", "available inputs k", "probability")
         axes.set_ylim(0, 0.15 if axes is left else 0.06)
         axes.legend(frameon=False, labelcolor=page.ink)
-    page.written(path)
+    page.save(path)
     return path
 
 
@@ -169,7 +170,7 @@ def diagram(path: Path) -> Path:
     """Draw how two candidates of three variables are generated, and what the model learns."""
     page = Page(False, (12.5, 5.6))
     left, right = page.figure.subplots(1, 2, width_ratios=(3, 2))
-    # of each candidate: its order; what a network sees, its variable and the value; the point
+    # for each candidate: its order; the inputs of a network, its variable and the value; the point
     steps = (
         ((3, 1, 2), (("?", "?", "?"), ("?", "?", "1"), ("-1", "?", "1")), ("-1", "-1", "1")),
         ((2, 3, 1), (("?", "?", "?"), ("?", "1", "?"), ("?", "1", "1")), ("1", "1", "1")),
@@ -208,7 +209,7 @@ def diagram(path: Path) -> Path:
         axes.set_axis_off()
         axes.set_xlim(0, 1)
         axes.set_ylim(0, 1)
-    page.written(path)
+    page.save(path)
     return path
 
 

@@ -1,4 +1,4 @@
-"""The list of what is in the paper: where each item is in the code, its test, data and state."""
+"""The list of what the paper contains: where each item is in the code, its test, data and state."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ THERE, REDUCED, MISSING = "there", "reduced", "missing"
 
 
 class Entry(NamedTuple):
-    """An item of the paper; `state` is one of the words above."""
+    """An item of the paper; `state` is one of the constants above."""
 
     kind: str
     where: str

@@ -1,4 +1,4 @@
-"""One self-contained HTML page about a folder of runs: claims, tables, figures, and their data."""
+"""One self-contained HTML page about a folder of runs: claims, tables, figures and their data."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ summary { cursor: pointer; color: #0060a0; } h1 { font-size: 1.7em; }
 .yes { color: #176b2c; } .no { color: #a11; font-weight: 600; } .open { color: #666; }
 """
 _PAPERS_RUNS = 100
-_LONG = 30  # lines of a table that is closed at first
-RANKS = "ranks.csv"  # the panel of `anyorder reproduce ranks`, if it is in the folder
+_LONG = 30  # a table with more lines is collapsed at first
+RANKS = "ranks.csv"  # the panel of `anyorder reproduce ranks`, if the folder has it
 
 
 def verdicts(folder: Folder) -> list[Verdict]:
-    """Return what the runs say about each of `CLAIMS`."""
+    """Return the verdict of the runs on each of `CLAIMS`."""
     return [claim.decide(folder) for claim in CLAIMS]
 
 
@@ -45,7 +45,7 @@ def tally(found: Sequence[Verdict]) -> str:
 
 
 def counts(folder: Folder, item: str) -> tuple[int, int, int]:
-    """Return cells with 100 runs, all cells, and missing runs of the usual methods of an item."""
+    """Return three numbers of an item: cells with 100 runs, all cells, and missing usual runs."""
     known, found = reproduce.find(item), folder.results(item).cells
     runs = [
         len(found[row, label].seeds) if (row, label) in found else 0
@@ -57,14 +57,14 @@ def counts(folder: Folder, item: str) -> tuple[int, int, int]:
 
 
 def fewest(folder: Folder, item: str) -> int:
-    """Return the fewest runs of a cell of an item, 0 if one has none."""
+    """Return the smallest number of runs in a cell of an item."""
     known, found = reproduce.find(item), folder.results(item).cells
     keys = [(row, label) for row in known.rows for label in known.methods]
     return min(len(found[key].seeds) if key in found else 0 for key in keys)
 
 
 def write(folder: Folder, path: Path) -> None:
-    """Write the page."""
+    """Write the page to a file."""
     found = verdicts(folder)
     there = [name for name in reproduce.ITEMS if folder.results(name).cells]
     panel = folder.path / RANKS
@@ -120,7 +120,7 @@ def _missing(folder: Folder) -> str:
 
 
 def _ranks(path: Path) -> str:
-    """Return the ranks of the panel, with this library's algorithms in bold."""
+    """Return the HTML of the ranks in the panel, with this library's algorithms in bold."""
     found = rank_panel.ranks(path)
     parts = ["<h2 id='ranks'>Ranks among Nevergrad's algorithms</h2>",
              f"<p><code>anyorder reproduce ranks</code>; runs: <code>{path.name}</code>. Bold: "

@@ -1,8 +1,9 @@
 """Ranks of this library's algorithms among all that Nevergrad can run, as in the paper's tables.
 
-A table of runs, CSV: row, algorithm, instance, seed, seconds, status, best. Runs that are in it are
-not repeated, so a panel can be stopped and continued; each run is added as it ends. A run that
-exceeds its time, or fails, is kept with that status, and its algorithm has no rank on that row.
+The table of runs is a CSV file: row, algorithm, instance, seed, seconds, status, best. Runs that it
+has are not repeated, so a panel can be stopped and continued; each run is added as it ends. A run
+that exceeds its time, or fails, is kept with that status, and its algorithm has no rank on that
+row.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ class Job(NamedTuple):
 
 
 class Rank(NamedTuple):
-    """An algorithm on a row: its rank, of how many, its mean and the number of its runs."""
+    """The rank of an algorithm on a row, the number of ranks, its mean and its runs."""
 
     row: str
     algorithm: str
@@ -58,7 +59,7 @@ class Rank(NamedTuple):
 
 
 def members(names: Iterable[str] | None = None) -> dict[str, str]:
-    """Return the labels and algorithms of the panel: ours, and those of Nevergrad, all or some."""
+    """Return labels and algorithms of the panel: ours, and all or given ones of Nevergrad."""
     chosen = algorithms.LIBRARIES["nevergrad"].names() if names is None else names
     return {**OURS, **{name: f"nevergrad:{name}" for name in chosen}}
 
@@ -66,7 +67,7 @@ def members(names: Iterable[str] | None = None) -> dict[str, str]:
 def jobs(
     panel: dict[str, str], rows: Iterable[str], runs: int, budget: int, path: Path
 ) -> Iterator[Job]:
-    """Yield the runs that a table does not have, one of every algorithm first."""
+    """Yield the runs that a table does not have; the first run of every algorithm comes first."""
     done = {(row["row"], row["algorithm"], row["seed"]) for row in read(path)}
     places = {row: distribution(reproduce.ROWS[row], row, 10, 1, budget).instances for row in rows}
     for seed in range(runs):
@@ -78,7 +79,7 @@ def jobs(
 
 
 def one(job: Job) -> tuple[float, float]:
-    """Return the best value of a run, and its seconds."""
+    """Do a run; return its best value, and its seconds."""
     problem = problems.get(job.problem)
     trace = algorithms.run(job.method, problem, job.budget, job.seed, [job.budget])
     return trace.best_value, trace.seconds
@@ -91,7 +92,7 @@ def do(
     seconds: float,
     progress: Callable[[Job, str], None] = lambda job, status: None,
 ) -> None:
-    """Do runs in processes, with a time limit for each, and add them to the table."""
+    """Do runs in parallel processes, with a time limit for each, and add them to the table."""
     new = not path.is_file()
     with path.open("a", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
@@ -121,7 +122,7 @@ def do(
 
 
 def read(path: Path) -> list[dict[str, str]]:
-    """Return the runs of a table; none if it is not there."""
+    """Return the runs of a table; none if the file does not exist."""
     if not path.is_file():
         return []
     with path.open(newline="", encoding="utf-8") as file:
@@ -129,7 +130,7 @@ def read(path: Path) -> list[dict[str, str]]:
 
 
 def ranks(path: Path) -> list[Rank]:
-    """Return ranks by mean, the best first, without algorithms of which a run did not end well."""
+    """Return ranks by mean, best first; algorithms with a failed run have none."""
     found: dict[tuple[str, str], list[float]] = {}
     for line in read(path):
         value = float(line["best"]) if line["best"] else np.nan

@@ -1,4 +1,4 @@
-"""A run of a campaign: what was requested, what it gave, and the file format that holds both."""
+"""A run of a campaign: what was requested, its result, and the file format that holds both."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 from anyorder._internal.sqlite import Format, checksum_of
 from anyorder.bench.results import Floats
 
-KEY = 32  # letters of a run's key
+KEY = 32  # letters in the key of a run
 
 FORMAT = Format(
     name="file of runs",
@@ -35,7 +35,7 @@ CREATE INDEX by_cell ON runs (distribution, algorithm);
     rescue="; the runs that can still be read may be copied with `sqlite3 FILE .recover`",
 )
 
-# What the checksum of a row covers: all but what changes while a run is being done.
+# The columns that a row's checksum covers: all but those that change while the run is being done.
 SIGNED = {
     "campaign": ("name", "value"),
     "runs": (
@@ -59,7 +59,7 @@ def sign_changes(connection: sqlite3.Connection) -> None:
 
 
 def find_damage(connection: sqlite3.Connection) -> str | None:
-    """Return what is wrong with the first row whose checksum does not fit, or None."""
+    """Return what is wrong with the first row that has a wrong checksum, or None."""
     for table, columns in SIGNED.items():
         rows = connection.execute(f"SELECT {', '.join(columns)}, checksum FROM {table}")
         for number, (*row, checksum) in enumerate(rows, 1):
@@ -74,7 +74,7 @@ def find_damage(connection: sqlite3.Connection) -> str | None:
 
 @dataclass(frozen=True)
 class Spec:
-    """A run that is requested: what defines it, and the labels it is shown under."""
+    """A requested run: what defines it, and the labels under which it is shown."""
 
     algorithm: str
     method: str
@@ -87,7 +87,7 @@ class Spec:
 
     @property
     def key(self) -> str:
-        """Identifies the run; labels are not part of it."""
+        """The key that identifies the run; it does not depend on labels."""
         what = [self.method, self.problem, self.seed, self.budget, list(self.grid)]
         return hashlib.sha256(json.dumps(what).encode()).hexdigest()[:KEY]
 

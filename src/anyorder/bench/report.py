@@ -1,9 +1,10 @@
 """A campaign as one HTML page with interactive tables and figures.
 
 The page is a single file that requires no network and no server (`anyorder.charts.page`). Its parts
-are beside this module: report.html, report.css, and scripts: report_numbers.js (what is computed
-for a choice of algorithms), report_tables.js and report.js (the choice, and figures). They get
-`data`; without JavaScript, the tables of the final values are still shown. Tests are computed here.
+are beside this module: report.html, report.css, and the scripts report_numbers.js (computes what
+depends on the chosen algorithms), report_tables.js and report.js (the choice, and figures), which
+receive `data`. Without JavaScript the tables of final values are still shown. Tests are computed
+here.
 """
 
 from __future__ import annotations
@@ -29,10 +30,11 @@ from anyorder.charts import campaign
 from anyorder.charts.page import write_page
 
 LEVEL, ALPHA = 0.001, 0.05  # of the stars, and of the critical difference
-LEVELS = (0.05, 0.02, 0.01, 0.005, 0.002, 0.001)  # below which p-values of Friedman's test are said
+# the page says below which of these a Friedman p-value is
+LEVELS = (0.05, 0.02, 0.01, 0.005, 0.002, 0.001)
 _SCRIPTS = ("report_numbers.js", "report_tables.js", "report.js")
 _FEW = "This needs two algorithms at least, and two distributions on which all of them have runs."
-# Cividis from its light to its dark end.
+# Cividis, from its light to its dark end.
 _SHADES = (
     (254, 232, 56), (222, 201, 88), (188, 174, 108), (155, 148, 118), (125, 124, 120),
     (97, 101, 111), (67, 78, 108), (26, 56, 111), (0, 34, 78),
@@ -47,16 +49,16 @@ def write(
     *,
     versions: Mapping[str, str] | None = None,
 ) -> None:
-    """Write the page; the same results give the same file.
+    """Write the page to a file; the same results give the same file.
 
     Parameters
     ----------
     title
-        By default the name of the campaign.
+        The title; by default the name of the campaign.
     notes
-        Sentences for the reader, each a paragraph of its own; text, not HTML.
+        Sentences for the reader, each a paragraph of its own, as text, not HTML.
     versions
-        Package versions of the runs, by name.
+        The package versions of the runs, by name.
     """
     if isinstance(notes, str):
         raise ValueError(f"notes is {notes!r}, expected a list of sentences")
@@ -82,12 +84,12 @@ def write(
 
 
 def data(results: Results) -> dict[str, Any]:
-    """Return the data of the page, for JSON: means, intervals and tests at the grid, not the runs.
+    """Return the data of the page for JSON: means, intervals and tests at the grid, not the runs.
 
-    Means have as many decimals as `_decimals` says, the rest fewer; None: no value. `better` has
-    for each pair of algorithms, by their numbers, a digit for each point of the grid: 1 where their
-    means differ significantly. `tests` has quantiles by the number of algorithms, from two on; it
-    is None without SciPy, and so are intervals.
+    Means have as many decimals as `_decimals` says, other numbers fewer; None is no value. `better`
+    holds, for each pair of algorithms by their numbers, a digit for each point of the grid: 1 where
+    their means differ significantly. `tests` holds quantiles by the number of algorithms, from two
+    on. Without SciPy, `tests` and the intervals are None.
     """
     if not results.cells:
         raise ValueError(f"{results.name} has no finished runs, expected some")
@@ -122,7 +124,7 @@ def _traces(label: str, style: figures.Style) -> dict[str, Any]:
 
 
 def _quantiles(count: int) -> dict[str, Any]:
-    """Return what Nemenyi's and Friedman's tests of up to so many algorithms are decided by."""
+    """Return the quantiles by which Nemenyi's and Friedman's tests of up to `count` are decided."""
     sizes = range(2, count + 1)
     chi2 = stats.scipy_stats().chi2
     return {
@@ -136,10 +138,10 @@ def _quantiles(count: int) -> dict[str, Any]:
 
 
 def _row(results: Results, distribution: str) -> dict[str, Any]:
-    """Return a distribution: its grid is that of its cells together."""
+    """Return the data of a distribution, on the union of the grids of its cells."""
     row = results.row(distribution)
     grid = np.unique(np.concatenate([cell.grid for cell in row.values()]))
-    curves = {label: _on(grid, cell) for label, cell in row.items()}
+    curves = {label: _resample(grid, cell) for label, cell in row.items()}
     known = np.array([[stats.mean(x) for x in columns.T] for columns in curves.values()])
     ranks = np.array([stats.ranks(column) for column in known.T]).T
     _, shares = stats.ecdf(results.only(distributions=[distribution]))
@@ -149,15 +151,15 @@ def _row(results: Results, distribution: str) -> dict[str, Any]:
     ])  # fmt: skip
     cells: dict[str, dict[str, Any]] = {}
     for k, label in enumerate(curves):
-        decimals = max(_decimals(known), _decimals(known[k]))  # the others may be far away
+        decimals = max(_decimals(known), _decimals(known[k]))  # other values may be far away
         cells[label] = {
             "runs": len(curves[label]),
-            "mean": _rounded(known[k], decimals),
-            "low": _rounded(lows[label], decimals - 2),
-            "high": _rounded(highs[label], decimals - 2),
+            "mean": _round(known[k], decimals),
+            "low": _round(lows[label], decimals - 2),
+            "high": _round(highs[label], decimals - 2),
             "sd": [float(f"{x:.3g}") if math.isfinite(x) else None for x in spread[k]],
-            "rank": _rounded(ranks[k], 1),
-            "share": _rounded(shares[label], 4),
+            "rank": _round(ranks[k], 1),
+            "share": _round(shares[label], 4),
             "view": _view(grid, known[k], lows[label], highs[label]),
         }
     places = [results.algorithms.index(label) for label in curves]
@@ -177,7 +179,7 @@ def _row(results: Results, distribution: str) -> dict[str, Any]:
 
 
 def _better(means: Floats, spread: Floats, runs: list[int], places: list[int]) -> dict[str, str]:
-    """Return for each pair of algorithms where Welch's test tells their means apart."""
+    """Return, for each pair of algorithms, where Welch's test says that their means differ."""
     if not stats.can_test():
         return {}
     found = stats.welch_pairs(means, spread, runs) < LEVEL
@@ -189,9 +191,10 @@ def _better(means: Floats, spread: Floats, runs: list[int], places: list[int]) -
 
 
 def _view(grid: Any, mean: Floats, low: Floats, high: Floats) -> dict[str, list[float]] | None:
-    """Return the ends of the vertical axis for a curve: `late` in the run, and for the `whole`.
+    """Return the ends of the vertical axis of a curve: `late` in the run, and for the `whole`.
 
-    From the 2nd percentile on of what is after the first tenth to the top of the band.
+    The late axis goes from the 2nd percentile after the first tenth of the run to the top of the
+    band.
     """
     band = np.where(np.isfinite([low, high]), [low, high], mean).clip(-1e299, 1e299)
     there = np.isfinite(mean)
@@ -206,24 +209,24 @@ def _view(grid: Any, mean: Floats, low: Floats, high: Floats) -> dict[str, list[
     }
 
 
-def _rounded(values: Floats, decimals: int) -> list[float | None]:
+def _round(values: Floats, decimals: int) -> list[float | None]:
     return [round(x, decimals) if math.isfinite(x) else None for x in values.tolist()]
 
 
-def _on(grid: Any, cell: Cell) -> Floats:
+def _resample(grid: Any, cell: Cell) -> Floats:
     """Return curves at the points of another grid; NaN before the first and after the last."""
     place = np.searchsorted(cell.grid, grid, side="right") - 1
     values = np.where(np.isnan(cell.curves), -np.inf, cell.curves)[:, np.maximum(place, 0)]
     return np.where((place >= 0) & (grid <= cell.grid[-1]), values, np.nan)
 
 
-def _at(cell: Cell, evaluations: int) -> Floats:
-    values: Floats = _on(np.array([evaluations]), cell)[:, 0]
+def _values_at(cell: Cell, evaluations: int) -> Floats:
+    values: Floats = _resample(np.array([evaluations]), cell)[:, 0]
     return values
 
 
 def _intervals(curves: Mapping[str, Floats]) -> tuple[dict[str, Floats], dict[str, Floats]]:
-    """Return the ends of `stats.interval`; of as many runs at once, since resampling is slow."""
+    """Return the ends of `stats.interval`; curves with as many runs are resampled at once."""
     lows: dict[str, Floats] = {}
     highs: dict[str, Floats] = {}
     if not stats.can_test():
@@ -238,7 +241,7 @@ def _intervals(curves: Mapping[str, Floats]) -> tuple[dict[str, Floats], dict[st
 
 
 def _decimals(means: Floats) -> int:
-    """Return decimals that keep 8 digits of the values, and 6 of the differences between them."""
+    """Return the decimals that keep 8 digits of the values, and 6 of their differences."""
     finite = means[np.isfinite(means)]
     size = float(np.abs(finite).max(initial=0.0))
     if size == 0:
@@ -268,7 +271,7 @@ def _summary(results: Results) -> str:
 
 
 def _campaign(results: Results, versions: Mapping[str, str]) -> str:
-    """Return tables of the campaign: distributions, algorithms, versions, failures."""
+    """Return HTML tables of the campaign: distributions, algorithms, versions, failures."""
     rows = []
     for distribution in results.distributions:
         cells = list(results.row(distribution).values())
@@ -314,17 +317,17 @@ def _grid(head: list[str], rows: list[list[str]]) -> str:
 
 
 def _table(results: Results, found: dict[str, Any]) -> str:
-    """Return the table of the end of the runs, as the scripts make it."""
+    """Return the HTML table of the final values, as the scripts would make it."""
     labels = [item["label"] for item in found["algorithms"]]
     head = "".join(f'<th scope="col">{html.escape(label)}</th>' for label in labels)
     lines = [f'<thead><tr><th scope="col">distribution</th>{head}</tr></thead>', "<tbody>"]
     ranks = np.full((len(found["distributions"]), len(labels)), np.nan)
     for d, row in enumerate(found["distributions"]):
         end = row["grid"][-1]
-        cells = {  # those whose runs went to the end
+        cells = {  # only of runs that went to the end of the grid
             a: cell for a, cell in enumerate(row["cells"]) if cell and cell["rank"][-1] is not None
         }
-        values = {labels[a]: _at(results.cells[row["label"], labels[a]], end) for a in cells}
+        values = {labels[a]: _values_at(results.cells[row["label"], labels[a]], end) for a in cells}
         stars = tables._stars(values, None, LEVEL)
         ranks[d, list(cells)] = [cell["rank"][-1] for cell in cells.values()]
         means = {a: stats.mean(values[labels[a]]) for a in cells}
@@ -354,9 +357,9 @@ def _table(results: Results, found: dict[str, Any]) -> str:
 
 
 def _measures(results: Results, found: dict[str, Any]) -> str:
-    """Return the tables of `tables.measures`: of all algorithms, at the end of the runs."""
+    """Return the HTML tables of `tables.measures`, for all algorithms at the end of the runs."""
     shown = [row["label"] for row in found["distributions"]]
-    # of different budgets on one distribution, ends are no match for each other
+    # final values after different budgets on one distribution cannot be compared
     fair = [d for d in shown if len({cell.grid[-1] for cell in results.row(d).values()}) == 1]
     if not fair:
         return "<p>The budgets of the algorithms differ on every distribution.</p>"
@@ -365,7 +368,7 @@ def _measures(results: Results, found: dict[str, Any]) -> str:
     parts = []
     for name in tables.MEASURES:
         if name == "mann-whitney" and not stats.can_test():
-            continue  # a note of the page says so
+            continue  # a note on the page says so
         made = tables.measures(results.only(distributions=fair), name)
         head = "".join(
             f'<th scope="col" data-algorithm="{a}"><button type="button">{html.escape(label)}'
@@ -379,7 +382,8 @@ def _measures(results: Results, found: dict[str, Any]) -> str:
                 text = made.text(value)
                 text = f"<b>{text}</b>" if made.is_best(d, value) else text
                 sign = f" {made.signs[d][a]}" if made.signs and made.signs[d][a] else ""
-                number = "Infinity" if math.isinf(value) else f"{value:.6g}"  # as scripts read it
+                # in a form that scripts read
+                number = "Infinity" if math.isinf(value) else f"{value:.6g}"
                 key = "" if math.isnan(value) else f' data-value="{number}"'
                 cells.append(f'<td data-algorithm="{a}"{key}>{text}{sign}</td>')
             place = shown.index(fair[d])

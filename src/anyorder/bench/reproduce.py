@@ -29,7 +29,7 @@ __all__ = [
     "method", "printed", "warnings",
 ]  # fmt: skip
 
-_PAPER_INSTANCES, _PAPER_RUNS = 10, 10  # of a distribution, and on each
+_PAPER_INSTANCES, _PAPER_RUNS = 10, 10  # of a distribution, and on each instance
 
 
 def campaign(
@@ -41,9 +41,9 @@ def campaign(
 ) -> Campaign:
     """Return the runs behind an item, as a campaign.
 
-    `rows` are names of its distributions, or first words that select all names that begin with
-    them ("QUBO", "NK 64"); None selects all. `methods` are labels, including those of `rivals`;
-    None selects all others.
+    `rows` are names of distributions, or first words that select all names which begin with them
+    ("QUBO", "NK 64"); None selects all. `methods` are labels, including those of `rivals`; None
+    selects all methods but the rivals.
     """
     item = find(name)
     known = {**item.methods, **item.rivals}
@@ -70,7 +70,7 @@ def campaign(
 
 
 def method(item: str, label: str, row: str) -> str:
-    """Return the algorithm that a label of an item stands for on one of its rows."""
+    """Return the algorithm that a label of an item stands for in one of its rows."""
     found = find(item)
     return _method(found, {**found.methods, **found.rivals}[label], row)
 
@@ -86,7 +86,7 @@ def _method(item: Item, method: str, row: str) -> str:
 
 
 def find(name: str) -> Item:
-    """Return the item of that name."""
+    """Return the item of that name; raise a ValueError if there is none."""
     if name not in ITEMS:
         raise unknown("item", name, ITEMS)
     return ITEMS[name]
@@ -100,7 +100,7 @@ def _distribution(row: str, instances: int, runs: int, budget: int) -> Distribut
 
 
 def printed(table: str) -> dict[tuple[str, str], float]:
-    """Return the printed score of each row and method."""
+    """Return the printed scores by row and method."""
     return {
         (_row(line), line["method"]): float(line["score"])
         for line in _lines(table)
@@ -118,9 +118,9 @@ def _row(line: Mapping[str, str]) -> str:
 
 
 def figures(name: str, results: Results, folder: Path, engine: str = "auto") -> list[Path]:
-    """Draw an item into a folder: its curves, and where the paper does, its distances.
+    """Draw an item into a folder: its curves, and its distances if the paper draws them.
 
-    Distances require every run to be repeated, so they are stored beside the figure, as curves.
+    Distances require that every run is repeated, so they are stored beside the figure, as curves.
     """
     item = find(name)
     scores = folder / f"{name}.png"
@@ -149,11 +149,11 @@ HEAD = ("distribution", "method", "runs", "ours", "error", "paper", "difference"
 
 
 def beside(name: str, results: Results) -> list[dict[str, str]]:
-    """Return measured and printed scores, a row for each cell, with the columns of `HEAD`.
+    """Return measured beside printed scores: a row for each cell, with the columns of `HEAD`.
 
-    The mean score and its standard error, the printed score, and the difference in standard errors,
-    assuming that the paper's 100 runs on 10 instances vary as those measured do: see `errors`.
-    Unknown values are empty.
+    They are the mean score and its standard error, the printed score, and the difference in
+    standard errors, assuming that the paper's 100 runs on 10 instances vary as the measured runs
+    do: see `errors`. Unknown values are empty.
     """
     item = find(name)
     table, names = item.printed or ("", {})
@@ -172,11 +172,11 @@ def beside(name: str, results: Results) -> list[dict[str, str]]:
     return lines
 
 
-_FEW = 5  # instances or runs below which a standard error is a guess
+_FEW = 5  # with fewer instances or runs a standard error is a guess
 
 
 def warnings(name: str, results: Results) -> list[str]:
-    """Return what a reader of the numbers of `beside` must know."""
+    """Return sentences that a reader of the numbers of `beside` must know."""
     found = []
     few = [len(np.unique(cell.instances)) for cell in results.cells.values()]
     runs = [len(cell.seeds) for cell in results.cells.values()]
@@ -196,9 +196,10 @@ def warnings(name: str, results: Results) -> list[str]:
 def errors(scores: Floats, instances: Ints, same: bool) -> tuple[float, float]:
     """Return the standard errors of a mean and of its difference to the paper's, or NaN.
 
-    On the `same` instances as the paper's, all of them, only the variation within an instance
-    counts, if there are several runs on each. Otherwise an instance is one sample, however many
-    runs it has; the variation between instances cannot be estimated from one.
+    If the instances are the `same` as the paper's, and all of them, only the variation within an
+    instance counts, provided that there are several runs on each. Otherwise an instance is one
+    sample, however many runs it has; from a single instance the variation between them cannot be
+    estimated.
     """
     groups = [scores[instances == k] for k in np.unique(instances)]
     within = len(groups) == _PAPER_INSTANCES and same and all(len(group) > 1 for group in groups)

@@ -1,9 +1,9 @@
-"""All items of the paper in one folder: runs that are missing are done, and kept as curves.
+"""All items of the paper in one folder: missing runs are done, and kept as curves.
 
 The folder holds files of curves, `ITEM.csv.gz` and `ITEM.*.csv.gz`. An item uses all runs of its
-methods, in whichever file they are: the runs of `authors` are in many tables and figures. Runs in
-progress are in `runs.db`, a file of runs, from which they are collected into the curves. So a
-folder that was copied without its file of runs goes on where it was.
+methods, whichever file they are in: the runs of `authors` appear in many tables and figures. Runs
+in progress are in `runs.db`, a file of runs, from which they are collected into the curves. A
+folder that was copied without its file of runs can therefore be continued.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ Key = tuple[str, str, int]  # method, row, budget
 
 @dataclass(frozen=True)
 class Part:
-    """Runs of an item: some of its rows and methods, or with None all that it has by default."""
+    """Runs of an item: some of its rows and methods; None stands for all its usual ones."""
 
     item: str
     rows: tuple[str, ...] | None = None
     methods: tuple[str, ...] | None = None
     instances: int = 10
-    runs: int = 10  # on each instance
+    runs: int = 10  # the number of runs on each instance
 
     def specs(self) -> tuple[Spec, ...]:
         """Return the runs."""
@@ -41,7 +41,7 @@ class Part:
         ).specs
 
     def cells(self) -> list[Part]:
-        """Return a part for each row and method."""
+        """Return the cells of this part: a part for each row and method."""
         item = reproduce.find(self.item)
         return [
             replace(self, rows=(row,), methods=(label,))
@@ -51,12 +51,12 @@ class Part:
 
 
 class Folder:
-    """The files of curves of a folder, and the file of runs beside them.
+    """The files of curves in a folder, and the file of runs beside them.
 
     Attributes
     ----------
     cells
-        The runs that there are, by method, row and budget.
+        The runs in the files, by method, row and budget.
     """
 
     def __init__(self, path: Path) -> None:
@@ -76,7 +76,7 @@ class Folder:
             self.cells[key] = join(self.cells[key], cell) if key in self.cells else cell
 
     def results(self, item: str) -> Results:
-        """Return the runs of an item, which may be none."""
+        """Return the runs of an item; there may be none."""
         known = reproduce.find(item)
         cells = {
             (row, label): self.cells[key]
@@ -90,7 +90,7 @@ class Folder:
         return Results(item, tuple(labels), tuple(rows), cells)
 
     def missing(self, specs: Iterable[Spec]) -> list[Spec]:
-        """Return those of the runs that there are not."""
+        """Return the requested runs that are not in the files."""
         done: dict[Key, set[tuple[int, int]]] = {}
         for key, cell in self.cells.items():
             done[key] = set(zip(cell.instances.tolist(), cell.seeds.tolist(), strict=True))
@@ -111,18 +111,18 @@ class Folder:
         store: Path | None = None,
         progress: Callable[[str], None] = lambda text: None,
     ) -> str:
-        """Do the missing runs of some parts; "done", "interrupted" or "late".
+        """Do the missing runs of some parts; return "done", "interrupted" or "late".
 
-        Items whose problem needs a file that is not there are left out, and `progress` is told so.
-        With `until`, a time of `time.monotonic`, they are done cell by cell, and none is started
-        after it. The runs are in the file of runs `store`, by default that of the folder, until
-        `collect` takes them from there.
+        Items whose problem needs a missing file are left out, which is reported to `progress`. With
+        `until`, a time of `time.monotonic`, runs are done cell by cell, and no cell is started
+        after that time. The runs stay in the file of runs `store`, by default that of the folder,
+        until `collect` takes them from there.
         """
         limited = until < float("inf")
         for part in (cell for some in parts for cell in (some.cells() if limited else [some])):
             try:
                 specs = self.missing(part.specs())
-            except ValueError as error:  # a problem that needs a file
+            except ValueError as error:  # the problem needs a file
                 progress(f"{part.item} is left out: {error}")
                 continue
             if not specs:
@@ -135,14 +135,14 @@ class Folder:
                 count = runs.waiting()
                 if count and runner.run(runs, workers=workers, engine=engine) == "interrupted":
                     return "interrupted"
-            if count:  # another item may have asked for the same runs
+            if count:  # another item may have requested the same runs
                 what = f"{specs[0].algorithm} on {specs[0].distribution}" if limited else "all"
                 took = time.monotonic() - begun
                 progress(f"{part.item}: {what}: {count} runs, {took:.1f} s")
         return "done"
 
     def collect(self, store: Path | None = None) -> int:
-        """Take finished runs from a file of runs into the files of curves; how many there were."""
+        """Move finished runs from a file of runs into the files of curves; return their number."""
         path, taken = store or self.path / STORE, 0
         if not path.is_file():
             return 0
@@ -180,7 +180,7 @@ class Folder:
 
 
 def everything(instances: int = 10, runs: int = 10) -> list[Part]:
-    """Return all items with their usual methods, and the older EDAs and local search on tables."""
+    """Return all items with their usual methods, and older EDAs and local search for the tables."""
     parts = [Part(name, None, None, instances, runs)
              for name, item in reproduce.ITEMS.items() if not item.runs_of]  # fmt: skip
     local = ("PBIL", "MIMIC", "BOA", "BOA, as published", "(1+1) EA", "hill climbing")
@@ -190,9 +190,10 @@ def everything(instances: int = 10, runs: int = 10) -> list[Part]:
 
 @contextlib.contextmanager
 def shrunk() -> Iterator[None]:
-    """Shrink items to 1,000 evaluations on rows of 64 variables, at most one a family.
+    """Shrink all items, within the context, to 1,000 evaluations on rows of 64 variables.
 
-    That shows in minutes that everything runs. The claims are about other rows.
+    There is at most one row of a family. Everything then runs in minutes, but the claims are about
+    other rows.
     """
     whole = dict(reproduce.ITEMS)
     small = {}
@@ -212,7 +213,7 @@ def shrunk() -> Iterator[None]:
 
 
 def join(one: Cell, other: Cell) -> Cell:
-    """Return the runs of two cells, by instance and seed; those in both are counted once."""
+    """Return the runs of two cells, by instance and seed; a run in both is taken once."""
     if one.grid.tolist() != other.grid.tolist():
         raise ValueError("runs of one cell have different grids, expected the same")
     pairs = np.stack([np.concatenate([one.instances, other.instances]),

@@ -22,13 +22,13 @@ class Cell:
     Attributes
     ----------
     grid
-        `(G,)` numbers of evaluations, increasing; the last is the budget.
+        `(G,)`: numbers of evaluations, increasing; the last one is the budget.
     curves
-        `(R, G)`: the best value so far of each run at the grid.
+        `(R, G)`: the best value so far of each run at each number of evaluations.
     instances, seeds
-        `(R,)`: which instance of the distribution, and the seed of the run.
+        `(R,)`: the instance of the distribution, and the seed, of each run.
     seconds
-        `(R,)`: how long each run took, evaluations included.
+        `(R,)`: the duration of each run, evaluations included.
     """
 
     grid: Ints
@@ -38,7 +38,7 @@ class Cell:
     seconds: Floats
 
     def at(self, evaluations: int) -> Floats:
-        """Return `(R,)`: the best value of each run after so many evaluations, on the grid."""
+        """Return the best value of each run, `(R,)`, after a number of evaluations in the grid."""
         place = np.flatnonzero(self.grid == evaluations)
         if not len(place):
             raise ValueError(
@@ -55,15 +55,15 @@ class Results:
     Attributes
     ----------
     name
-        Of the campaign.
+        The name of the campaign.
     algorithms, distributions
-        Labels, in the order of the campaign.
+        The labels, in the order of the campaign.
     cells
-        By distribution and algorithm; some may be missing.
+        The cells by distribution and algorithm; some may be missing.
     failed
-        By distribution and algorithm: the number of failed runs, by reason.
+        The number of failed runs by reason, by distribution and algorithm.
     ours
-        Labels of the policy; by default those that begin with "policy" or stand for a preset.
+        The labels of the policy; by default those that begin with "policy" or stand for a preset.
     """
 
     name: str

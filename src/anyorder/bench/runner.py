@@ -1,4 +1,4 @@
-"""Does the missing runs of a campaign: in processes, on a GPU, across machines."""
+"""Doing the missing runs of a campaign: in processes, on a GPU, or on several machines."""
 
 from __future__ import annotations
 
@@ -33,21 +33,21 @@ from anyorder.strategies.policy.engines import why_not
 
 logger = logging.getLogger("anyorder")
 
-# A run whose worker dies is repeated by another; after so many deaths the run is the cause.
+# A run whose worker dies is repeated by another worker; after so many deaths the run is the cause.
 _MOST_TRIES = 3
-_LONGEST_EMPTY = 60.0  # seconds without a worker: Dask starts one again that has died
-# Runs that go to the GPU at a time.
+_LONGEST_EMPTY = 60.0  # seconds without a worker: Dask restarts workers that have died
+# The most runs that a GPU does at a time.
 _BATCH = 100
-# Global generators are seeded and memory is limited for a whole process; Dask's workers may have
-# several threads.
+# A lock, since global generators are seeded and memory is limited for a whole process, while a
+# worker of Dask may have several threads.
 _ONE_AT_A_TIME = threading.Lock()
-# Seconds after the time limit of a run at which a worker of Dask ends itself.
+# A worker of Dask ends itself so many seconds after the time limit of a run.
 _GRACE = 2.0
-_LATEST = 1e9  # seconds, 31 years: what a timer accepts on every platform
+_LATEST = 1e9  # seconds, 31 years: every platform has timers for so long
 
 
 class OneRun:
-    """Does a run, given by its `Spec`, within limits of memory and time; called by workers."""
+    """A function that does a run, given by its `Spec`, within limits of memory and time."""
 
     def __init__(
         self, memory: int | None, seconds: float | None = None, modules: Sequence[str] = ()
@@ -55,16 +55,16 @@ class OneRun:
         self.memory, self.seconds, self.modules = memory, seconds, tuple(modules)
 
     def __call__(self, spec: Spec) -> Finished:
-        """Do the run."""
+        """Do the run, and return its result."""
         os.environ.setdefault("ANYORDER_NUM_THREADS", "1")  # one process for each core
-        with _ONE_AT_A_TIME, _time_limited(self.seconds), _memory_limited(self.memory):
+        with _ONE_AT_A_TIME, _limit_time(self.seconds), _limit_memory(self.memory):
             for module in self.modules:
                 importlib.import_module(module)
             problem = problems.get(spec.problem)
             try:
                 trace = algorithms.run(spec.method, problem, spec.budget, spec.seed, spec.grid)
             except algorithms.AlgorithmError as error:
-                # the row names the run, and equal reasons are counted together
+                # the reason is stored with the run, and equal reasons are counted together
                 raise error.__cause__ or error from None
         return _finish(trace, versions(spec.method))
 
@@ -92,25 +92,25 @@ def run(
     engine: str = "auto",
     progress: Callable[[int], None] = lambda done: None,
 ) -> str:
-    """Do all waiting runs of a store; returns "done", or "interrupted" after Ctrl-C.
+    """Do all waiting runs of a store; return "done", or "interrupted" after Ctrl-C.
 
     Parameters
     ----------
     store
-        Where runs wait, and where their results are recorded.
+        The file in which runs wait, and in which their results are recorded.
     workers
         The number of processes.
     scheduler
-        The address of a Dask scheduler, whose workers are used instead.
+        The address of a Dask scheduler, whose workers are then used.
     seconds, memory
-        Limits of a run, in seconds and bytes; one that exceeds them has failed.
+        Limits of a run, in seconds and bytes; a run that exceeds them has failed.
     modules
-        Imported by the workers first.
+        Modules that the workers import first.
     engine
-        "cuda" or "auto": this library's own algorithms run on the GPU, if there is one, many runs
-        at a time.
+        With "cuda" or "auto" this library's own algorithms run on the GPU, if there is one, many
+        runs at a time.
     progress
-        Called with the number of runs that have finished since the last call.
+        A function that is called with the number of runs finished since the last call.
     """
     if memory is not None:
         _resource()
@@ -147,7 +147,7 @@ def _run_batches(store: Store, interrupts: Interrupts, progress: Callable[[int],
                 [spec.seed for spec in specs],
                 specs[0].grid,
             )
-        except Exception as error:  # one at a time, the error costs only the run that has it
+        except Exception as error:  # alone, an error only costs the run that has it
             logger.warning(
                 "%s on %s runs one at a time: %s",
                 specs[0].algorithm,
@@ -193,7 +193,7 @@ def _run_each(
                     what = "the cluster has no workers" if jobs.waits else "every worker hangs"
                     raise RuntimeError(f"no further run is possible: {what}")
             for job, outcome in jobs.wait():
-                # Dask has retried by itself, on several workers
+                # Dask has retried already, on several workers
                 tries = _MOST_TRIES if scheduler is None else 1
                 _record(store, running.pop(job), outcome, tries)
                 progress(1)
@@ -218,7 +218,7 @@ def _record(store: Store, spec: Spec, outcome: Outcome, most_tries: int) -> None
 def _jobs(f: OneRun, workers: int, scheduler: str | None) -> Iterator[Jobs]:
     with contextlib.ExitStack() as stack:
         if scheduler is None:
-            stack.enter_context(_one_thread_each())
+            stack.enter_context(_limit_threads())
             jobs = Jobs(lambda done: Processes(f, done, workers, f.seconds))
         else:
             client = stack.enter_context(_client(scheduler))
@@ -241,7 +241,7 @@ def _client(scheduler: str) -> Any:
 
 
 @contextlib.contextmanager
-def _one_thread_each() -> Iterator[None]:
+def _limit_threads() -> Iterator[None]:
     """Limit worker processes to one thread; libraries read this when they are loaded."""
     names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
     added = [name for name in names if name not in os.environ]
@@ -254,10 +254,10 @@ def _one_thread_each() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _time_limited(most: float | None) -> Iterator[None]:
-    """End a Dask worker whose run is late; its nanny starts another.
+def _limit_time(most: float | None) -> Iterator[None]:
+    """End a Dask worker whose run is late; its nanny starts another one.
 
-    The run has been abandoned by then; without this, others would wait behind it for ever.
+    By then the run has been abandoned; without this, other runs would wait behind it for ever.
     """
     dask = sys.modules.get("distributed")
     nanny = None
@@ -275,7 +275,7 @@ def _time_limited(most: float | None) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _memory_limited(most: int | None) -> Iterator[None]:
+def _limit_memory(most: int | None) -> Iterator[None]:
     if most is None:
         yield
         return
@@ -300,7 +300,7 @@ def _resource() -> Any:
 
 
 def versions(method: str) -> dict[str, str]:
-    """Return the versions of Python, of this library, and of the packages that a run has used."""
+    """Return the versions of Python, of this library, and of the packages that a method uses."""
     library = algorithms.LIBRARIES[split(method).kind]
     packages = {*library.used, *([library.package] if library.package else [])}
     loaded = {"torch": "torch", "triton": "triton", "ioh": "ioh", "sklearn": "scikit-learn"}

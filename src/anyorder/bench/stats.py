@@ -17,8 +17,8 @@ import numpy.typing as npt
 from anyorder._internal.checks import require
 from anyorder.bench.results import Cell, Floats, Ints, Results
 
-_LARGE = 1e100  # cubes and sums of what is smaller do not overflow
-_BATCH = 4_000_000  # numbers that a bootstrap holds at a time
+_LARGE = 1e100  # larger values are scaled, so that sums and cubes do not overflow
+_BATCH = 4_000_000  # the most numbers that a bootstrap holds at a time
 MISSING = "intervals and tests require SciPy: pip install 'anyorder[bench]'"
 
 
@@ -28,7 +28,7 @@ def scipy_stats() -> Any:
 
 
 def can_test() -> bool:
-    """Return whether SciPy is there, so that intervals and tests can be computed."""
+    """Return whether SciPy is installed, so that intervals and tests can be computed."""
     try:
         scipy_stats()
     except ImportError:
@@ -37,13 +37,13 @@ def can_test() -> bool:
 
 
 class Summary(NamedTuple):
-    """Statistics of the values of some runs; those that require two runs are NaN for one."""
+    """Statistics of the values of some runs; those that require two runs are NaN for one run."""
 
     runs: int
     mean: float
     sd: float
-    error: float  # of the mean
-    low: float  # of the 95 % interval of the mean
+    error: float  # the standard error of the mean
+    low: float  # the lower end of the 95 % interval of the mean
     high: float
 
 
@@ -59,7 +59,7 @@ def summary(values: npt.ArrayLike, confidence: float = 0.95, seed: int = 0) -> S
 
 
 def mean(values: npt.ArrayLike) -> float:
-    """Return the mean, rounded once: equal values in another order have equal means."""
+    """Return the mean, rounded once, so that the order of values does not matter."""
     x = np.asarray(values, np.float64)
     if not np.isfinite(x).all():
         return float(np.mean(x))
@@ -68,7 +68,7 @@ def mean(values: npt.ArrayLike) -> float:
 
 
 def means(table: npt.ArrayLike) -> Floats:
-    """Return the means of the columns, also of values near the largest float."""
+    """Return the means of the columns, even of values near the largest float."""
     x = np.asarray(table, np.float64)
     size = exponent(x)
     found: Floats = np.ldexp(np.ldexp(x, -size).mean(axis=0), size)
@@ -76,7 +76,7 @@ def means(table: npt.ArrayLike) -> Floats:
 
 
 def deviation(values: npt.ArrayLike) -> Floats:
-    """Return the standard deviations along the first axis; squares do not overflow."""
+    """Return the standard deviations along the first axis, without overflow."""
     x = np.asarray(values, np.float64)
     size = exponent(x)
     with np.errstate(invalid="ignore", over="ignore"):  # infinities have no deviation
@@ -85,9 +85,9 @@ def deviation(values: npt.ArrayLike) -> Floats:
 
 
 def exponent(x: Floats) -> int:
-    """Return k so that all finite values are below 2**k; scaling by it is exact.
+    """Return k such that all finite values are below 2**k; scaling by 2**k is exact.
 
-    0 for values that are far from the largest float.
+    k is 0 unless there are values near the largest float.
     """
     largest = float(np.abs(x[np.isfinite(x)]).max(initial=0.0))
     return math.frexp(largest)[1] if largest > _LARGE else 0
@@ -98,9 +98,9 @@ def interval(
 ) -> tuple[Floats, Floats]:
     """Return the ends of the bootstrap confidence interval of the mean over runs, the first axis.
 
-    Bias-corrected and accelerated (BCa; Efron, "Better bootstrap confidence intervals", JASA 1987).
-    All columns share the resampled runs, and the same seed gives the same interval. NaN for a
-    single run, and where a value is not finite; of no width where values do not vary.
+    It is bias-corrected and accelerated (BCa; Efron, "Better bootstrap confidence intervals", JASA
+    1987). All columns share the resampled runs, and the same seed gives the same interval. It is
+    NaN for a single run, and where a value is not finite; where values do not vary, its width is 0.
     """
     if not 0 < confidence < 1:
         raise ValueError(f"confidence is {confidence}, expected more than 0 and less than 1")
@@ -114,7 +114,8 @@ def interval(
     if varied.any():
         centre = flat[:, varied].mean(axis=0)
         off = flat[:, varied] - centre
-        spread = np.abs(off).max(axis=0)  # of each column, whose squares might vanish otherwise
+        # scale each column, whose squares might underflow otherwise
+        spread = np.abs(off).max(axis=0)
         off /= spread
         found = scipy_stats().bootstrap(
             (off,), np.mean, n_resamples=resamples, confidence_level=confidence, method="BCa",
@@ -125,16 +126,16 @@ def interval(
 
 
 def welch(x: npt.ArrayLike, y: npt.ArrayLike) -> float:
-    """Return the two-sided p-value that x and y have equal means, whatever their variances.
+    """Return the two-sided p-value that x and y have equal means, with any variances.
 
-    Welch, "The generalization of Student's problem ...", Biometrika 1947. NaN with less than two
-    values of either; where neither varies, 1 for equal means and 0 for others.
+    Welch, "The generalization of Student's problem ...", Biometrika 1947. NaN if either has fewer
+    than two values; if neither varies, 1 for equal means and 0 for different ones.
     """
     return welch_blocked([x], [y])
 
 
 def welch_blocked(x: Sequence[npt.ArrayLike], y: Sequence[npt.ArrayLike]) -> float:
-    """Return the p-value of Welch's test of two algorithms on the same instances, of equal weight.
+    """Return the p-value of Welch's test of two algorithms on instances of equal weight.
 
     `x[k]` and `y[k]` are the values on instance k. Only the variance within instances counts, with
     Satterthwaite's degrees of freedom. NaN if an instance has fewer than two values of either.
@@ -159,9 +160,9 @@ def welch_blocked(x: Sequence[npt.ArrayLike], y: Sequence[npt.ArrayLike]) -> flo
 
 
 def welch_pairs(mean: Floats, sd: Floats, runs: npt.ArrayLike) -> Floats:
-    """Return `(K, K, ...)`: `welch` of all pairs of K samples, from their statistics `(K, ...)`.
+    """Return `welch` for all pairs of K samples, `(K, K, ...)`, from their statistics `(K, ...)`.
 
-    NaN with less than two values; where neither varies, 1 for equal means and 0 for others.
+    NaN for fewer than two values; if neither varies, 1 for equal means and 0 for different ones.
     """
     size = exponent(np.stack([mean, sd]))
     centre, spread = np.ldexp(mean, -size), np.ldexp(sd, -size)
@@ -178,20 +179,20 @@ def welch_pairs(mean: Floats, sd: Floats, runs: npt.ArrayLike) -> Floats:
 
 
 def mann_whitney(x: Floats, y: Floats) -> float:
-    """Return the two-sided p-value for equal distributions.
+    """Return the two-sided p-value that x and y have the same distribution.
 
-    The normal approximation, corrected for ties and for continuity.
+    It is the normal approximation, corrected for ties and for continuity.
     """
     return float(scipy_stats().mannwhitneyu(x, y, method="asymptotic").pvalue)
 
 
 def superiority(x: Floats, y: Floats) -> float:
-    """Return how probably x exceeds y, ties by half (Vargha and Delaney, 2000)."""
+    """Return the probability that x exceeds y; ties count half (Vargha and Delaney, 2000)."""
     return float(((x[:, None] > y).mean() + (x[:, None] >= y).mean()) / 2)
 
 
 def holm(p: npt.ArrayLike) -> Floats:
-    """Return the p-values of a family of tests, corrected (Holm 1979); NaN stays."""
+    """Return the p-values of a family of tests, corrected by Holm (1979); NaN stays NaN."""
     raw = np.asarray(p, np.float64)
     corrected = np.full(raw.size, np.nan)
     tested = np.flatnonzero(~np.isnan(raw))
@@ -204,9 +205,10 @@ def holm(p: npt.ArrayLike) -> Floats:
 def versus(
     results: Results, reference: str, evaluations: int | None = None, test: str = "mann-whitney"
 ) -> Floats:
-    """Return `(distributions, algorithms)`: p-values against one algorithm, corrected by Holm.
+    """Return corrected p-values against one algorithm, `(distributions, algorithms)`.
 
-    `test` is "mann-whitney" or "welch"; NaN for the reference itself and for missing cells.
+    `test` is "mann-whitney" or "welch"; the correction is Holm's. NaN for the reference itself and
+    for missing cells.
     """
     tests: dict[str, Callable[[Floats, Floats], float]]
     tests = {"mann-whitney": mann_whitney, "welch": welch}
@@ -224,7 +226,7 @@ def versus(
 
 
 def final(results: Results, distribution: str, evaluations: int | None = None) -> dict[str, Floats]:
-    """Return the values of all runs on a distribution, by algorithm; -inf for a run without one."""
+    """Return the values of all runs on a distribution, by algorithm; -inf if a run has none."""
     row = results.row(distribution)
     ends = sorted({int(cell.grid[-1]) for cell in row.values()})
     if evaluations is None and len(ends) > 1:
@@ -241,7 +243,7 @@ def final(results: Results, distribution: str, evaluations: int | None = None) -
 
 
 def ranks(values: npt.ArrayLike) -> Floats:
-    """Return ranks, 1 for the highest, ties averaged; NaN is not ranked."""
+    """Return ranks: 1 for the highest, the average for ties, NaN for NaN."""
     x = np.asarray(values, np.float64)
     above = (x[None] > x[:, None]).sum(axis=1)
     equal = (x[None] == x[:, None]).sum(axis=1)
@@ -249,7 +251,7 @@ def ranks(values: npt.ArrayLike) -> Floats:
 
 
 def rank_table(results: Results, evaluations: int | None = None) -> Floats:
-    """Return `(distributions, algorithms)`: ranks by the mean over runs; NaN for missing cells."""
+    """Return ranks by the mean over runs, `(distributions, algorithms)`; NaN for missing cells."""
     table = np.full((len(results.distributions), len(results.algorithms)), np.nan)
     for d, distribution in enumerate(results.distributions):
         values = final(results, distribution, evaluations)
@@ -258,13 +260,13 @@ def rank_table(results: Results, evaluations: int | None = None) -> Floats:
 
 
 def mean_ranks(table: Floats) -> Floats:
-    """Return the means of the columns of `rank_table`, over the distributions with a rank."""
+    """Return the mean ranks of a `rank_table`, over the distributions where there is a rank."""
     count = (~np.isnan(table)).sum(axis=0)
     return np.where(count > 0, np.nansum(table, axis=0) / np.maximum(count, 1), np.nan)
 
 
 class Friedman(NamedTuple):
-    """The statistic (chi squared, corrected for ties) and its p-value."""
+    """The statistic of Friedman's test (chi squared, corrected for ties) and its p-value."""
 
     statistic: float
     p: float
@@ -273,8 +275,9 @@ class Friedman(NamedTuple):
 def friedman(table: npt.ArrayLike) -> Friedman:
     """Return whether algorithms (columns) differ at all in their ranks on distributions (rows).
 
-    Friedman (JASA 1937). The p-value is that of chi squared; Iman and Davenport's F is 0 wherever
-    all rows agree, be they only two. Of two algorithms it is the sign test, with ties left out.
+    The p-value is Friedman's (JASA 1937), by chi squared: by Iman and Davenport's F it would be 0
+    wherever all rows agree, even if there are only two. For two algorithms it is the sign test, in
+    which ties are left out.
     """
     r = np.asarray(table, np.float64)
     rows, k = r.shape
@@ -296,15 +299,15 @@ class Critical:
     Attributes
     ----------
     algorithms, ranks
-        The best first.
+        The labels of the algorithms, and their mean ranks; best first.
     difference
-        Of two mean ranks, to be significant.
+        The difference of two mean ranks from which it is significant.
     groups
-        First and last position of each group of algorithms that do not differ significantly.
+        The first and last position of each group of algorithms that do not differ significantly.
     distributions
-        Those that count: where every algorithm has runs.
+        The distributions that count: those where every algorithm has runs.
     friedman
-        The test for any difference at all.
+        The test whether there is any difference at all.
     """
 
     algorithms: tuple[str, ...]
@@ -329,9 +332,9 @@ def studentised_range(k: int, alpha: float = 0.05) -> float:
 
 
 def critical(results: Results, evaluations: int | None = None, alpha: float = 0.05) -> Critical:
-    """Return what the critical-difference diagram shows.
+    """Return the data of the critical-difference diagram.
 
-    It requires two algorithms, and two distributions on which all of them have runs.
+    At least two algorithms, and two distributions on which all of them have runs, are required.
     """
     whole = [d for d in results.distributions if len(results.row(d)) == len(results.algorithms)]
     table = rank_table(replace(results, distributions=tuple(whole)), evaluations)
@@ -350,7 +353,7 @@ def critical(results: Results, evaluations: int | None = None, alpha: float = 0.
 
 
 def hits(cell: Cell, targets: npt.ArrayLike) -> Floats:
-    """Return `(R, T)`: the point of the grid at which a run has reached a target; inf for never."""
+    """Return the grid point at which each run reached each target, `(R, T)`; inf for never."""
     wanted = np.asarray(targets, np.float64).ravel()
     best = np.maximum.accumulate(np.where(np.isnan(cell.curves), -np.inf, cell.curves), axis=1)
     when = np.append(cell.grid.astype(np.float64), np.inf)
@@ -358,10 +361,11 @@ def hits(cell: Cell, targets: npt.ArrayLike) -> Floats:
 
 
 def running_time(cell: Cell, targets: npt.ArrayLike) -> Floats:
-    """Return `(T,)`: the expected running time (ERT) to each target; inf where no run reaches it.
+    """Return the expected running time (ERT) to each target, `(T,)`; inf if no run reaches it.
 
-    Evaluations of all runs until the target or the end, over the number of runs that reach it
-    (Auger and Hansen, "Performance evaluation of an advanced local search ...", CEC 2005).
+    It is the number of evaluations of all runs, up to the target or the end, over the number of
+    runs that reach it (Auger and Hansen, "Performance evaluation of an advanced local search ...",
+    CEC 2005).
     """
     reached = hits(cell, targets)
     spent = np.minimum(reached, cell.grid[-1]).sum(axis=0)
@@ -370,9 +374,9 @@ def running_time(cell: Cell, targets: npt.ArrayLike) -> Floats:
 
 
 def running_times(results: Results) -> tuple[Floats, Floats]:
-    """Return a target per distribution, and `(distributions, algorithms)` `running_time` to it.
+    """Return a target for each distribution, and `running_time` `(distributions, algorithms)`.
 
-    The target is the highest mean of an algorithm where the runs ended; NaN where there is none,
+    The target is the highest mean of an algorithm at the end of its runs. NaN where there is none,
     and for missing cells.
     """
     goals = np.full(len(results.distributions), np.nan)
@@ -380,7 +384,7 @@ def running_times(results: Results) -> tuple[Floats, Floats]:
     for d, distribution in enumerate(results.distributions):
         best = max(final(results, distribution).values(), key=mean, default=np.array([np.nan]))
         if np.isfinite(mean(best)):
-            goals[d] = min(mean(best), best.max())  # rounding may lift the mean of equal values
+            goals[d] = min(mean(best), best.max())  # rounding may raise the mean of equal values
             for a, label in enumerate(results.algorithms):
                 if (distribution, label) in results.cells:
                     times[d, a] = running_time(results.cells[distribution, label], goals[d])[0]
@@ -388,10 +392,10 @@ def running_times(results: Results) -> tuple[Floats, Floats]:
 
 
 def span(results: Results, distribution: str) -> tuple[float, float]:
-    """Return the values that count on a distribution, from a poor start to the best that was seen.
+    """Return the range of interesting values on a distribution, from a poor start to the best.
 
-    From the worst algorithm's median at its first grid point to the best value of any run; NaN
-    where no run has a value.
+    It goes from the worst algorithm's median at its first grid point to the best value of any run;
+    NaN if no run has a value.
     """
     curves = [cell.curves for cell in results.row(distribution).values()]
     if not curves:
@@ -403,19 +407,20 @@ def span(results: Results, distribution: str) -> tuple[float, float]:
 
 
 def targets(results: Results, distribution: str, count: int = 51) -> Floats:
-    """Return targets, equally spaced over the `span` of a distribution, up to its best.
+    """Return targets, equally spaced over the `span` of a distribution; the last is its best value.
 
-    They are shared by the instances of the distribution, so not every run can reach every target.
+    The instances of the distribution share them, so not every run can reach every target.
     """
     low, high = span(results, distribution)
-    return 2 * np.linspace(low / 2, high / 2, count + 1)[1:]  # halves: this cannot overflow
+    return 2 * np.linspace(low / 2, high / 2, count + 1)[1:]  # halved, so that nothing overflows
 
 
 def ecdf(results: Results, count: int = 51) -> tuple[Ints, dict[str, Floats]]:
     """Return the grid, and the share of (run, target) pairs that each algorithm has reached there.
 
-    Over all distributions an algorithm has runs on, of equal weight each (Hansen et al., "COCO: a
-    platform for comparing continuous optimizers", 2021). The grid is that of all cells together.
+    All distributions on which an algorithm has runs have equal weight (Hansen et al., "COCO: a
+    platform for comparing continuous optimizers", 2021). The grid is the union of those of all
+    cells.
     """
     if not results.cells:
         raise ValueError(f"{results.name} has no finished runs, expected some")
@@ -432,32 +437,34 @@ def ecdf(results: Results, count: int = 51) -> tuple[Ints, dict[str, Floats]]:
 
 
 def area_over_curve(cell: Cell, low: float, high: float, log: bool = False) -> Floats:
-    """Return `(R,)`: the area over each convergence curve, 0 to 1, less is better.
+    """Return the area over each convergence curve, `(R,)`, from 0 to 1; lower is better.
 
-    Of the box from `low` to `high` (see `span`) and from the start to the budget, the part above
-    the curve; in the logarithm of the evaluations if `log`. A value counts from its grid point on,
-    so a coarse grid makes the area larger; before the first point nothing is known, and all is
-    area. With targets equally spaced over the box it is the area over the runs' ECDF.
-    (López-Ibáñez and Stützle, "Automatically improving the anytime behaviour ...", EJOR 2014.)
+    It is the part above the curve of a box, which reaches from `low` to `high` (see `span`) and
+    from the start to the budget, in the logarithm of the evaluations if `log` is set. A value
+    counts from its grid point on, so a coarse grid makes the area larger; before the first point
+    nothing is known, and everything counts as area. If targets are equally spaced over the box, it
+    is also the area over the ECDF of the runs. (López-Ibáñez and Stützle, "Automatically improving
+    the anytime behaviour ...", EJOR 2014.)
     """
     if not low <= high:
         raise ValueError(f"low, high are {low}, {high}, expected low <= high")
     curves = np.where(np.isnan(cell.curves), -np.inf, cell.curves)
-    height = high / 2 - low / 2  # halves: this cannot overflow
+    height = high / 2 - low / 2  # halved, so that nothing overflows
     above = (high / 2 - curves / 2) / height if height > 0 else 1.0 * (curves < high)
     above = np.clip(above, 0.0, 1.0)
     edges = np.log(cell.grid) if log else cell.grid.astype(np.float64)
-    if edges[-1] == 0:  # one evaluation, on a logarithmic axis
+    if edges[-1] == 0:  # the logarithm of a budget of one evaluation is 0
         return above[:, -1]
     share: Floats = (edges[0] + above[:, :-1] @ np.diff(edges)) / edges[-1]
     return share
 
 
 def areas(results: Results) -> Floats:
-    """Return `(distributions, algorithms)`: mean `area_over_curve` in the `span`; NaN for none."""
+    """Return the mean `area_over_curve` in the `span`, `(distributions, algorithms)`, or NaN."""
     table = np.full((len(results.distributions), len(results.algorithms)), np.nan)
     for d, distribution in enumerate(results.distributions):
-        final(results, distribution)  # areas up to different budgets do not compare
+        # raises if budgets differ: areas up to different budgets cannot be compared
+        final(results, distribution)
         box = span(results, distribution)
         for a, label in enumerate(results.algorithms):
             cell = results.cells.get((distribution, label))

@@ -2,8 +2,8 @@
 
 A run is a row from the moment it is requested: waiting, running (with its owner), done with its
 curve, or failed with the reason. A row is identified by what defines the run: algorithm, problem,
-seed, budget and grid. A campaign that is started again therefore does what is missing, one that has
-grown does what is new, and nothing is done twice.
+seed, budget and grid. Starting a campaign again therefore does the missing runs, and starting one
+that has grown does the new ones. No run is done twice.
 """
 
 from __future__ import annotations
@@ -28,36 +28,36 @@ __all__ = ["Finished", "Spec", "Store"]
 
 
 class Store(StoredRuns):
-    """A file of runs: who does which, and what they gave.
+    """A file of runs: which process does which run, and the results.
 
     Parameters
     ----------
     path
-        The file, created if there is none.
+        The file, which is created if it does not exist.
     existing
-        Raise if there is none instead.
+        Whether to raise an error if the file does not exist.
 
     Attributes
     ----------
     owner
-        Identifies this process in the runs it has claimed.
+        The text that identifies this process in the runs that it has claimed.
     """
 
     def __init__(self, path: str | os.PathLike[str], *, existing: bool = False) -> None:
         super().__init__(path, existing=existing)
         self.owner = owners.create()
         with self._file.errors():
-            # the keys that this process has requested: others may have requested more
+            # the keys of the runs that this process requested: others may have requested more
             self._file.connection.execute("CREATE TEMP TABLE wanted (key TEXT PRIMARY KEY)")
 
     def set_aside(
         self, methods: Iterable[str], same: Callable[[str, Mapping[str, Any]], bool]
     ) -> int:
-        """Exclude finished runs whose method now stands for another configuration; how many.
+        """Exclude finished runs whose method now means another configuration; return their number.
 
         They stay in the file under another key, belong to no campaign, and are missing again.
         """
-        with self._reading(), self._file.transaction() as database:
+        with self._translate_errors(), self._file.transaction() as database:
             found = database.execute(
                 "SELECT DISTINCT method, configuration FROM runs WHERE status='done'"
             ).fetchall()
@@ -73,10 +73,10 @@ class Store(StoredRuns):
             )
 
     def request(self, name: str, specs: Iterable[Spec], retry_failed: bool = False) -> None:
-        """Request runs; those that are in the file keep their state and take the new labels.
+        """Request runs; runs that the file has already keep their state and take the new labels.
 
-        Runs of an earlier request that are not in this one stay in the file but leave the results.
-        This process does not claim them; another one may still be running them.
+        Runs of an earlier request that are not in this one stay in the file, but are no longer part
+        of the results. This process does not claim them; another process may still be doing them.
         """
         listed = list(specs)
         order = {
@@ -109,25 +109,25 @@ class Store(StoredRuns):
             self._release_dead_owners()
 
     def _claimable(self) -> str:
-        """Return the SQL condition of runs this process may claim: its own requests, or any."""
+        """Return the SQL condition of runs that this process may claim: its requests, or any."""
         ((some,),) = self._file.read("SELECT EXISTS (SELECT 1 FROM wanted)")
         return "status='waiting'" + (" AND key IN wanted" if some else "")
 
     def waiting(self) -> int:
-        """Return how many runs are left for this process to claim."""
+        """Return the number of runs left for this process to claim."""
         ((count,),) = self._file.read(f"SELECT count(*) FROM runs WHERE {self._claimable()}")
         return int(count)
 
     def claim(
         self, count: int, batch: bool = False, but_not: Collection[tuple[str, str]] = ()
     ) -> list[Spec]:
-        """Claim up to `count` waiting runs; no other process gets them.
+        """Claim up to `count` waiting runs, which no other process then gets.
 
-        With `batch`, runs of this library's own algorithms that can be done together: of one
-        method and distribution, except the pairs in `but_not`.
+        With `batch`, claim runs of this library's own algorithms that can be done together: runs of
+        one method and distribution, except the pairs in `but_not`.
         """
         columns = "algorithm, method, distribution, problem, instance, seed, budget, grid"
-        with self._reading(), self._file.transaction() as database:
+        with self._translate_errors(), self._file.transaction() as database:
             self._release_dead_owners()
             where, values = self._claimable(), []
             if batch:
@@ -160,13 +160,13 @@ class Store(StoredRuns):
 
     @contextlib.contextmanager
     def heartbeat(self) -> Iterator[None]:
-        """Run a thread that records regularly that this process is alive."""
+        """Record, in a thread, that this process is alive, as long as the context lasts."""
         over = threading.Event()
 
         def beat() -> None:
             while not over.wait(owners.HEARTBEAT):
                 with (
-                    contextlib.suppress(sqlite3.Error),  # the next one will do
+                    contextlib.suppress(sqlite3.Error),  # the next heartbeat will do
                     contextlib.closing(
                         sqlite3.connect(self.path, isolation_level=None, timeout=owners.HEARTBEAT)
                     ) as database,
@@ -185,7 +185,7 @@ class Store(StoredRuns):
             thread.join()
 
     def finish(self, *runs: tuple[Spec, Finished]) -> int:
-        """Record the results of runs; returns how many of them this process still owned."""
+        """Record the results of runs; return how many of them this process still owned."""
         with self._file.transaction() as database:
             return database.executemany(
                 "UPDATE runs SET status='done', reason=NULL, seconds=?, evaluations=?, best=?, "
@@ -198,7 +198,7 @@ class Store(StoredRuns):
             ).rowcount  # fmt: skip
 
     def fail(self, *runs: tuple[Spec, str]) -> None:
-        """Record that runs failed, and why."""
+        """Record that runs failed, and the reasons."""
         with self._file.transaction() as database:
             database.executemany(
                 "UPDATE runs SET status='failed', reason=?, owner=NULL, seconds=? - started "
@@ -210,9 +210,9 @@ class Store(StoredRuns):
             )
 
     def release(self, spec: Spec, most_tries: int | None = None) -> bool:
-        """Return a run to be done again; False if it has been tried often enough.
+        """Let a run be done again, and return True; False if it has been tried often enough.
 
-        Without `most_tries` it was not the run that failed: this was no try of it.
+        Without `most_tries` the run did not fail itself, and this does not count as a try.
         """
         with self._file.transaction() as database:
             changed = database.execute(
@@ -223,7 +223,7 @@ class Store(StoredRuns):
         return bool(changed)
 
     def close(self) -> None:
-        """Release what was not finished, which was no try of it, and close the file."""
+        """Release the runs that were not finished, which counts as no try, and close the file."""
         with contextlib.suppress(sqlite3.Error):
             self._file.connection.execute(
                 "UPDATE runs SET status='waiting', owner=NULL, tries=tries - 1 "
@@ -241,7 +241,7 @@ class Store(StoredRuns):
 
 
 def _spec(*columns: Any) -> Spec:
-    """Return a run as it is stored, checked."""
+    """Return the run that is stored in these columns; raise a ValueError if it is damaged."""
     spec = Spec(*[*columns[:-1], tuple(json.loads(columns[-1]))])
     texts = (spec.algorithm, spec.method, spec.distribution, spec.problem)
     numbers = (spec.instance, spec.seed, spec.budget, *spec.grid)

@@ -1,4 +1,4 @@
-"""What a file of runs holds: counts, failures, results."""
+"""The contents of a file of runs: counts, failures, results."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from anyorder.bench.records import FORMAT, KEY, find_damage, sign_changes
 from anyorder.bench.results import Cell, Results
 from anyorder.errors import DAMAGE, StudyError
 
-# Which runs: those of the last request, or of all. (`Store.set_aside` makes keys longer.)
+# SQL conditions: runs of the last request, and all runs. (`Store.set_aside` makes keys longer.)
 _LAST, _ALL = "asked", f"length(key)={KEY}"
 
 
 class StoredRuns:
-    """A file of runs, to be read; `Store` adds what changes it.
+    """A file of runs that is only read; `Store` can also change it.
 
-    It holds the runs of all campaigns that were started with it. Unless said otherwise, methods
-    are about those of the last one.
+    It holds the runs of all campaigns that were started with it. Unless they say otherwise, methods
+    are about the runs of the last campaign.
     """
 
     def __init__(self, path: str | os.PathLike[str], *, existing: bool = False) -> None:
@@ -38,7 +38,7 @@ class StoredRuns:
             raise
 
     def _check(self) -> None:
-        """Check the pages and the rows of the file; sign what is changed from now on."""
+        """Check the pages and the rows of the file, and sign whatever is changed from now on."""
         with self._file.errors():
             connection = self._file.connection
             damage = None if self._file.fresh else self._file.damage()
@@ -48,8 +48,8 @@ class StoredRuns:
             sign_changes(connection)
 
     @contextlib.contextmanager
-    def _reading(self) -> Iterator[None]:
-        """Turn the errors of SQLite, and what damaged contents lead to, into a StudyError."""
+    def _translate_errors(self) -> Iterator[None]:
+        """Convert errors of SQLite, and errors caused by damaged contents, to a StudyError."""
         try:
             with self._file.errors():
                 yield
@@ -58,19 +58,19 @@ class StoredRuns:
             raise StudyError(f"{self.path} is damaged, and left as it is: {reason}") from error
 
     def _dead_owners(self) -> list[str]:
-        """Return the owners of running runs whose process has died."""
+        """Return the owners of running runs whose processes have died."""
         running = self._file.connection.execute(
             "SELECT owner, max(beat) FROM runs WHERE status='running' GROUP BY owner"
         ).fetchall()
         return [owner for owner, beat in running if owners.is_dead(owner, beat)]
 
     def counts(self) -> dict[tuple[str, str], dict[str, int]]:
-        """Count the runs in each state, by distribution and algorithm.
+        """Return the number of runs in each state, by distribution and algorithm.
 
-        Counts the runs of the last request, and those that are running. Runs whose owner has died
-        count as waiting.
+        Runs of the last request and running ones are counted. Runs whose owner has died count as
+        waiting.
         """
-        with self._reading():
+        with self._translate_errors():
             dead = set(self._dead_owners())
             rows = self._file.connection.execute(
                 "SELECT distribution, algorithm, status, owner, count(*) FROM runs "
@@ -86,11 +86,12 @@ class StoredRuns:
         return found
 
     def seconds_left(self) -> float | None:
-        """Estimate the seconds of one worker that the missing runs take; None before any finished.
+        """Estimate how long one worker needs for the missing runs; None before any has finished.
 
-        A run is estimated by the mean of those with its method and distribution, or else of all.
+        A run is estimated by the mean of the runs with its method and distribution, or else of all
+        runs.
         """
-        with self._reading():
+        with self._translate_errors():
             rows = self._file.connection.execute(
                 "SELECT sum(status='running' OR status='waiting' AND asked), "
                 "avg(CASE status WHEN 'done' THEN seconds END) FROM runs "
@@ -105,7 +106,7 @@ class StoredRuns:
 
     def failures(self, limit: int | None = None) -> list[tuple[str, str, str, int]]:
         """Return algorithm, distribution, reason and number of failed runs, most frequent first."""
-        with self._reading():
+        with self._translate_errors():
             return self._failures(_LAST, limit)
 
     def _failures(self, which: str, limit: int | None = None) -> list[tuple[str, str, str, int]]:
@@ -120,7 +121,7 @@ class StoredRuns:
 
     def done(self) -> set[tuple[str, str]]:
         """Return the pairs of method and distribution that have a finished run, of any campaign."""
-        with self._reading():
+        with self._translate_errors():
             rows = self._file.connection.execute(
                 f"SELECT DISTINCT method, distribution FROM runs WHERE status='done' AND {_ALL}"
             ).fetchall()
@@ -129,8 +130,8 @@ class StoredRuns:
         return set(rows)
 
     def earlier(self) -> int:
-        """Count the finished runs that are of earlier campaigns than the last one."""
-        with self._reading():
+        """Return the number of finished runs that only earlier campaigns requested."""
+        with self._translate_errors():
             ((count,),) = self._file.connection.execute(
                 f"SELECT count(*) FROM runs WHERE status='done' AND {_ALL} AND NOT {_LAST}"
             ).fetchall()
@@ -138,7 +139,7 @@ class StoredRuns:
 
     def dimensions(self, *, everything: bool = False) -> dict[str, int]:
         """Return the number of variables of each distribution that has a finished run."""
-        with self._reading():
+        with self._translate_errors():
             rows = self._file.connection.execute(
                 "SELECT distribution, min(point) FROM runs WHERE status='done' "
                 f"AND {_ALL if everything else _LAST} GROUP BY 1"
@@ -146,9 +147,9 @@ class StoredRuns:
             return {distribution: len(json.loads(point)) for distribution, point in rows}
 
     def versions(self) -> dict[str, str]:
-        """Return the packages' versions in the finished runs, with commas where they differ."""
+        """Return the package versions of the finished runs, with commas where they differ."""
         found: dict[str, set[str]] = {}
-        with self._reading():
+        with self._translate_errors():
             rows = self._file.connection.execute(
                 "SELECT DISTINCT versions FROM runs WHERE status='done' AND asked"
             ).fetchall()
@@ -160,10 +161,10 @@ class StoredRuns:
     def results(self, *, everything: bool = False) -> Results:
         """Return the curves of the finished runs.
 
-        With `everything`, of all campaigns: the labels of the last one come first. A label that
-        stands for different algorithms or problems in them is an error.
+        With `everything`, runs of all campaigns are returned, with the labels of the last campaign
+        first. It is an error if a label stands for different algorithms or problems in them.
         """
-        with self._reading():
+        with self._translate_errors():
             mixed = self._find_mixed() if everything else []
             if not mixed:
                 return self._results(_ALL if everything else _LAST)
@@ -175,7 +176,7 @@ class StoredRuns:
         )
 
     def _find_mixed(self) -> list[str]:
-        """Return what campaigns label alike though it differs; not what differs in the last one."""
+        """Return labels whose meaning differs between campaigns, not within the last one."""
         found: dict[str, None] = {}
         for what, by in (
             ("method || ' ' || budget || ' ' || grid", "algorithm"),
@@ -193,7 +194,7 @@ class StoredRuns:
         return list(found)
 
     def _with_earlier(self, labels: tuple[str, ...], column: str) -> tuple[str, ...]:
-        """Return the labels of the last campaign, and then those that only earlier ones have."""
+        """Return the labels of the last campaign, followed by those only earlier ones have."""
         rows = self._file.connection.execute(
             f"SELECT {column} FROM runs WHERE status='done' AND {_ALL} "
             "GROUP BY 1 ORDER BY min(rowid)"
@@ -249,7 +250,7 @@ def _check_texts(values: Iterable[Any]) -> None:
 
 def _cell(runs: list[Any]) -> Cell:
     instances, seeds, grids, seconds, curves = zip(*runs, strict=True)
-    # Runs of another grid or budget under one label: what they have in common.
+    # runs under one label with different grids or budgets: keep the points they have in common
     common = sorted(set.intersection(*(set(json.loads(text)) for text in set(grids))))
     values = []
     for text, curve in zip(grids, curves, strict=True):

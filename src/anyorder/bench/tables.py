@@ -1,8 +1,8 @@
 """Tables of results: a row for each distribution, a column for each algorithm.
 
-`table` makes the one of means, `measures` one of running times, areas over the curve or tests. What
-they return renders itself (`typeset.py`): `to_text` for a terminal, `to_markdown`, `to_latex`, and
-`to_csv` with every number at full precision.
+`table` makes the table of means, `measures` those of running times, areas over the curve, or tests.
+Both return tables that can be typeset (`typeset.py`): `to_text` for a terminal, `to_markdown`,
+`to_latex`, and `to_csv` with every number at full precision.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from anyorder.bench.typeset import Printed, Text, form
 
 SPREADS = ("none", "sd", "error", "interval")
 MEASURES = ("running-time", "area", "mann-whitney")
-_LISTED = 20  # failures that the notes list
+_LISTED = 20  # the most failures that the notes list
 
 
 @dataclass(frozen=True)
 class Entry:
-    """An algorithm on a distribution; `star` marks a significant difference, see `table`."""
+    """The values of an algorithm on a distribution; `star` marks a significant difference."""
 
     summary: stats.Summary
     rank: float
@@ -43,19 +43,20 @@ class Table(Printed):
     Attributes
     ----------
     title
-        One line.
+        A title of one line.
     columns, rows
-        Labels of algorithms and of distributions.
+        The labels of algorithms and of distributions.
     entries
-        By row and column; None where there are no runs.
+        The entries by row and column; None where there are no runs.
     mean_ranks, wins
-        For each column: the mean of its ranks, and how often it has the highest mean of a row.
+        For each column: the mean of its ranks, and the number of rows in which it has the highest
+        mean.
     spread
         What is printed after a mean: one of `SPREADS`.
     notes
         Explanations for the reader, as sentences.
     failed
-        As in `Results`.
+        The failed runs, as in `Results`.
     """
 
     title: str
@@ -91,10 +92,10 @@ class Table(Printed):
     def _body(
         self, marks: Text, plain: Callable[[str], str], aligned: bool = False
     ) -> list[list[str]]:
-        """Return all cells as text: the head, the rows, two rows of summary."""
+        """Return all cells as text: the head, the rows, and two rows with a summary."""
         body = [["distribution", *map(plain, self.columns)]]
         pieces = [[_pieces(row, self.spread, e, marks) for e in row] for row in self.entries]
-        if aligned:  # means under means, ranks under ranks
+        if aligned:  # align means with means, and ranks with ranks
             for column in zip(*pieces, strict=True):
                 parts = list(zip(*filter(None, column), strict=True))
                 for k, widest in enumerate([max(map(len, part)) for part in parts]):
@@ -119,20 +120,20 @@ def table(
     reference: str | None = None,
     level: float = 0.001,
 ) -> Table:
-    """Return the means of all algorithms after so many evaluations, by default at the end.
+    """Return the means of all algorithms after a number of evaluations, by default at the end.
 
     Parameters
     ----------
     spread
         "sd", the standard "error", or the 95 % bootstrap "interval" of the mean, or "none".
     reference
-        An algorithm of interest. Without one, the best of a row has a star if it is significantly
-        better than the best other. With one, the rule of the paper's tables: it has a star where it
-        is significantly better than the best other, and any other that is significantly better
-        than it has one.
+        An algorithm of interest. Without one, the best algorithm of a row has a star if it is
+        significantly better than the best other one. With one, the rule of the paper's tables is
+        used: the reference has a star where it is significantly better than the best other
+        algorithm, and any algorithm that is significantly better than the reference has a star.
     level
-        Of significance, by Welch's t-test, two-sided; the paper's is 0.001. Not corrected for the
-        number of tests: `stats.versus` is.
+        The level of significance of Welch's t-test, two-sided; the paper's is 0.001. It is not
+        corrected for the number of tests; `stats.versus` corrects for it.
     """
     if spread not in SPREADS:
         raise ValueError(f"spread is {spread!r}, expected one of {', '.join(SPREADS)}")
@@ -172,15 +173,16 @@ class Measures(Printed):
     Attributes
     ----------
     title, columns, rows, notes
-        As of `Table`.
+        The title, the labels and the notes, as in `Table`.
     name
-        Of the numbers: one of `MEASURES`.
+        The name of the measure: one of `MEASURES`.
     values
-        By row and column; NaN where there is none. Less is better, except for p-values.
+        The numbers by row and column; NaN where there is none. Lower is better, except for
+        p-values.
     targets
-        Of each row, for running times.
+        The target of each row, for running times.
     signs
-        By row and column, for p-values: "+" for better than the reference, "-" for worse, or "=".
+        For p-values, by row and column: "+" for better than the reference, "-" for worse, or "=".
     """
 
     title: str
@@ -193,7 +195,7 @@ class Measures(Printed):
     signs: tuple[tuple[str, ...], ...] = ()
 
     def to_csv(self) -> str:
-        """Return one line for each number, in full."""
+        """Return one line for each number, with all digits."""
         out = io.StringIO()
         writer = csv.writer(out, lineterminator="\n")
         extra = (["target"] if self.targets else []) + (["sign"] if self.signs else [])
@@ -207,13 +209,13 @@ class Measures(Printed):
         return out.getvalue()
 
     def label(self, row: int) -> str:
-        """Return the label of a row: its distribution, with the target where there is one."""
+        """Return the label of a row: its distribution, and its target if it has one."""
         if not self.targets or math.isnan(self.targets[row]):
             return self.rows[row]
         return f"{self.rows[row]} ≥ {form(self.targets[row : row + 1])(self.targets[row])}"
 
     def text(self, value: float) -> str:
-        """Return a number as it is printed."""
+        """Return the printed form of a number."""
         if math.isnan(value):
             return "-"
         forms = {"running-time": "{:.0f}", "area": "{:.3f}", "mann-whitney": "{:.2g}"}
@@ -245,9 +247,10 @@ def measures(
     Parameters
     ----------
     evaluations
-        For tests only, which are at the end of the runs by default; the others are over all.
+        The number of evaluations, for tests only: they use the end of the runs by default. The
+        other measures are over all evaluations.
     reference
-        The algorithm that the others are tested against; by default the first of the method's, or
+        The algorithm that the others are tested against; by default the first of the policy's, or
         else the first.
     """
     if name not in MEASURES:
@@ -346,7 +349,7 @@ def _notes(results: Results, spread: str, reference: str | None, level: float) -
 
 
 def _missing(results: Results, more: str = "") -> list[str]:
-    """Return notes on cells without runs, and on runs that failed."""
+    """Return notes on cells without runs, and on failed runs."""
     notes = []
     if len(results.cells) < len(results.algorithms) * len(results.distributions):
         notes.append(f"A dash: no finished runs{more}.")
@@ -369,7 +372,7 @@ def _missing(results: Results, more: str = "") -> list[str]:
 def _pieces(
     row: Sequence[Entry | None], spread: str, entry: Entry | None, marks: Text
 ) -> list[str]:
-    """Return mean, spread and rank as text; nothing where there are no runs."""
+    """Return mean, spread and rank as text; empty texts where there are no runs."""
     if entry is None:
         return []
     s, means = entry.summary, [e.summary.mean for e in row if e is not None]
@@ -382,7 +385,7 @@ def _pieces(
     rank = f"{entry.rank:g}/{entry.of}"
     if spread == "none":
         return [text, rank]
-    if s.runs < 2:  # there is no spread
+    if s.runs < 2:  # one run has no spread
         return [text, "", rank]
     size = spreads[spread]
     if spread == "interval":

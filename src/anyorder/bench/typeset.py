@@ -1,6 +1,6 @@
 """Typesetting of tables and their numbers, for a terminal, Markdown, LaTeX and notebooks.
 
-`tables.py` has their contents.
+`tables.py` makes their contents.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from anyorder._internal.markup import cell, note, panel
 
 
 class Printed:
-    """Base class of tables of means and of measures."""
+    """The base class of tables of means and tables of measures."""
 
     title: str
     columns: tuple[str, ...]
     notes: tuple[str, ...]
-    _feet: ClassVar[int] = 0  # rows of summary
+    _feet: ClassVar[int] = 0  # rows of the summary, at the end
 
     def to_text(self, width: int | None = 100) -> str:
-        """Return aligned columns for a terminal; those beyond `width` continue below. Best: *."""
+        """Return aligned columns for a terminal, wrapped at `width`; the best has a *."""
         body = self._body(Text(), plain, aligned=True)
         widths = [max(map(len, column)) for column in zip(*body, strict=True)]
         lines = [plain(self.title), ""]
@@ -48,7 +48,7 @@ class Printed:
         return "\n".join([*lines, *key, *notes]) + "\n"
 
     def to_markdown(self) -> str:
-        """Return the table as GitHub renders it, aligned in its source; the best is bold."""
+        """Return the table in Markdown, also aligned in its source; the best is bold."""
         body = self._body(_Markdown(), _markdown)
         widths = [max(3, *map(len, column)) for column in zip(*body, strict=True)]
         rule = ["-" * widths[0], *("-" * (w - 1) + ":" for w in widths[1:])]
@@ -61,7 +61,7 @@ class Printed:
         return "\n".join([*lines, "", *map(_markdown, self.notes)]) + "\n"
 
     def _repr_html_(self) -> str:
-        """Return what a notebook shows: the table with the best in bold, and its notes."""
+        """Return the HTML that a notebook shows: the table with the best in bold, and its notes."""
         head, *rows = self._body(_Html(), cell)
         lines = [["th", *head], *(["td", *row] for row in rows)]
         body = "".join(
@@ -86,15 +86,16 @@ class Printed:
     def _body(
         self, marks: Text, plain: Callable[[str], str], aligned: bool = False
     ) -> list[list[str]]:
-        """Return all cells as text: the head, the rows, those of summary."""
+        """Return all cells as text: the head, the rows, and the rows of the summary."""
         raise NotImplementedError
 
 
 def digits(means: Sequence[float], whole: bool | None = None) -> tuple[float, int | None]:
-    """Return the largest size of a row's numbers, and how many decimals they have.
+    """Return the largest size of the numbers of a row, and their number of decimals.
 
-    5 digits of the largest, 4 if it is less than 1: 1227.2, 63.980, .7603. None where the numbers
-    need an exponent, 0 if they are `whole`, by default where all of these are.
+    There are 5 digits of the largest number, 4 if it is less than 1: 1227.2, 63.980, .7603. The
+    decimals are None if the numbers need an exponent, and 0 if they are `whole`; by default this is
+    found out from the numbers.
     """
     finite = [abs(m) for m in means if math.isfinite(m)]
     size = max(finite, default=0.0)
@@ -110,9 +111,10 @@ def digits(means: Sequence[float], whole: bool | None = None) -> tuple[float, in
 def form(
     means: Sequence[float], spread: float = 0.0, whole: bool | None = None
 ) -> Callable[[float], str]:
-    """Return a function that writes the numbers of a row, with their `digits`.
+    """Return a function that writes the numbers of a row with their `digits`.
 
-    With a spread, as many as show two digits of it, unless it is but rounding.
+    If a spread is given, there are as many decimals as show two digits of it, unless the spread is
+    only rounding.
     """
     size, decimals = digits(means, whole)
     if decimals is None:
@@ -128,20 +130,20 @@ def form(
 
 
 class Text:
-    """Markers of the best and of significant entries."""
+    """The mark-up of numbers, of the best ones, and of significant ones; here for plain text."""
 
     plus_minus = "±"
 
     def number(self, text: str) -> str:
-        """Return a number as it is marked up."""
+        """Return a number with its mark-up."""
         return text
 
     def best(self, text: str, best: bool) -> str:
-        """Return a number marked up if it is the best of its row."""
+        """Return a number, marked if it is the best of its row."""
         return f"*{text}" if best else text
 
     def star(self, star: bool) -> str:
-        """Return the marker of a significant entry, or a space of its width."""
+        """Return the mark of a significant entry, or a space of the same width."""
         return "†" if star else " "
 
 
@@ -175,7 +177,7 @@ class _Latex(Text):
 
 
 def plain(text: str) -> str:
-    """Return the text in one line."""
+    """Return the text on one line."""
     return " ".join(text.split())
 
 
@@ -187,12 +189,13 @@ _LATEX = {
     "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
     "<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}", "±": r"$\pm$", "≥": r"$\geq$",
     **{c: "\\" + c for c in "&%$#_{}"},
-    "[": "{[}", "*": "{*}",  # at the start of a row they would belong to the \\ before
+    # at the start of a row LaTeX would read it as an argument of the \\ before
+    "[": "{[}", "*": "{*}",
 }  # fmt: skip
 
 
 def _latex(text: str) -> str:
-    """Return the text as LaTeX; Greek letters, which names of algorithms have, by their names."""
+    """Return the text as LaTeX; Greek letters become commands."""
     written = []
     for c in plain(text):
         words = unicodedata.name(c, "").split()

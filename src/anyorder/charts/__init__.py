@@ -1,8 +1,8 @@
 """Charts of runs as plain dicts in Plotly's format: one description for pages and notebooks.
 
-`figure_of` makes the chart of a history. `Result.figure` shows it in a notebook, `anyorder report`
-and `anyorder dashboard` in a page. Nothing here imports Plotly: pages have its script in them, and
-notebooks need `pip install 'anyorder[plotly]'`.
+`figure_of` makes a chart of a history. `Result.figure` shows it in a notebook; `anyorder report`
+and `anyorder dashboard` show it in a page. Nothing here imports Plotly: pages contain its script,
+and notebooks need `pip install 'anyorder[plotly]'`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from anyorder.strategies.base import Strategy
 
 __all__ = ["KINDS", "figure_of", "shares_of_variance"]
 
-# Each of a history, the strategy (called only where it is needed), and what the run is called.
+# Functions of a history, the strategy (a function, called only if needed), and the label of the
+# run.
 _MAKERS: dict[str, Callable[[History, Callable[[], Strategy | None], str], Figure]] = {
     "front": lambda history, strategy, label: front(history),
     "convergence": lambda history, strategy, label: runs.convergence({label: history}),
@@ -31,8 +32,8 @@ _MAKERS: dict[str, Callable[[History, Callable[[], Strategy | None], str], Figur
     "parallel": lambda history, strategy, label: variables.parallel(history, best_rows(history)),
 }
 KINDS = tuple(_MAKERS)
-OF_SEVERAL = ("front", "convergence")  # what several objectives have
-ONLY_PLOTLY = ("importance", "parallel")  # Matplotlib does not draw these
+OF_SEVERAL = ("front", "convergence")  # the charts for several objectives
+ONLY_PLOTLY = ("importance", "parallel")  # Matplotlib does not draw these charts
 
 
 def figure_of(
@@ -47,17 +48,18 @@ def figure_of(
     Parameters
     ----------
     kind
-        "convergence": the best value against evaluations. "diversity": how much candidates differ
-        from their generation's best. "probabilities": how often candidates have the best point's
-        value, for each variable over time. "influence": how much each variable moves when another
-        changes, as the strategy has learned it. "importance": the share of the variance that each
-        variable explains (`shares_of_variance`). "parallel": the best 50 points as lines across
-        the variables. "front": the values of several objectives, and the front; these have also
-        "convergence", of the hypervolume.
+        The chart: "convergence": the best value against evaluations. "diversity": how much
+        candidates differ from the best of their generation. "probabilities": how often candidates
+        have the best point's value, for each variable over time. "influence": how much each
+        variable moves when another one changes, as the strategy has learned it. "importance": the
+        share of the variance that each variable explains (`shares_of_variance`). "parallel": the
+        best 50 points as lines across the variables. "front": the values of several objectives, and
+        the front. For several objectives there are only "front" and "convergence", which then shows
+        the hypervolume.
     strategy
-        Returns the strategy, or None; called for "influence" only.
+        A function that returns the strategy, or None; it is called for "influence" only.
     label
-        What the run is called.
+        The label of the run.
     """
     if kind not in _MAKERS:
         raise ValueError(f"kind is {kind!r}, expected one of {', '.join(KINDS)}")

@@ -1,6 +1,7 @@
-"""What all charts share: figures as plain dicts in Plotly's format, escaped, with readable axes.
+"""Tools for all charts: figures as plain dicts in Plotly's format, escaped, with readable axes.
 
-A figure is `{"data": [...], "layout": {...}}` with lists, numbers, text and None, so it is JSON.
+A figure is `{"data": [...], "layout": {...}}` with lists, numbers, text and None, which JSON can
+hold.
 Plotly itself is not imported.
 """
 
@@ -18,7 +19,7 @@ from anyorder.plotting.runs import COLOURS, limits
 Figure = dict[str, Any]
 Floats = npt.NDArray[np.float64]
 
-# Black is invisible on a dark page; grey is visible on both.
+# Black is invisible on a dark page; grey is visible on dark and light ones.
 LINES = tuple("#808080" if colour == "#000000" else colour for colour in COLOURS)
 # Matplotlib's markers, by Plotly's names.
 MARKERS = {
@@ -26,24 +27,24 @@ MARKERS = {
     "P": "cross", "X": "x", "<": "triangle-left", ">": "triangle-right", "*": "star",
     "h": "hexagon", "p": "pentagon", "d": "diamond-tall", "8": "octagon", "H": "hexagon2",
 }  # fmt: skip
-# From white over our blue to nearly black: in order of lightness, as in the Matplotlib figures.
+# From white through our blue to nearly black, in order of lightness, as in the Matplotlib figures.
 SHADES = ([0, "#FFFFFF"], [1 / 3, "#A6CBE3"], [2 / 3, "#0072B2"], [1, "#001A2E"])
-# How pages show figures: nothing is sent anywhere, and there is no logo or link.
+# Settings for all pages: nothing is sent anywhere, and there is no logo or link.
 CONFIG = {
     "displaylogo": False, "showSendToCloud": False, "showLink": False,
     "showEditInChartStudio": False, "responsive": True, "displayModeBar": False,
 }  # fmt: skip
 
-LONGEST = 40  # letters of a name or a value
-PIXELS = 600  # columns that thinned curves have
-LARGEST = 1e300  # drawn values; what is beyond is drawn there
+LONGEST = 40  # the most characters of a name or a value
+PIXELS = 600  # thinned curves have so many columns
+LARGEST = 1e300  # larger values are drawn as this one
 _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "$": "&#36;"}
 
 
 def escape(text: object, longest: int = LONGEST) -> str:
-    """Return text as Plotly shows it unchanged: it reads a kind of HTML, and TeX between dollars.
+    """Return text that Plotly shows unchanged: Plotly reads some HTML, and TeX between dollars.
 
-    Long text loses its middle, and what cannot be printed is written as an escape.
+    Long text is cut in the middle, and characters that cannot be printed are escaped.
     """
     words = " ".join(str(text).split())
     if len(words) > longest:
@@ -56,7 +57,7 @@ def escape(text: object, longest: int = LONGEST) -> str:
 def figure(
     data: Sequence[Mapping[str, Any]], x: Mapping[str, Any], y: Mapping[str, Any], **layout: Any
 ) -> Figure:
-    """Return a figure with these traces and axes, on the ground of its page."""
+    """Return a figure with these traces and axes, on the background of its page."""
     clear = "rgba(0,0,0,0)"
     plain = {"automargin": True, "zeroline": False, "gridcolor": "rgba(128,128,128,0.25)",
              "linecolor": "#808080"}  # fmt: skip
@@ -79,7 +80,7 @@ def note(text: str) -> Figure:
 
 
 def is_note(made: Figure) -> bool:
-    """Return whether a figure only says why there is nothing to draw."""
+    """Return whether a figure only says why there is nothing to draw, as made by `note`."""
     return not made["data"]
 
 
@@ -95,7 +96,7 @@ def axis(title: str, ends: tuple[float, float] | None = None, **more: Any) -> di
 
 
 def log_axis(title: str, low: float, high: float) -> dict[str, Any]:
-    """Return a logarithmic axis with ticks at 1, 10, 100, 1,000, or 1, 2, 5 where it is short."""
+    """Return a logarithmic axis with ticks at 1, 10, 100, 1,000; on a short one at 1, 2, 5, too."""
     leads = (1,) if high / low > 300 else (1, 2, 5)
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     ticks = [m * 10.0**p for p in powers for m in leads if low <= m * 10.0**p <= high * (1 + 1e-9)]
@@ -105,7 +106,7 @@ def log_axis(title: str, low: float, high: float) -> dict[str, Any]:
 
 
 def named_axis(title: str, names: Sequence[object], **more: Any) -> dict[str, Any]:
-    """Return an axis whose places 0, 1, 2, ... have names: all of them, or some if there are many.
+    """Return an axis whose positions 0, 1, 2, ... have names; if there are many, some are shown.
 
     Names are never read as numbers or dates.
     """
@@ -116,14 +117,14 @@ def named_axis(title: str, names: Sequence[object], **more: Any) -> dict[str, An
 
 
 def clean(value: float, digits: int = 6) -> float | None:
-    """Return a number of so many digits that JSON can hold; None for NaN."""
+    """Return a number rounded to some digits, as JSON can hold it: None for NaN."""
     if math.isnan(value):
         return None
     return float(f"{min(max(value, -LARGEST), LARGEST):.{digits}g}")
 
 
 def numbers(values: npt.ArrayLike, digits: int = 6) -> list[float | int | None]:
-    """Return numbers of so many digits as JSON can hold them: short, and None for NaN."""
+    """Return numbers rounded to some digits, as JSON can hold them: None for NaN."""
     found = np.asarray(values)
     if found.dtype.kind in "iub":
         return [int(x) for x in found.tolist()]
@@ -132,10 +133,10 @@ def numbers(values: npt.ArrayLike, digits: int = 6) -> list[float | int | None]:
 
 
 def thin(x: npt.ArrayLike, y: npt.ArrayLike, pixels: int = PIXELS) -> npt.NDArray[np.intp]:
-    """Return which points of a curve to draw, so that it looks the same.
+    """Return the points of a curve that suffice to draw it as it looks with all points.
 
-    The first, the last, the lowest and the highest of each of `pixels` columns; x must not
-    decrease. All points where there are few.
+    They are the first, last, lowest and highest point in each of `pixels` columns; x must not
+    decrease. A curve of few points keeps all of them.
     """
     across, height = np.asarray(x, np.float64), np.asarray(y, np.float64)
     if len(across) <= 4 * pixels:
@@ -161,12 +162,12 @@ def beyond(
     texts: Sequence[str] | None = None,
     most: int = PIXELS,
 ) -> list[dict[str, Any]]:
-    """Return traces that mark at the edge the points beyond the ends of the vertical axis."""
+    """Return traces that mark, at the edge, points beyond the ends of the vertical axis."""
     traces = []
     for symbol, out, edge in (("triangle-up", y > ends[1], ends[1]),
                               ("triangle-down", y < ends[0], ends[0])):  # fmt: skip
         places = np.flatnonzero(out)
-        if len(places) > most:  # of as many as there are columns
+        if len(places) > most:  # at most as many as there are columns
             places = places[np.unique(np.linspace(0, len(places) - 1, most).astype(np.intp))]
         if len(places):
             said = [texts[k] if texts else f"{y[k]:.6g}" for k in places.tolist()]

@@ -1,7 +1,8 @@
-"""Figures of a campaign in Plotly's format, without their numbers: a page puts in what is chosen.
+"""Figures of a campaign in Plotly's format, without numbers: the page inserts the chosen ones.
 
-A report shows any of its algorithms on any of its distributions after any number of evaluations. So
-here are the traces of an algorithm and the axes of each figure; the numbers are in the page once.
+A report shows any of its algorithms on any of its distributions after any number of evaluations.
+This module therefore makes the traces of an algorithm and the axes of each figure; the page holds
+the numbers once.
 """
 
 from __future__ import annotations
@@ -12,17 +13,17 @@ from typing import Any
 from anyorder.charts.base import MARKERS, Figure, axis, escape, figure, log_axis
 
 _SHARES = "share of (run, target) pairs reached"
-_MARKS = 8  # markers on a curve, at most
+_MARKS = 8  # the most markers on a curve
 _LEGEND = {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"}
 
 
 def traces(
     label: str, colour: str, dashes: Sequence[float], marker: str, width: float
 ) -> dict[str, dict[str, Any]]:
-    """Return how an algorithm is drawn: its curve, the band around it, and where it is `beyond`.
+    """Return the traces of an algorithm: its curve, the band around it, marks `beyond` the axis.
 
-    `dashes` are lengths of strokes and gaps in pixels, none for a whole line; `marker` is one of
-    Matplotlib's. The last trace marks at the edge a curve that ends beyond the axis.
+    `dashes` are lengths of strokes and gaps in pixels, empty for a solid line; `marker` is one of
+    Matplotlib's. The last trace marks, at the edge, a curve that ends beyond the axis.
     """
     name = escape(label)
     dash = ",".join(f"{length:g}px" for length in dashes) or "solid"
@@ -53,17 +54,17 @@ def _faint(colour: str) -> str:
 
 
 def convergence() -> Figure:
-    """Return the figure of mean best values; `axes` has the axes of each distribution."""
+    """Return the figure of mean best values; `axes` makes the axes of each distribution."""
     return figure([], {}, {}, hovermode="x unified", showlegend=True, legend=_LEGEND)
 
 
 def axes(start: int, budget: int, ends: tuple[float, float]) -> dict[str, dict[str, Any]]:
-    """Return axes of convergence: `x` from nothing to the budget, `log` from `start` on, and `y`.
+    """Return the axes of convergence: `x` from 0 to the budget, `log` from `start` on, and `y`.
 
-    `ends` are the lowest and the highest value, by which numbers are written.
+    `ends` are the lowest and the highest value, which determine how numbers are written.
     """
     y = axis("mean best value", ends)
-    del y["range"]  # of what is chosen
+    del y["range"]  # depends on what is chosen
     return {
         "x": axis("evaluations", (0.0, 1.01 * budget), hoverformat=",d", type="linear"),
         "log": {**log_axis("evaluations", start, budget), "hoverformat": ",d"},
@@ -72,7 +73,7 @@ def axes(start: int, budget: int, ends: tuple[float, float]) -> dict[str, dict[s
 
 
 def ecdf(start: int, end: int) -> Figure:
-    """Return the figure of the share of targets that are reached."""
+    """Return the figure of the share of targets that have been reached."""
     return figure(
         [], {**log_axis("evaluations", start, end), "hoverformat": ",d"},
         axis(_SHARES, (0.0, 1.0)), hovermode="x unified", showlegend=True, legend=_LEGEND,
@@ -80,9 +81,9 @@ def ecdf(start: int, end: int) -> Figure:
 
 
 def critical() -> Figure:
-    """Return the figure of mean ranks, with bars that overlap where ranks are too close to tell.
+    """Return the figure of mean ranks; bars overlap where ranks do not differ significantly.
 
-    Its only trace is what the curve of an algorithm becomes there.
+    Its only trace is the mark of one algorithm.
     """
     dot = {
         "mode": "markers+text", "textposition": "top center", "cliponaxis": False,

@@ -11,13 +11,13 @@ from anyorder.archive.history import History
 from anyorder.archive.hypervolume import NonDominated
 from anyorder.charts.base import LINES, Figure, axis, escape, figure, limits, note, numbers, thin
 
-_MOST_HOVERED = 400  # points of the front with their variables
+_MOST_HOVERED = 400  # the most points of a front whose variables are shown on hovering
 
 
 def front(history: History) -> Figure:
     """Return the figure of the values of all evaluations and of the front.
 
-    Of three objectives or more the first two are drawn, and the points of the whole front.
+    With three objectives or more, the first two of them are drawn, with all points of the front.
     """
     objectives = history.objectives
     if objectives is None:
@@ -60,13 +60,13 @@ def front(history: History) -> Figure:
 
 
 def _shape(history: History) -> str:
-    """Return how the line of a front goes: what is between two points is not reached."""
+    """Return the shape of a front's line: steps, as no value between two points is reached."""
     assert history.objectives is not None
     return "vh" if history.objectives.directions[0] == "max" else "hv"
 
 
 def measured(history: History) -> tuple[Any, Any]:
-    """Return the values of all entries that have some, and which entries they are."""
+    """Return the values of all entries that have values, and which entries these are."""
     values = np.asarray(history.values)
     rows = np.flatnonzero(~np.isnan(values).any(axis=1))
     return values[rows], rows

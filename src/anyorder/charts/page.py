@@ -1,9 +1,9 @@
-"""The shell of pages: one HTML file with Plotly, style and scripts in it, or their parts.
+"""The frame of pages: one HTML file with Plotly, style and scripts in it, or the parts of a page.
 
-`write_page` is for files that are mailed and kept, of a campaign as of a study; what `anyorder
-dashboard` serves has the same parts as files of their own (`part`). A page's own script gets the
-data that is passed to it by `anyorder.data()`, and draws by `anyorder.draw(element, figure)`.
-Nothing but these scripts runs, and nothing is loaded from anywhere: the page's policy says so.
+`write_page` is for files that are mailed and kept, of a campaign or of a study; `anyorder
+dashboard` serves the same parts as separate files (`part`). A page's own script gets its data from
+`anyorder.data()`, and draws by `anyorder.draw(element, figure)`. Only these scripts run, and
+nothing is loaded from elsewhere: the content security policy of the page says so.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 
 from anyorder.charts.base import CONFIG
 
-# Of the package plotly.js-cartesian-dist-min, as it is on npm.
+# The file of the npm package plotly.js-cartesian-dist-min.
 PLOTLY_VERSION = "4.1.1"
 PLOTLY_SHA256 = "79542150855a52c567260e3137095dbe2b744e6d702a5cabe67da246942fba7a"
 
@@ -37,15 +37,15 @@ def write_page(
     Parameters
     ----------
     title
-        Text, not HTML.
+        The title, as text, not HTML.
     body
-        HTML, in which everything is escaped already.
+        The body, as HTML in which everything is escaped already.
     data
-        For JSON; scripts get it by `anyorder.data()`.
+        The data for the scripts, which get it as JSON from `anyorder.data()`.
     style
-        CSS of this page, after what pages share.
+        CSS of this page, placed after the CSS that all pages share.
     scripts
-        JavaScript of this page, in order, after what pages share.
+        JavaScript of this page, in order, placed after the scripts that all pages share.
     """
     styles = [f"\n{text}\n" for text in (part("page.css"), style) if text]
     codes = [f"\n{text}\n" for text in (part("plotly.js"), part("page.js"), *scripts)]
@@ -66,12 +66,12 @@ def write_page(
     ])  # fmt: skip
 
 
-# By this Plotly knows that its style is in ours, and puts none of its own into the page.
+# This id tells Plotly that the page has its style, so that it does not add its own.
 _STYLE = ' id="plotly.js-style-global" class="no-inline-styles"'
 
 
 def head(title: str, inside: str) -> str:
-    """Return a page up to its body; `inside` is HTML for its head."""
+    """Return the page up to its body; `inside` is HTML for the head."""
     return (
         '<!doctype html>\n<html lang="en" '
         f'data-config="{html.escape(as_json(CONFIG))}">\n<head>\n<meta charset="utf-8">\n'
@@ -82,7 +82,7 @@ def head(title: str, inside: str) -> str:
 
 
 def link_parts(styles: Sequence[str], scripts: Sequence[str]) -> str:
-    """Return the elements of a head that load files of style and scripts, in order."""
+    """Return the HTML elements of a head that load style sheets and scripts, in order."""
     return "".join(
         [f'<link rel="stylesheet" href="{name}"{_STYLE * (k == 0)}>\n'
          for k, name in enumerate(styles)]
@@ -91,7 +91,7 @@ def link_parts(styles: Sequence[str], scripts: Sequence[str]) -> str:
 
 
 def as_json(data: Any) -> str:
-    """Return data as JSON that cannot end the element it is in."""
+    """Return data as JSON that cannot close the HTML element around it."""
     text = json.dumps(data, separators=(",", ":"), allow_nan=False, ensure_ascii=True)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 

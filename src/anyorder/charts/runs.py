@@ -1,4 +1,4 @@
-"""Figures of runs as dicts in Plotly's format; the data is that of the Matplotlib figures."""
+"""Figures of runs as dicts in Plotly's format; they show the data of the Matplotlib figures."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ from anyorder.space import Space, Subset
 from anyorder.strategies.base import Strategy
 
 _UNITS = ((86_400.0, "days"), (3_600.0, "hours"), (60.0, "minutes"), (1.0, "seconds"))
-_MATRIX = 40  # variables of a matrix, at most
-_BARS = 400  # evaluations of a timeline, the last ones
-_ENDS = {"ok": "#0072B2", "infeasible": "#E69F00"}  # the others have failed
+_MATRIX = 40  # the most variables that a matrix shows
+_BARS = 400  # a timeline shows the last so many evaluations
+_ENDS = {"ok": "#0072B2", "infeasible": "#E69F00"}  # other statuses are failures
 _DASHES = ("solid", "dash", "dot", "dashdot")
 
 
@@ -47,9 +47,9 @@ def convergence(runs: Mapping[str, Any]) -> Figure:
 
 
 def over_time(runs: Mapping[str, tuple[History, npt.NDArray[np.float64]]]) -> Figure:
-    """Return the figure of best values against time; with each history, when its answers came.
+    """Return the figure of best values against time, from histories and the times of their answers.
 
-    In seconds since 1970, NaN where that is not known.
+    Times are in seconds since 1970, NaN where they are not known.
     """
     lines: dict[str, Curve] = {}
     times: list[npt.NDArray[np.float64]] = []
@@ -80,7 +80,8 @@ def _progress(lines: Mapping[str, Curve], places: Sequence[Any], title: str) -> 
     if not any(np.isfinite(line.values).any() for line in lines.values()):
         return note("No evaluation has a value yet.")
     ends = view(list(lines.values()))
-    pixels = PIXELS // min(len(lines), 4)  # figures of several runs are not larger
+    # figures of several runs are not larger than those of one
+    pixels = PIXELS // min(len(lines), 4)
     data: list[dict[str, Any]] = []
     shapes: list[dict[str, Any]] = []
     for k, ((label, line), x) in enumerate(zip(lines.items(), places, strict=True)):
@@ -114,7 +115,7 @@ def _best(
     label: str, x: npt.NDArray[np.float64], line: Curve, colour: str, dash: str,
     ends: tuple[float, float], pixels: int,
 ) -> list[dict[str, Any]]:  # fmt: skip
-    """Return the line of the best so far, where it changes and at its end."""
+    """Return the line of the best value so far: where it changes, and at its end."""
     there = np.flatnonzero(np.isfinite(line.best))
     if not len(there):
         return []
@@ -138,7 +139,7 @@ def _best(
 
 
 def _marks(places: Sequence[float], colour: str) -> list[dict[str, Any]]:
-    """Return a line wherever the strategy was restarted, of the last 100."""
+    """Return lines at the last 100 restarts of the strategy."""
     line = {"color": colour, "width": 1, "dash": "dot"}
     return [
         {"type": "line", "x0": clean(x), "x1": clean(x), "y0": 0, "y1": 1, "yref": "paper",
@@ -148,7 +149,7 @@ def _marks(places: Sequence[float], colour: str) -> list[dict[str, Any]]:
 
 
 def generations(history: History) -> Figure:
-    """Return the figure of how much candidates differ from their generation's best."""
+    """Return the figure of how much candidates differ from the best of their generation."""
     data = diversity(history)
     if not len(data.generations):
         return note("There are no candidates yet.")
@@ -181,7 +182,7 @@ def agreement(history: History) -> Figure:
 
 
 def influence(strategy: Strategy | None, space: Space) -> Figure:
-    """Return the figure of how much each variable moves when another changes, or why not."""
+    """Return the figure of how much each variable moves when another one changes, or a note."""
     if (why := heatmaps.why_no_influence(strategy)) is not None or strategy is None:
         return note(f"{why}.")
     data = heatmaps.influence(strategy, space)
@@ -212,7 +213,7 @@ def heat(values: npt.NDArray[Any], most: float, title: str) -> dict[str, Any]:
 def importance(history: History, shares: npt.NDArray[np.float64] | None = None) -> Figure:
     """Return the figure of the share of the variance that each variable explains.
 
-    `shares` are those of the history, if they are known already.
+    `shares` are those of the history, if they have been computed already.
     """
     shares = shares_of_variance(history) if shares is None else shares
     if np.isnan(shares).all():
@@ -236,9 +237,9 @@ def importance(history: History, shares: npt.NDArray[np.float64] | None = None) 
 
 @dataclass(frozen=True)
 class Evaluations:
-    """When evaluations began and ended, in seconds since 1970, and how: of `STATUSES`.
+    """The times at which evaluations began and ended, in seconds since 1970, and their statuses.
 
-    `ended` is NaN and the status is -1 of those that are running `now`.
+    For evaluations that are still running `now`, `ended` is NaN and the status is -1.
     """
 
     numbers: npt.NDArray[np.int64]
@@ -250,7 +251,7 @@ class Evaluations:
 
 
 def workers(data: Evaluations) -> Figure:
-    """Return a timeline: a bar for each evaluation, one above the other where they overlap."""
+    """Return a timeline with a bar for each evaluation; bars that overlap are in separate lanes."""
     known = np.flatnonzero(np.isfinite(data.started))
     if not len(known):
         return note("When evaluations began was not recorded.")
@@ -258,7 +259,7 @@ def workers(data: Evaluations) -> Figure:
     order = order[np.argsort(data.started[order], kind="stable")]
     start = data.started[order]
     stop = np.where(np.isnan(data.ended[order]), np.maximum(data.now, start), data.ended[order])
-    lanes: list[float] = []  # when each is free
+    lanes: list[float] = []  # the time from which each lane is free
     lane = np.zeros(len(order), np.int64)
     for k, (begin, end) in enumerate(zip(start, stop, strict=True)):
         free = [n for n, until in enumerate(lanes) if until <= begin + 1e-4]
@@ -299,7 +300,7 @@ def workers(data: Evaluations) -> Figure:
 
 
 def names_of(space: Space) -> list[str]:
-    """Return what the columns are called: those of a subset by its items."""
+    """Return the names of the columns; those of a subset are its items."""
     names = list(space.labels or (f"x{k}" for k in range(len(space))))
     first = 0
     for name, variable in zip(space.names or (), space.variables, strict=False):

@@ -1,4 +1,4 @@
-"""How much of the variance of a run's values each variable explains."""
+"""The share of the variance of a run's values that each variable explains."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ import numpy.typing as npt
 
 from anyorder.archive.history import History
 
-_LEVELS = 16  # of an ordered variable: neighbouring values share one
-_FEWEST = 10  # evaluations
-_CELLS = 20_000_000  # values that are looked at, at most: of large runs a part of the evaluations
+_LEVELS = 16  # the most levels of an ordered variable: neighbouring values share one
+_FEWEST = 10  # the fewest evaluations for which shares are computed
+_CELLS = 20_000_000  # the most values that are read: of larger runs a part of the evaluations
 
 
 def shares_of_variance(history: History) -> npt.NDArray[np.float64]:
-    """Return for each column of the space the share of the variance that its value explains.
+    """Return the share of the variance that each column of the space explains by its value.
 
-    The variance between the values of a variable over the variance of all, among the points that
-    have the variable, less what chance explains (epsilon squared; Kelley, PNAS 1935): 0 to 1. A
-    share is of a variable alone; what variables do together is in none. Outliers count as the
-    nearest value within three interquartile ranges of the quartiles. The places of a permutation
-    and the items of a subset are columns. NaN where fewer than ten evaluations have values, or none
-    differ.
+    It is the variance between the values of a variable over the variance of all, among the points
+    that have the variable, less what chance explains (epsilon squared; Kelley, PNAS 1935), from 0
+    to 1. A share only counts what a variable explains alone, not what variables explain together.
+    Outliers count as the nearest value within three interquartile ranges of the quartiles. The
+    places of a permutation and the items of a subset are columns. A share is NaN if fewer than ten
+    evaluations have values, or if all values are equal.
 
-    The points are those that the run has chosen, which are not spread evenly: what a search has
-    settled early explains little of the rest.
+    The points are those that the run has chosen, which are not spread evenly: a variable that the
+    search has settled early explains little of the rest.
     """
     values, paid = history.values, ~history.cached
     rows = np.flatnonzero(paid & ~np.isnan(values))
@@ -54,7 +54,7 @@ def shares_of_variance(history: History) -> npt.NDArray[np.float64]:
 
 
 def _levels(codes: npt.NDArray[np.int32], ordered: bool) -> npt.NDArray[np.int64]:
-    """Return codes as few levels: of an ordered variable, about equally many points in each."""
+    """Return codes as few levels; those of an ordered variable have about as many points each."""
     if not ordered or int(codes.max(initial=0)) < _LEVELS:
         return codes.astype(np.int64)
     edges = np.unique(np.quantile(codes, np.linspace(0, 1, _LEVELS + 1)[1:-1], method="nearest"))

@@ -11,7 +11,7 @@ MOST = 50
 
 
 def best_rows(history: History, count: int = MOST) -> npt.NDArray[np.intp]:
-    """Return the entries of the best different points, the best first; of each its best entry."""
+    """Return the entries of the best different points, best first, one entry for each."""
     values = history.values if history.maximized else -history.values
     rows = np.flatnonzero(~np.isnan(values) & ~history.cached)
     order = rows[np.argsort(-values[rows], kind="stable")]

@@ -1,4 +1,4 @@
-"""Figures of one variable, and of the best points: values over time, values against results."""
+"""Figures of one variable and of the best points: values over time, and values against results."""
 
 from __future__ import annotations
 
@@ -26,23 +26,24 @@ from anyorder.plotting.runs import limits
 from anyorder.space import Space, Subset
 from anyorder.space.lists import List
 
-_WINDOWS, _ROWS = 60, 24  # cells of a picture over time, at most
-_BLOCK = 4_096  # entries that are unpacked at a time
-_AXES = 12  # variables of parallel coordinates, at most
+_WINDOWS, _ROWS = 60, 24  # the most cells of a picture over time
+_BLOCK = 4_096  # so many entries are unpacked at a time
+_AXES = 12  # the most variables on parallel coordinates
 ABSENT = "absent"
 
 Codes = npt.NDArray[np.int32]
 
 
 def variable_names(space: Space) -> list[str]:
-    """Return what the variables are called; a list is one of them."""
+    """Return the names of the variables; a list counts as one."""
     return list(space.names or (f"x{k}" for k in range(len(space.variables))))
 
 
 def values_over_time(history: History, which: int) -> Figure:
-    """Return the figure of which values of a variable were tried when.
+    """Return the figure that shows when each value of a variable was tried.
 
-    Of a subset how often each item was chosen, of a permutation which item stood where on average.
+    For a subset it shows how often each item was chosen, for a permutation which item was at each
+    place on average.
     """
     rows = np.flatnonzero(~history.cached)
     if not len(rows):
@@ -69,9 +70,10 @@ def values_over_time(history: History, which: int) -> Figure:
 
 
 def values_against_result(history: History, which: int) -> Figure:
-    """Return the figure of what results the values of a variable had: quartiles and extremes.
+    """Return the figure of the results of each value of a variable: quartiles and extremes.
 
-    Of a subset with and without each item, of a permutation by item and place.
+    For a subset it shows results with and without each item, for a permutation those of each item
+    at each place.
     """
     rows = np.flatnonzero(~history.cached & np.isfinite(history.values))
     if not len(rows):
@@ -128,7 +130,7 @@ def _by_place(own: Codes, y: npt.NDArray[np.float64], names: list[str]) -> Figur
 
 
 def _first(space: Space, which: int) -> int:
-    """Return the first column of a variable."""
+    """Return the number of a variable's first column."""
     return sum(len(variable.columns()) for variable in space.variables[:which])
 
 
@@ -137,7 +139,7 @@ def _codes_of(
 ) -> tuple[Codes, npt.NDArray[np.bool_]]:
     """Return the codes of a variable in entries of a history, and where it is present.
 
-    Entries are unpacked a few at a time: all columns of all of them may be gigabytes.
+    A few entries are unpacked at a time: all columns of all entries may be gigabytes.
     """
     space = history.space
     first = _first(space, which)
@@ -153,7 +155,7 @@ def _codes_of(
 
 
 def _places(own: Codes, items: int) -> npt.NDArray[np.float64]:
-    """Return the mean place of each item in each row; NaN where it is not."""
+    """Return the mean place of each item in each row; NaN where it is absent."""
     places = np.zeros((len(own), items))
     count = np.zeros((len(own), items))
     for place in range(own.shape[1]):
@@ -167,8 +169,8 @@ def _rows(
 ) -> tuple[list[str], npt.NDArray[np.int64]]:
     """Return the names of the rows of a variable, and the row of each code.
 
-    A row is a value, or a range of values where an ordered variable has many; of one without an
-    order that has many, the most frequent values have rows, and one is for the others.
+    A row is a value, or a range of values if an ordered variable has many. If an unordered variable
+    has many values, the most frequent ones have a row each, and the others share one.
     """
     variable = space.columns[column]
     count = len(variable)
@@ -192,7 +194,7 @@ def _rows(
 def _table(
     window: npt.NDArray[np.int64], level: npt.NDArray[np.int64], rows: int
 ) -> npt.NDArray[np.int64]:
-    """Return how many entries each window has in each row."""
+    """Return the number of entries in each row of each window."""
     width = int(window[-1]) + 1
     return np.bincount(level * width + window, minlength=rows * width).reshape(rows, width)
 
@@ -200,7 +202,7 @@ def _table(
 def _means(
     window: npt.NDArray[np.int64], values: npt.NDArray[Any], here: npt.NDArray[np.bool_]
 ) -> npt.NDArray[np.float64]:
-    """Return the means of columns over each window, of the rows that are `here`; NaN for none."""
+    """Return the means of columns over each window, of the rows that are `here`, or NaN."""
     means = np.full((values.shape[1], int(window[-1]) + 1), np.nan)
     for k in range(means.shape[1]):
         if len(some := values[(window == k) & here]):
@@ -211,7 +213,7 @@ def _means(
 def parallel(
     history: History, rows: npt.NDArray[np.intp], shares: npt.NDArray[np.float64] | None = None
 ) -> Figure:
-    """Return parallel coordinates of points: a line each, across the variables that matter most.
+    """Return parallel coordinates: each point is a line across the variables that matter most.
 
     Every axis goes from the first value of its variable to the last; a line has a gap where its
     point lacks the variable. The last axis is the value.
@@ -219,9 +221,9 @@ def parallel(
     Parameters
     ----------
     rows
-        Entries of the history, the best first.
+        Entries of the history, best first.
     shares
-        What `shares_of_variance` returns for the history, if it is known already.
+        What `shares_of_variance` returns for the history, if it has been computed already.
     """
     if not len(rows):
         return note("No evaluation has a value yet.")
@@ -238,7 +240,7 @@ def parallel(
     names = [*(all_names[k] for k in some), "value"]
     places = list(range(len(names)))
     data = []
-    for k in range(len(rows))[::-1]:  # the best on top
+    for k in range(len(rows))[::-1]:  # the best point is drawn on top
         values = [*_texts(space, codes[k], some), f"{y[k]:.6g}"]
         data.append({
             "type": "scatter", "mode": "lines+markers", "x": places, "y": numbers(heights[k], 4),
@@ -262,7 +264,7 @@ def parallel(
 
 
 def _ends(pairs: list[tuple[Any, Any]]) -> list[dict[str, Any]]:
-    """Return what is written at the lower and the upper ends of axes."""
+    """Return the annotations at the lower and the upper ends of axes."""
     return [
         {"x": place, "y": y, "yanchor": anchor, "text": escape(value, 9), "showarrow": False,
          "font": {"size": 10}, "captureevents": False, "yshift": shift}
@@ -276,6 +278,6 @@ def _texts(space: Space, codes: Codes, some: npt.NDArray[np.intp]) -> list[str]:
 
 
 def _shade(share: float) -> str:
-    """Return a colour from our blue for 0 to orange for 1; in greyscale from dark to light."""
+    """Return a colour from our blue for 0 to orange for 1, which is from dark to light in grey."""
     ends = ((0, 0x72, 0xB2), (0xE6, 0x9F, 0))
     return "#" + "".join(f"{round(a + share * (b - a)):02x}" for a, b in zip(*ends, strict=True))

@@ -5,17 +5,17 @@
     compare.py    several algorithms on one problem
     problems.py   list the problems
     info.py       the version and the engines
-    show.py       what a study holds (study.py), and figures of it
-    front.py      the front of several objectives, for these
+    show.py       the contents of a study (study.py), and figures of it
+    front.py      the front of several objectives, for best.py, show.py and solve.py
     dashboard.py  a page of studies, live or as a file
-    best.py       the best point of a study, and continuing it
+    best.py       the best point of a study, and continuing the study
     algorithms.py list the algorithms
-    compile.py    compile what they need ahead
+    compile.py    compile the loops of all algorithms ahead of their use
     bench.py      campaigns (campaigns.py)
     reproduce.py  the paper's tables and figures
     common.py     errors, output and signals, for all of them
 
-Heavy packages (Numba, Matplotlib, PyTorch) are imported by the commands that use them, once they
+Heavy packages (Numba, Matplotlib, PyTorch) are imported by the commands that use them, when they
 run: `anyorder --help` imports none.
 """
 

@@ -29,7 +29,7 @@ def run_command(
 ) -> None:
     """Do the runs of a CAMPAIGN file that are missing from the file of runs.
 
-    The exit status is 1 if some of them have failed, now or before.
+    The exit status is 1 if some of the runs have failed, now or before.
     """
     from anyorder.bench import campaign as campaigns
 

@@ -22,7 +22,7 @@ from anyorder.run.study.reading import open_study, read_settings, translate_erro
 def best(study: str, as_json: bool) -> None:
     """Print the best value of a STUDY and its point, while it is being written as well.
 
-    Of several objectives the front, with all of its points.
+    With several objectives it prints the front, with all of its points.
 
     The exit status is 1 if no evaluation has a value yet.
     """
@@ -36,7 +36,7 @@ def best(study: str, as_json: bool) -> None:
     value = known["best_value"]
     if as_json:
         if value is not None and abs(value) == float("inf"):
-            found["best_value"] = None  # JSON has no infinities
+            found["best_value"] = None  # JSON has no infinity
         echo(json.dumps(found, allow_nan=False))
     else:
         rows = {"best value": "none" if value is None else f"{value!r}"}
@@ -74,7 +74,8 @@ def resume(
 ) -> None:  # fmt: skip
     """Continue the run of the problem in FILE that a STUDY holds.
 
-    As `anyorder run FILE --study STUDY`, but the study must exist, and its budget counts.
+    This does what `anyorder run FILE --study STUDY` does, but the study must exist, and its budget
+    counts.
     """
     with errors():
         path = Path(study).absolute()

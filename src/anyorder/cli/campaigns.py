@@ -1,4 +1,4 @@
-"""What `anyorder bench` and `anyorder reproduce` share: options, runs, labels, output files."""
+"""Options, runs, labels and output files that `anyorder bench` and `anyorder reproduce` share."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def where_to_run(command: Any) -> Any:
-    """Add the options that say where runs are done."""
+    """Add to a command the options that say where runs are done."""
     for option in (
         click.option("--workers", type=int, default=cores(), show_default="cores",
                      help="Processes."),
@@ -39,7 +39,7 @@ def do_runs(
     engine: str,
     retry: bool = False,
 ) -> int:
-    """Do the runs of a campaign; returns how many of them have failed."""
+    """Do the runs of a campaign, and return how many of them have failed."""
     from tqdm import tqdm
 
     from anyorder.bench import algorithms, curves, runner
@@ -50,7 +50,7 @@ def do_runs(
         raise ValueError(f"--output is {out}, expected another name, such as runs.db: what ends in "
                          f"{' or '.join(curves.SUFFIXES)} is a file of curves")  # fmt: skip
     methods = {spec.method for spec in campaign.specs}
-    if scheduler is None:  # another machine may have what this one has not
+    if scheduler is None:  # another machine may have an engine that this one lacks
         algorithms.check_engines(methods)
     with Store(out) as store:
         other = store.set_aside(methods, algorithms.still)
@@ -76,7 +76,7 @@ def do_runs(
 
 
 def of_runs(command: Any) -> Any:
-    """Add a file of runs as an argument, and options for some of its labels."""
+    """Add to a command a file of runs as an argument, and options for some of its labels."""
     for option in (
         click.option("--distributions", metavar="LABELS", help="Only these, separated by commas."),
         click.option("--algorithms", metavar="LABELS",
@@ -92,7 +92,8 @@ def read_results(
 ) -> Results:
     """Return the results in a file of runs or of curves, or a part of them.
 
-    Of a file of runs, those of the last campaign, or of all; it is said if there are several.
+    From a file of runs they are those of the last campaign, or of all; if there are several, a
+    message says so.
     """
     from anyorder.bench import curves
     from anyorder.bench.store import Store
@@ -111,7 +112,7 @@ def read_results(
 
 
 def split_labels(text: str | None, known: tuple[str, ...]) -> tuple[str, ...] | None:
-    """Split labels at commas; known labels that contain commas are recognised."""
+    """Split labels at commas, except at commas within known labels."""
     if text is None:
         return None
     found, rest = [], text
@@ -125,7 +126,7 @@ def split_labels(text: str | None, known: tuple[str, ...]) -> tuple[str, ...] | 
 
 
 def check_output(path: str, runs: str) -> None:
-    """Refuse an output file whose folder does not exist, or that is a database or the input.
+    """Raise if the folder of an output file does not exist, or the file is a database or the input.
 
     A mistyped name must not destroy the runs of a week.
     """

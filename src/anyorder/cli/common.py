@@ -1,4 +1,4 @@
-"""What the commands share: errors in one line, output, figures, signals."""
+"""Tools that the commands share: errors in one line, output, figures, signals."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ INTERRUPTED = 128 + signal.SIGINT  # the exit status after Ctrl-C
 
 
 def printable(text: str) -> str:
-    r"""Escape control characters: names and messages must not steer a terminal.
+    r"""Return text with control characters escaped: names and messages must not control a terminal.
 
-    Line breaks and tabs stay.
+    Line breaks and tabs are kept.
     """
     return "".join(
         one if one.isprintable() or one in "\n\t" else one.encode("unicode_escape").decode("ascii")
@@ -37,13 +37,13 @@ def echo(text: str = "", *, err: bool = False, nl: bool = True) -> None:
 
 
 def escape_what_cannot_be_printed() -> None:
-    """Escape characters that the output's encoding lacks, such as that of a Windows pipe."""
+    """Escape characters that the encoding of the output lacks, such as that of a Windows pipe."""
     if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
         sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def align(rows: Mapping[str, str]) -> str:
-    """Return names and values as lines of two columns."""
+    """Return names and values as lines with two columns."""
     width = max(map(len, rows))
     return "\n".join(f"{name:<{width}}  {value}" for name, value in rows.items())
 
@@ -65,7 +65,7 @@ def log_to_terminal(context: click.Context) -> None:
 
 @contextlib.contextmanager
 def errors() -> Iterator[None]:
-    """Report errors in one line: exit status 2 for what was asked for, 1 for what went wrong."""
+    """Report errors in one line: exit status 2 for wrong arguments, 1 for anything else."""
     try:
         yield
     except (ValueError, TypeError) as error:
@@ -75,7 +75,7 @@ def errors() -> Iterator[None]:
 
 
 def _one_line(error: Exception) -> str:
-    """Return the message of an error with its notes, such as the point at which it happened."""
+    """Return the message of an error with its notes, such as the point at which it was raised."""
     notes = [note for note in getattr(error, "__notes__", ()) if "\n" not in note]
     return "; ".join([str(error), *notes])
 
@@ -111,20 +111,20 @@ def _printable_errors() -> Iterator[None]:
 
 
 class Drawable(Protocol):
-    """What has a figure."""
+    """An object that can be drawn as a figure."""
 
     def plot(self, path: str) -> Any:
-        """Write it."""
+        """Write the figure to a file."""
 
 
 def check_folder(option: str, path: str | None) -> None:
-    """Raise if the folder of a file to be written does not exist: before anything is spent."""
+    """Raise a ValueError if the folder of a file to be written does not exist."""
     if path is not None and not Path(path).absolute().parent.is_dir():
         raise ValueError(f"{option} {path}: there is no such folder")
 
 
 def draw(result: Drawable, path: str | None) -> None:
-    """Draw a result that is printed already: a figure that fails must not cost it."""
+    """Draw a result after it was printed, so that an error in the figure does not lose it."""
     if path is not None:
         try:
             result.plot(path)
@@ -136,7 +136,7 @@ def draw(result: Drawable, path: str | None) -> None:
 
 
 def exit_if_interrupted(stop_reason: str) -> None:
-    """Exit as after Ctrl-C if that is what ended a run."""
+    """Exit with the status for Ctrl-C if that ended a run."""
     if stop_reason == "interrupted":
         sys.exit(INTERRUPTED)
 
@@ -145,7 +145,7 @@ def exit_if_interrupted(stop_reason: str) -> None:
 def orderly_termination() -> Iterator[None]:
     """Unwind the stack on SIGTERM and SIGHUP, so that open files are closed.
 
-    A signal that is ignored (`nohup`) or handled otherwise stays so.
+    A signal that is ignored (`nohup`), or has another handler, is left alone.
     """
     names = [name for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
     numbers = [getattr(signal, name) for name in names]

@@ -1,7 +1,7 @@
-"""`anyorder compile`: the loops of all algorithms, compiled ahead of their first use.
+"""`anyorder compile`: compile the loops of all algorithms ahead of their first use.
 
-Short runs in spaces of every kind, in which some evaluations fail, use the loops with the types of
-arguments that there are.
+It makes short runs in spaces of every kind, in which some evaluations fail, so that the loops are
+compiled for all types of arguments that occur.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ SPACES = {
     "permutations": Space({"p": Permutation(list("abcdefg"))}),
     "subsets": Space({"s": Subset(list("abcdefgh")), "b": Binary()}),
 }
-# What has compiled loops: the algorithms, and the evaluations that use all of them.
+# The algorithms with compiled loops, and how many evaluations it takes until all loops were used.
 _POLICY = "policy+engine=cpu+population=12"
 RUNS = {
     "auto": 300,
@@ -43,7 +43,8 @@ RUNS = {
     f"{_POLICY}+generation_order=gibbs+training_order=none": 60,
     f"{_POLICY}+generation_order=learned+training_order=learned": 60,
 }
-NO_LISTS = ("=gibbs", "=learned")  # parts of those that refuse permutations and subsets
+# parts of the names of algorithms that do not accept permutations and subsets
+NO_LISTS = ("=gibbs", "=learned")
 
 
 @click.command("compile")
@@ -51,8 +52,8 @@ NO_LISTS = ("=gibbs", "=learned")  # parts of those that refuse permutations and
 def compile_all(algorithms: str | None) -> None:
     """Compile the loops of all algorithms now, instead of at their first use.
 
-    For images of containers and for clusters. What is on disk already is not compiled again; the
-    environment variable NUMBA_CACHE_DIR says where it is kept.
+    This is for images of containers and for clusters. Functions that are on disk already are not
+    compiled again; the environment variable NUMBA_CACHE_DIR says where they are kept.
     """
     with errors():
         names = list(dict.fromkeys(map(_kind, RUNS)))
@@ -69,7 +70,7 @@ def compile_all(algorithms: str | None) -> None:
 
 
 def compile_runs(algorithms: list[str]) -> Iterator[tuple[str, int, float]]:
-    """Compile; yields what was used, how many functions were compiled for it, and the seconds."""
+    """Compile, and yield what was used, how many functions that compiled, and the seconds."""
     from numba.core import event
 
     for name, budget in RUNS.items():
@@ -91,7 +92,7 @@ def _kind(name: str) -> str:
 
 
 def _run(space: Space, name: str, budget: int) -> None:
-    """Search with one evaluation at a time, some of which fail, and then with several."""
+    """Search with one evaluation at a time, and then with several; some evaluations fail."""
     weights = np.random.default_rng(0).normal(size=(len(space), len(space)))
     for most, rounds in ((1, budget), (4, budget // 4)):
         optimizer = Optimizer(space, 0, algorithm=name)

@@ -19,7 +19,7 @@ class _WrongArgument(click.ClickException):
 
 @contextlib.contextmanager
 def _wrong_arguments() -> Iterator[None]:
-    """Report in one line, with exit status 2, a file or a port that cannot be used."""
+    """Report in one line, with exit status 2, that a file or a port cannot be used."""
     try:
         yield
     except (RuntimeError, OSError, ValueError) as error:
@@ -35,9 +35,9 @@ def _wrong_arguments() -> Iterator[None]:
 @click.option("--token", help="What readers must know: the address then ends with it.")
 @click.option("--browser/--no-browser", default=True, help="Whether to open the page.")
 def dashboard(study: str, port: int, host: str, token: str | None, browser: bool) -> None:
-    """Show a STUDY, or a folder of studies, as a page in the browser, live while runs go on.
+    """Show a STUDY, or a folder of studies, as a page in the browser, live while runs continue.
 
-    Studies are only read. Ctrl-C ends the page, and no run. To see a run of another machine:
+    Studies are only read. Ctrl-C ends the page, but no run. To watch a run on another machine:
     `ssh -L 8421:localhost:8421 machine anyorder dashboard run.db --no-browser`.
     """
     if token is not None and not token:
@@ -71,7 +71,7 @@ def dashboard(study: str, port: int, host: str, token: str | None, browser: bool
 def report(studies: tuple[str, ...], output: str, title: str | None) -> None:
     """Write STUDIES, at most four side by side, as one HTML file that needs no network.
 
-    It is the page of `anyorder dashboard`, for mail and archives.
+    The file is the page of `anyorder dashboard`, for mail and archives.
     """
     with errors():
         check_folder("--output", output)

@@ -1,4 +1,4 @@
-"""The front of several objectives, of studies and results, as values for JSON and as text."""
+"""The front of studies and results with several objectives, as values for JSON and as text."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from anyorder.result import Result
 from anyorder.run.study.reading import read_answers
 from anyorder.space import Space
 
-_SHOWN = 30  # points that are listed
-_LONGEST = 120  # letters of a point in the list
+_SHOWN = 30  # the most points that are listed
+_LONGEST = 120  # the most characters of a point in the list
 
 
 def front_of_study(
     database: sqlite3.Connection, space: Space, settings: Mapping[str, Any]
 ) -> dict[str, Any] | None:
-    """Return the front that a study holds; None if it has one objective."""
+    """Return the front of a study; None if it has one objective."""
     objectives = Objectives.from_json(settings.get("objectives"))
     if objectives is None:
         return None
@@ -65,7 +65,7 @@ def _facts(front: Front, history: History) -> dict[str, Any]:
 
 
 def summary(now: Mapping[str, Any]) -> str:
-    """Return what there is to say about a front in one line."""
+    """Return the size and the hypervolume of a front as one line of text."""
     size = len(now["front"])
     if not size:
         return "none yet"
@@ -77,7 +77,7 @@ def summary(now: Mapping[str, Any]) -> str:
 
 
 def lines(now: Mapping[str, Any], show: Callable[[Any], str] = json.dumps) -> list[str]:
-    """Return the points of a front with their values, one a line."""
+    """Return the points of a front with their values, one on each line."""
     rows = now["front"]
     if not rows:
         return []
@@ -95,7 +95,7 @@ def lines(now: Mapping[str, Any], show: Callable[[Any], str] = json.dumps) -> li
 
 
 def _spread(rows: Sequence[Any]) -> list[Any]:
-    """Return some of the points, evenly from one end to the other, if there are many."""
+    """Return the points, or if there are many, some of them from one end to the other, evenly."""
     if len(rows) <= _SHOWN:
         return list(rows)
     return [rows[round(k * (len(rows) - 1) / (_SHOWN - 1))] for k in range(_SHOWN)]

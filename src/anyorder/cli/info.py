@@ -16,7 +16,7 @@ from anyorder.policy import choose_engine
 from anyorder.space import Space
 from anyorder.strategies.policy.engines import ENGINES, why_not
 
-_N = 128  # variables for which "auto" is reported: the problems' default
+_N = 128  # variables of the problem for which "auto" is reported: the default of the problems
 
 
 @click.command()

@@ -51,7 +51,7 @@ def reproduce(
     r"""Reproduce tables and figures of the paper; without ITEMS, list them.
 
     \b
-    all    everything, into the folder --output; what is there is not repeated
+    all    everything, into the folder --output; runs that it has are not repeated
     page   one HTML page of that folder: claims, tables, figures
     ranks  ranks among Nevergrad's algorithms; --output is a table of runs, which is continued
 
@@ -111,7 +111,7 @@ def _all(folder: Path, instances: int, runs: int, quick: bool, workers: int, eng
     with reproduce_all.shrunk() if quick else contextlib.nullcontext():
         instances, runs = (1, 1) if quick else (instances, runs)
         there = reproduce_all.Folder(folder)
-        there.collect()  # of an earlier start
+        there.collect()  # of an earlier run of this command
         parts = reproduce_all.everything(instances, runs)
         try:
             reason = there.do(

@@ -77,12 +77,12 @@ def _optimize(job: Job, budget: int | None, slots: int, options: dict[str, Any])
     search: Any = maximize if job.direction == "maximize" else minimize
     if job.objectives is not None:
         search = partial(optimize, objectives=job.objectives)
-    # Threads are enough: each evaluation is a process anyway, and keeps its own time.
+    # Threads are enough: each evaluation is a process of its own, which has its own time limit.
     with orderly_termination(), ThreadPoolExecutor(slots) as executor:
         try:
             result: Result = search(job.command, job.space, budget, executor=executor, **options)
             return result
-        finally:  # after a failure or a signal, nobody waits for what still runs
+        finally:  # after a failure or a signal, do not wait for evaluations that still run
             job.command.stop()
 
 

@@ -1,4 +1,4 @@
-"""`anyorder show` and `anyorder plot`: what a study holds."""
+"""`anyorder show` and `anyorder plot`: the contents of a study."""
 
 from __future__ import annotations
 
@@ -33,9 +33,10 @@ from anyorder.run.study.rescue import write_csv
 def show(
     study: str, as_json: bool, watch: float | None, table: str | None, checks: bool, verbose: bool
 ) -> None:  # fmt: skip
-    """Print what a STUDY holds, while it is being written as well.
+    """Print the contents of a STUDY, even while it is being written.
 
-    --output also saves what can be read of a damaged study, and exits with 1 if that is not all.
+    --output also saves what can be read of a damaged study, and exits with 1 if that is not
+    everything.
     """
     if sum([table is not None, checks, as_json or watch is not None]) > 1:
         raise click.UsageError("--output, --check and --json or --watch exclude each other")
@@ -77,7 +78,7 @@ def _look(study: str, as_json: bool, watch: float | None, verbose: bool) -> None
 
 
 def _finite(value: float | None) -> float | None:
-    """Return a number that JSON can hold."""
+    """Return a number that JSON can hold: None for infinities and NaN."""
     return value if value is not None and math.isfinite(value) else None
 
 
@@ -103,7 +104,7 @@ def _save(study: str, table: str) -> None:
 @click.option("--kind", default="convergence", show_default=True, type=click.Choice(KINDS),
               help="What to draw.")  # fmt: skip
 def plot(study: str, output: str, kind: str) -> None:
-    """Draw what a STUDY holds, while it is being written as well."""
+    """Draw the contents of a STUDY, even while it is being written."""
     with errors():
         check_folder("--output", output)
         history = load(study)

@@ -83,14 +83,14 @@ def describe_algorithm(result: Result) -> str:
 
 
 def digits(space: Space, point: Any, limit: int = 256) -> str:
-    """Return a point as text, one digit a variable where that is enough."""
+    """Return a point as text, with one digit for each variable where that is enough."""
     single = np.max(space.cardinalities) <= 10
     text = ("" if single else " ").join(map(str, point))
     return text if len(text) <= limit else f"{text[:limit]}... (--json has all of it)"
 
 
 def result_facts(problem: str, result: Result) -> dict[str, Any]:
-    """Return a result as values for JSON."""
+    """Return a result as a dict of values for JSON."""
     paid = np.flatnonzero(~result.history.cached)
     best = result.history.best[paid][99::100].tolist()
     found: dict[str, Any] = {}
@@ -105,7 +105,7 @@ def result_facts(problem: str, result: Result) -> dict[str, Any]:
         "evaluations": result.evaluations,
         "stop_reason": result.stop_reason,
         "restarts": list(result.history.restarts),
-        # NaN, as long as every evaluation has failed, is not JSON
+        # NaN, if every evaluation has failed so far, is not in JSON
         "best_every_100": [value if math.isfinite(value) else None for value in best],
         "seed": result.seed,
         "algorithm": result.algorithm,

@@ -1,4 +1,4 @@
-"""What a study holds, as facts and as text, while it is being written as well."""
+"""The contents of a study, as facts and as text, even while it is being written."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ from anyorder.space import Space
 from anyorder.space.packing import Packing
 from anyorder.strategies.create import describe
 
-_POINT = 256  # letters of a point, or of a message, that text shows
-_BEST, _MESSAGES = 10, 10  # points and messages that are listed
+_POINT = 256  # the most characters of a point, or of a message, in text
+_BEST, _MESSAGES = 10, 10  # the most points and messages that are listed
 _NUMBER = re.compile(r"[-+]?\d+(\.\d*)?([eE][-+]?\d+)?")
 
 
 def facts(path: str) -> dict[str, Any]:
-    """Return what a study holds, as values for JSON."""
+    """Return the contents of a study as values for JSON."""
     file = Path(path).absolute()
-    writing = being_written(file)  # first: what is read after the end is all there is
+    writing = being_written(file)  # first: if the run has ended by now, all of it can be read
     with open_study(file) as database, translate_errors(file):
         written = _last_written(file)
-        database.execute("BEGIN")  # one moment of a run that goes on
+        database.execute("BEGIN")  # so that everything is read as of one moment
         settings = read_settings(database)
         check_complete(database)
         space = Space.from_dict(settings["space"])
@@ -135,7 +135,7 @@ def _best(database: sqlite3.Connection, maximized: bool) -> _Best | None:
 def _noisy(
     database: sqlite3.Connection, space: Space, settings: Mapping[str, Any]
 ) -> tuple[_Best | None, list[dict[str, Any]]]:
-    """Return the best point of a noisy run, as in its `Result`, and the most promising ones."""
+    """Return the best point of a noisy run, as in its `Result`, and the most promising points."""
     archive = Archive(space, settings["direction"], deterministic=False)
     known = Known.from_json(space, settings)
     if known.data is not None:
@@ -157,7 +157,7 @@ def _noisy(
 
 
 def _best_notes(database: sqlite3.Connection, point: bytes) -> dict[str, Any] | None:
-    """Return the last notes on a point; null for numbers that JSON does not have."""
+    """Return the last notes on a point; None if there are none, and for numbers JSON lacks."""
     where = "number IN (SELECT number FROM candidates WHERE point = ?)"
     notes = read_notes(database, where, (point,))
     if not notes:
@@ -182,9 +182,9 @@ def _best_points(
 
 
 def _failures(database: sqlite3.Connection, space: Space) -> list[dict[str, Any]]:
-    """Return the messages of failures with counts and a point of each, the most frequent first.
+    """Return the messages of failures, most frequent first, each with a count and a point.
 
-    Messages that differ in numbers only are one.
+    Messages that differ only in numbers are counted as one.
     """
     groups: dict[tuple[int, str], dict[str, Any]] = {}
     for status, error, point in database.execute(
@@ -203,7 +203,7 @@ def _failures(database: sqlite3.Connection, space: Space) -> list[dict[str, Any]
 def _times(
     counters: Mapping[str, Any], paid: int, budget: int | None
 ) -> tuple[float | None, float | None]:
-    """Return for how long a run has gone on when its state was last kept, and what is left."""
+    """Return the elapsed time of a run when its state was last stored, and the time left."""
     elapsed, done = counters.get("seconds"), counters.get("evaluations", 0)
     if elapsed is None or budget is None or not done:
         return elapsed, None
@@ -211,17 +211,17 @@ def _times(
 
 
 def _show(space: Space, packed: bytes) -> Any:
-    """Return a point as JSON has it."""
+    """Return a point in a form that JSON can hold."""
     point = space.one(Packing(space).unpack([packed])[0])
     return point.tolist() if isinstance(point, np.ndarray) else point
 
 
 def _last_written(file: Path) -> float:
-    """Return when the file was last written, in seconds since 1970."""
+    """Return the time at which the file was last written, in seconds since 1970."""
     times = [file.stat().st_mtime]
     with contextlib.suppress(OSError):
         log = file.with_name(file.name + "-wal").stat()
-        times += [log.st_mtime] * (log.st_size > 0)  # opening the file makes an empty one
+        times += [log.st_mtime] * (log.st_size > 0)  # opening the file creates an empty log
     return max(times)
 
 
@@ -231,7 +231,7 @@ def as_text(now: dict[str, Any], rate: float | None = None, verbose: bool = Fals
     Parameters
     ----------
     now
-        What `facts` returned.
+        The facts that `facts` returned.
     rate
         The observed number of evaluations per second.
     verbose
@@ -299,13 +299,13 @@ def _time(now: dict[str, Any]) -> str:
 
 
 def _spread(count: int, error: float | None) -> str:
-    """Return how good a mean is, as text; nothing of a value of a deterministic function."""
+    """Return the standard error of a mean as text; empty for a deterministic function."""
     times = f"{count} times" if count > 1 else "once"
     return "" if error is None else f" +- {error:.2g} (measured {times})"
 
 
 def _failure_lines(now: dict[str, Any]) -> list[str]:
-    """Return the failures by message, each with a point."""
+    """Return the failures by message, with a point for each."""
     lines = ["", "failures:"] if now["failure_messages"] else []
     for group in now["failure_messages"]:
         text = group["message"] or "no message"
@@ -316,7 +316,7 @@ def _failure_lines(now: dict[str, Any]) -> list[str]:
 
 
 def _best_lines(now: dict[str, Any]) -> list[str]:
-    """Return the best points with their values, one a line; none where there is only one."""
+    """Return the best points with their values, one on each line; empty if there is only one."""
     best = now["best_points"]
     values = [f"{one['value']:.10g}" for one in best]
     width = max(map(len, values), default=0)
@@ -328,7 +328,7 @@ def _best_lines(now: dict[str, Any]) -> list[str]:
 
 
 def _facts(facts: Mapping[str, Any]) -> dict[str, str]:
-    """Return the rows that a strategy's facts make: a fact of several parts has one for each."""
+    """Return a strategy's facts as rows of text; a fact of several parts has a row for each."""
     plain = {key: value for key, value in facts.items() if not isinstance(value, dict)}
     rows = {"facts": plain} if plain else {}
     rows |= {key: value for key, value in facts.items() if isinstance(value, dict)}

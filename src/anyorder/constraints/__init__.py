@@ -1,6 +1,6 @@
-"""Points that must not be evaluated: what a constraint says, and how points are repaired.
+"""Constraints: the points that must not be evaluated, and how such points are repaired.
 
-feasibility.py   what a constraint says of points, and the repair of those that it refuses
+feasibility.py   calls of the constraint, and the repair of rejected points
 effects.py       a linear model that chooses between repairs
-samples.py       where an allowed point may be
+samples.py       samples among which allowed points are looked for
 """

@@ -1,7 +1,7 @@
-"""What each value of each variable is worth, from the answers so far: a linear model.
+"""A linear model of the effect of each value of each variable, fitted to the answers so far.
 
-It decides between several ways to repair a point that a constraint refuses. It says nothing about
-how variables act together, which is what strategies are for.
+It decides between several ways to repair a point that a constraint rejects. It knows nothing about
+how variables act together, which is left to strategies.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ import numpy.typing as npt
 from anyorder.archive import Archive, Codes
 from anyorder.errors import OK
 
-FIRST = 10  # answers before the first fit
-GROWTH = 1.25  # of the number of answers, from one fit to the next
-MOST_ROWS = 1_000  # the latest answers with a value
-MOST_VALUES = 4_096  # of all variables together
-PENALTY = 1.0  # on squared effects, in units of the variance of a value
+FIRST = 10  # the number of answers before the first fit
+GROWTH = 1.25  # the growth of the number of answers from one fit to the next
+MOST_ROWS = 1_000  # the model is fitted to the latest answers with a value
+MOST_VALUES = 4_096  # the most values of all variables together
+PENALTY = 1.0  # the weight of squared effects, in units of the variance of a value
 
 
 class Effects:
-    """The effects of single changes, fitted now and then.
+    """The effects of single changes, which are fitted again now and then.
 
-    They are a function of the archive alone, so that a run that is resumed has the same.
+    They depend on the archive alone, so that a resumed run has the same effects.
     """
 
     def __init__(self, archive: Archive) -> None:
@@ -30,14 +30,14 @@ class Effects:
         cards = archive.space.cardinalities.astype(np.int64)
         self._first = np.cumsum(cards) - cards
         self._total = int(cards.sum())
-        # for each variable the columns of its values, padded with its first one
+        # for each variable the columns of its values, padded with the first of them
         self._columns = self._first[:, None] + np.arange(min(cards.max(), MOST_VALUES))
         self._exists = np.arange(self._columns.shape[1]) < cards[:, None]
         self._columns = np.where(self._exists, self._columns, self._first[:, None])
         self._fitted, self._effects = 0, np.zeros(0)
 
     def changes(self, codes: Codes) -> tuple[Codes, npt.NDArray[np.float64]] | None:
-        """Return for each variable its best other value and the gain; None if nothing is known."""
+        """Return the best other value of each variable, and its gain; None if nothing is known."""
         if not self._fit():
             return None
         here = self._effects[self._first + codes]
@@ -57,7 +57,7 @@ class Effects:
         return len(self._effects) > 0
 
     def _solve(self, size: int) -> npt.NDArray[np.float64]:
-        """Solve ridge regression on one-hot codes, in the form with fewer unknowns."""
+        """Solve the ridge regression on one-hot codes, in the form that has fewer unknowns."""
         scores = self._archive.scores(size)
         good = (self._archive.column("status")[:size] == OK) & np.isfinite(scores)
         rows = np.flatnonzero(good)[-MOST_ROWS:]
@@ -76,5 +76,5 @@ class Effects:
         else:
             kernel = ones.T @ ones + PENALTY * np.eye(self._total)
             effects = np.linalg.solve(kernel, ones.T @ values)
-        # so that differences in rounding do not decide
+        # rounded, so that rounding errors do not decide
         return np.asarray(np.round(effects, 9), np.float64)

@@ -1,23 +1,23 @@
-"""Constraints: what they say of a point, and how a refused point becomes an allowed one.
+"""Constraints: how much a point violates one, and how a rejected point is made an allowed one.
 
-A constraint is called before anything is evaluated, and is taken to be cheap. A strategy is told
-which of its proposals are refused, and by how much. A refused one is also repaired: a nearby
-allowed point, new if possible, is evaluated next. So every strategy gets answers, however small the
-allowed part of the space is, and learns from them as from any other. If the constraint gives no
-numbers, this is done only where it refuses at least half of what is proposed: below that,
-strategies do well alone.
+The constraint is called before anything is evaluated, and is assumed to be cheap. The strategy is
+told which of its proposals were rejected, and by how much they violate the constraint. A rejected
+point is also repaired: an allowed point nearby, if possible a new one, is evaluated next. Every
+strategy therefore gets answers, however small the allowed part of the space is, and learns from
+them as from any others. If the constraint returns no numbers, points are repaired only while it
+rejects at least half of the proposals: strategies cope with fewer rejections alone.
 
-    violation   0 for an allowed point; else by how much it is violated, inf if there is no number
-    repair      what is tried, in this order, from a refused point:
+    violation   0 for an allowed point; else the amount of the violation, inf without a number
+    repair      attempts to repair a rejected point, in this order:
                   a single change that makes it allowed
-                  with numbers, single changes that each lower the violation; where there are many
-                    values, to that at which it would be 0 if it were linear
-                  a few of its values, the others those of the best point so far
-                  the first allowed point on a random way to an allowed one
-                  from the nearest allowed point towards it, as far as allowed
+                  with numbers, single changes that each lower the violation; if a variable has
+                    many values, also the value where the violation would be 0 if it were linear
+                  a few of its values, with the other values of the best point so far
+                  the first allowed point on a random path to an allowed point
+                  from the nearest allowed point towards the rejected one, as far as allowed
                 in a list, a change of one place moves another item, so that it stays valid
-                half of the time, changes that a linear model of the values favours are tried first
-    the first allowed point is found by sampling: each sample has its own shares of the values
+                half of the time, changes that a linear model of the values favours come first
+    the first allowed point is searched for by sampling: each sample has its own shares of values
 """
 
 from __future__ import annotations
@@ -42,34 +42,34 @@ from anyorder.space.neighbours import Neighbourhood
 from anyorder.strategies.base import Codes
 from anyorder.strategies.state import State, from_state, to_state
 
-OFTEN = 0.5  # share of refused proposals from which on they are repaired
-MEMORY = 16  # proposals that the share is a mean over
-POOL = 16  # allowed points that are remembered
-GUIDED = 0.5  # share of repairs that a linear model of the values guides
-SMALL = 3  # variables that change at a time
-TRIES = 60  # random changes that are tried at a time
-LONGEST = 2_000  # calls of the constraint in one repair
-MOST_VAIN = 8  # after so many repairs in vain, one in 2**8 refused proposals is repaired
-SAMPLES = 10_000  # calls of the constraint to find the first allowed point
+OFTEN = 0.5  # from this share of rejected proposals on, they are repaired
+MEMORY = 16  # the share is a mean over about so many proposals
+POOL = 16  # the most allowed points that are stored
+GUIDED = 0.5  # the share of repairs that a linear model of the values guides
+SMALL = 3  # the most variables that change at a time
+TRIES = 60  # the most random changes that are tried at a time
+LONGEST = 2_000  # the most calls of the constraint in one repair
+MOST_VAIN = 8  # after so many repairs in vain, only one in 2**8 rejected proposals is repaired
+SAMPLES = 10_000  # the most calls of the constraint to find the first allowed point
 
 
 class Feasibility:
-    """A constraint, and what is known of it.
+    """A constraint, and what is known about it.
 
     Parameters
     ----------
     space
-        Where to search.
+        The space to search.
     constraint
-        Gets a point; returns a bool, a number (how much is violated; 0 or less is allowed), or
-        several of those.
+        A function of a point that returns a bool, a number (the amount of the violation; 0 or less
+        is allowed), or several of those.
     seed
-        Of the random numbers that repairs draw.
+        The seed of the random numbers for repairs.
 
     Attributes
     ----------
     calls
-        How often the constraint was called.
+        The number of calls of the constraint.
     allowed
         Whether an allowed point is known.
     """
@@ -77,18 +77,19 @@ class Feasibility:
     def __init__(self, space: Space, constraint: Callable[[Any], Any], seed: int) -> None:
         self.space, self.constraint = space, constraint
         self._neighbourhood = Neighbourhood(space)
-        # columns with many values, of which a straight line says which to try
+        # columns with many values, for which a straight line says which values to try
         self._many = space.ordered & (space.cardinalities > FEW)
-        # passes over all columns without an improvement, before a descent ends
+        # passes over all columns without an improvement, after which a descent ends
         self._passes = max([group.passes for group in space.groups], default=1)
         self._rng = np.random.default_rng([seed, 17])
         self._effects: Effects | None = None
-        self._share = 0.0  # of proposals that were refused
+        self._share = 0.0  # the share of proposals that were rejected
         self._pool: list[Codes] = []
         self._least, self._least_point = math.inf, np.zeros(len(space), np.int32)
-        self._vain = 0  # repairs in a row that found nothing new
-        self._skip = 0  # refused proposals that are not repaired, for that reason
-        self._searched = False  # for the first allowed point
+        self._vain = 0  # repairs in a row that found no new point
+        # so many rejected proposals will not be repaired, since repairs were in vain
+        self._skip = 0
+        self._searched = False  # whether the first allowed point was searched for
         self.calls = 0
 
     # --- what the constraint says ---------------------------------------------------------------
@@ -99,7 +100,7 @@ class Feasibility:
         return bool(self._pool)
 
     def violation(self, codes: Codes) -> float:
-        """Return 0 for an allowed point, else by how much it violates; inf without a number."""
+        """Return how much a point violates the constraint: 0 if allowed, inf without a number."""
         self.calls += 1
         (codes,) = self.space.canonical(codes[None])
         try:
@@ -121,19 +122,19 @@ class Feasibility:
         return found
 
     def note(self, refused: bool) -> None:
-        """Count a proposal of the strategy."""
+        """Count a proposal of the strategy, and whether it was rejected."""
         self._share += (refused - self._share) / MEMORY
 
     @property
     def often(self) -> bool:
-        """Whether refused proposals are repaired even if it is not known what they violate."""
+        """Whether proposals are rejected so often that they are repaired even without numbers."""
         return self._share >= OFTEN
 
     def _name(self) -> str:
         return getattr(self.constraint, "__qualname__", None) or short(self.constraint)
 
     def explain(self) -> str:
-        """Return what was tried, for a run that found no allowed point."""
+        """Return a message for a run that found no allowed point: what was tried."""
         text = f"constraint {self._name()} refused every one of {self.calls} points"
         if math.isfinite(self._least):
             near = self.space.brief(self._least_point)
@@ -144,10 +145,10 @@ class Feasibility:
     def screen(
         self, candidates: Sequence[Candidate], given: int, archive: Archive, suggested: list[Codes]
     ) -> None:
-        """Find out what of new candidates is refused, and add repaired points to `suggested`.
+        """Check new candidates, and add repaired points for rejected ones to `suggested`.
 
-        The first `given` candidates are not the strategy's own, such as the user's starting points:
-        these are repaired in any case.
+        The first `given` candidates do not come from the strategy, such as the user's starting
+        points. They are repaired in any case.
         """
         pack = archive.packing.pack
         taken = {candidate.key for candidate in candidates}
@@ -159,7 +160,7 @@ class Feasibility:
 
         for k, candidate in enumerate(candidates):
             if archive.lookup(candidate.key) is not None:
-                continue  # it is answered from there, or was allowed before
+                continue  # it is answered from the archive, or was allowed before
             candidate.violation = self.violation(candidate.codes)
             refused = candidate.violation > 0
             if k >= given:
@@ -177,7 +178,7 @@ class Feasibility:
                     taken.update(pack(found[None]))
 
     def refuse(self, data: Data) -> Data:
-        """Return the data without the values of points that the constraint refuses."""
+        """Return the data without the values of points that the constraint rejects."""
         measured = (data.statuses == OK) | (data.statuses == REJECTED)
         refused = [
             bool(ok) and self.violation(row) > 0
@@ -189,7 +190,7 @@ class Feasibility:
         return Data(data.codes, values, statuses)
 
     def judge(self, candidate: Candidate) -> None:
-        """Take the value from a candidate that is refused, as `refuse` does with data."""
+        """Mark a candidate as rejected if the constraint rejects it, as `refuse` does with data."""
         candidate.violation = self.violation(candidate.codes)
         if candidate.violation > 0:
             candidate.value, candidate.status, candidate.known = math.nan, REJECTED, True
@@ -204,13 +205,13 @@ class Feasibility:
         is_known: Callable[[Codes], bool],
         archive: Archive,
     ) -> Codes | None:
-        """Return an allowed point near a refused one, if possible one that is not known."""
+        """Return an allowed point near a rejected one, if possible a new point, or None."""
         if self._searched and not self._pool:
-            return None  # nothing is allowed, as far as can be found out
+            return None  # no point is allowed, as far as is known
         if self._effects is None:
             self._effects = Effects(archive)
         effects = self._effects if self._rng.random() < GUIDED else None
-        found = self._once(codes, is_known, effects)
+        found = self._change_once(codes, is_known, effects)
         if found is None and math.isfinite(violation):
             found = self._descend(codes, violation, self.calls + LONGEST, effects)
         best = archive.best if archive.objectives is None else archive.on_front(self._rng)
@@ -220,16 +221,16 @@ class Feasibility:
             return None
         if found is None:
             other = self._pool[int(self._rng.integers(len(self._pool)))]
-            found = self._between(codes, other, is_known)
+            found = self._search_between(codes, other, is_known)
         if found is None:
             nearest = min(self._pool, key=lambda known: int((known != codes).sum()))
-            found = self._towards(nearest, codes)
+            found = self._walk_towards(nearest, codes)
         if is_known(found):
-            found = self._near(found, is_known)
+            found = self._search_near(found, is_known)
         return None if found is None else self.space.canonical(found[None])[0]
 
     def _changes(self, codes: Codes, effects: Effects | None) -> Iterator[tuple[int, int]]:
-        """Yield a change of each variable: in random order, or the most promising first."""
+        """Yield a change of each variable, in random order or the most promising first."""
         known = None if effects is None else effects.changes(codes)
         order = self._rng.permutation(self._neighbourhood.free)
         if known is None:
@@ -240,16 +241,16 @@ class Feasibility:
         return zip(order.tolist(), targets.tolist(), strict=True)
 
     def _disturb(self, codes: Codes, changes: int) -> Codes:
-        """Return the point with other values of so many variables."""
+        """Return the point with new random values of some variables; `changes` is their number."""
         near = self._neighbourhood
         which = self._rng.choice(near.free, changes, replace=False)
         values = near.other_values(codes[which], which, self._rng)
         return near.give(codes, which.tolist(), values.tolist(), self._rng)
 
-    def _once(
+    def _change_once(
         self, codes: Codes, is_known: Callable[[Codes], bool], effects: Effects | None
     ) -> Codes | None:
-        """Return an allowed point that is not known, one change away."""
+        """Return an allowed, unknown point that is one change away; None if there is none."""
         for i, target in islice(self._changes(codes, effects), TRIES):
             point = self._neighbourhood.give(codes, [i], [target], self._rng)
             if not is_known(point) and not self.violation(point):
@@ -259,10 +260,10 @@ class Feasibility:
     def _descend(
         self, codes: Codes, violation: float, end: int, effects: Effects | None = None
     ) -> Codes | None:
-        """Lower the violation by single changes until nothing is violated.
+        """Return a point reached by single changes that lower the violation to 0, or None.
 
-        Of an order, changes that leave the violation as it is are taken too: several items may have
-        to move before fewer of them are in a wrong place.
+        In a permutation, changes that leave the violation equal are accepted too: several items may
+        have to move before fewer of them are in a wrong place.
         """
         point, passes = codes, self._passes
         while passes and self.calls < end:
@@ -281,15 +282,15 @@ class Feasibility:
                 if self.calls >= end:
                     break
             if violation == before:
-                effects = None  # which would try the same changes again
+                effects = None  # effects would suggest the same changes again
         return None
 
     def _interpolate(
         self, point: Codes, violation: float, trial: Codes, now: float, i: int
     ) -> tuple[Codes, float]:
-        """Return the best of a change of variable i and of those that a straight line suggests.
+        """Return the best of a change of variable i and the changes that a straight line suggests.
 
-        Where a sum is too large, or not what it must be, one of them is just right.
+        If a sum is too large, or is not what it must be, one of these values is exactly right.
         """
         start, step = int(point[i]), int(trial[i]) - int(point[i])
         both_sides, one_side = violation + now, violation - now
@@ -304,7 +305,7 @@ class Feasibility:
         return trial, now
 
     def _mix(self, base: Codes, codes: Codes, is_known: Callable[[Codes], bool]) -> Codes | None:
-        """Return an allowed point that is not known: the base with a few values of `codes`."""
+        """Return an allowed, unknown point, `base` with a few values of `codes`, or None."""
         different = np.flatnonzero(base != codes)
         most = min(SMALL, len(different) - 1)
         for _ in range(TRIES if most > 0 else 0):
@@ -314,10 +315,10 @@ class Feasibility:
                 return point
         return None
 
-    def _between(
+    def _search_between(
         self, codes: Codes, other: Codes, is_known: Callable[[Codes], bool]
     ) -> Codes | None:
-        """Return the first allowed, unknown point on a random way from a point to another."""
+        """Return the first allowed, unknown point on a random path from one point to another."""
         point = codes.copy()
         for i in self._rng.permutation(np.flatnonzero(codes != other))[:-1].tolist():
             point = self._neighbourhood.give(point, [i], [other[i]], self._rng, other)
@@ -325,10 +326,10 @@ class Feasibility:
                 return point
         return None
 
-    def _near(self, codes: Codes, is_known: Callable[[Codes], bool]) -> Codes | None:
-        """Return an allowed point that is not known, one to three random changes away or further.
+    def _search_near(self, codes: Codes, is_known: Callable[[Codes], bool]) -> Codes | None:
+        """Return an allowed, unknown point that is one to three random changes away, or more.
 
-        Where all near ones are known, it is the end of a random walk over allowed points.
+        If all points nearby are known, it is the end of a random walk over allowed points.
         """
         most = min(SMALL, len(self._neighbourhood.free))
         for changes in range(1, most + 1):
@@ -349,8 +350,8 @@ class Feasibility:
                 codes = point
         return None
 
-    def _towards(self, base: Codes, codes: Codes) -> Codes:
-        """Walk from an allowed point towards another one, by one to three variables at a time."""
+    def _walk_towards(self, base: Codes, codes: Codes) -> Codes:
+        """Walk from an allowed point towards another one; return the last allowed point."""
         point = base.copy()
         for _ in range(TRIES):
             different = np.flatnonzero(point != codes)
@@ -364,7 +365,7 @@ class Feasibility:
         return point
 
     def _search(self) -> bool:
-        """Look for a first allowed point, once; whether there is one."""
+        """Search for a first allowed point, only once; return whether there is one."""
         if self._searched:
             return False
         self._searched = True
@@ -393,11 +394,11 @@ class Feasibility:
         }
 
     def state(self) -> State:
-        """Return everything that determines further repairs, as arrays."""
+        """Return everything that determines future repairs, as arrays."""
         return to_state(self._values())
 
     def restore(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
-        """Continue where `state` was taken."""
+        """Continue from what `state` returned."""
         values = from_state(state, self._values())
         pool: npt.NDArray[np.int32] = values["pool"]
         if (
@@ -412,7 +413,7 @@ class Feasibility:
 
 
 def violation_of(candidate: Candidate, archive: Archive, feasibility: Feasibility | None) -> float:
-    """Return how much a candidate without a value violates; NaN if that is not known."""
+    """Return how much a candidate without a value violates the constraint; NaN if not known."""
     if candidate.status == REJECTED and feasibility is not None:
         if candidate.violation is None:
             candidate.violation = feasibility.violation(candidate.codes)

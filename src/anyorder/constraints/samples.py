@@ -1,4 +1,4 @@
-"""Samples of a space, with many and with few of each value: where an allowed point may be."""
+"""Samples of a space, with many and with few of each value, to look for allowed points."""
 
 from __future__ import annotations
 
@@ -11,11 +11,14 @@ from numpy.random import Generator
 from anyorder.archive import Codes
 from anyorder.space import Space
 
-FEW = 16  # a variable of so many values is sampled with a share for each of them
+FEW = 16  # a variable with at most so many values is sampled with a share for each of them
 
 
 def samples(space: Space, rng: Generator) -> Iterator[Codes]:
-    """Yield all first values, all last values, and samples that each have their own shares."""
+    """Yield the point of all first values, that of all last values, and random samples.
+
+    Each sample has its own shares of the values.
+    """
     cards = space.cardinalities.astype(np.int64)
     yield _with_lists(np.zeros(len(cards), np.int32), space, rng)
     yield _with_lists((cards - 1).astype(np.int32), space, rng)
@@ -33,7 +36,7 @@ def samples(space: Space, rng: Generator) -> Iterator[Codes]:
 
 
 def _with_lists(point: Codes, space: Space, rng: Generator) -> Codes:
-    """Return the point with random lists."""
+    """Return the point with its lists replaced by random ones."""
     for group in space.groups:
         point[group.columns] = group.uniform(1, rng)[0]
     return point

@@ -1,4 +1,4 @@
-"""What has been read of a study; what is new in it is added, nothing is read twice."""
+"""What has been read of a study; only new entries are read and added."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _OPEN = "number IN (SELECT value FROM json_each(?))"
 
 
 class Open(NamedTuple):
-    """A candidate without an answer; `started` is NaN where nobody evaluates it yet."""
+    """A candidate without an answer; `started` is NaN if it is not being evaluated yet."""
 
     number: int
     point: bytes
@@ -41,7 +41,7 @@ class Open(NamedTuple):
 
 
 class _OneObjective(History):
-    """A history of several objectives, of which one is looked at."""
+    """A history of several objectives, seen as that of one of them."""
 
     def __init__(self, archive: Archive, which: int) -> None:
         super().__init__(archive)
@@ -51,7 +51,7 @@ class _OneObjective(History):
 
     @property
     def values(self) -> Floats:
-        """What the function gave, of this objective."""
+        """The values of this objective."""
         return self._archive.values[: len(self), self._which]
 
 
@@ -61,15 +61,15 @@ class Contents:
     Attributes
     ----------
     settings
-        What the run was started with.
+        The settings with which the run was started.
     archive
-        Every answer, in the order of arrival.
+        All answers, in the order in which they came.
     history
-        The same; of several objectives it has one of them, see `choose`.
+        The history; with several objectives that of one of them, see `choose`.
     open
-        Candidates without an answer, by number.
+        The candidates without an answer, by number.
     elapsed
-        For how many seconds the run had gone on when its state was last kept; None before that.
+        The seconds that the run had taken when its state was last stored; None before that.
     """
 
     def __init__(self, settings: dict[str, Any]) -> None:
@@ -82,31 +82,31 @@ class Contents:
         known = Known.from_json(self.archive.space, settings)
         if known.data is not None:
             known.data.add_to(self.archive)
-        self.before = len(self.archive)  # answers that were known before the run
+        self.before = len(self.archive)  # the number of answers that were known before the run
         self.objective = 0
         self.history = self._view()
         self.open: dict[int, Open] = {}
         self.elapsed: float | None = None
         self._shares: tuple[Any, Floats] | None = None
-        self.last = -1  # the largest number that has been read
-        self._kept = -1  # candidates that the last known state had
-        # of the answers of the run, in the archive's order
+        self.last = -1  # the largest number of a candidate that has been read
+        self._kept = -1  # the number of candidates in the last state that was read
+        # numbers and times of the run's answers, in the order of the archive
         self._numbers: list[int] = []
         self._started: list[float] = []
         self._ended: list[float] = []
 
     @property
     def ended(self) -> Floats:
-        """When each answer of the history came, in seconds since 1970; NaN where not known."""
+        """The time of each answer of the history, in seconds since 1970; NaN if not known."""
         return np.array([np.nan] * self.before + self._ended)
 
     def latest(self, most: int) -> Floats:
-        """Return when the last answers came, in order."""
+        """Return the times of the last `most` answers, in order."""
         ended = np.array(self._ended[-most:], np.float64)
         return np.sort(ended[np.isfinite(ended)])
 
     def evaluations(self, most: int | None = None) -> Evaluations:
-        """Return when evaluations began and ended, also those that run; the last `most` of them."""
+        """Return the times of the last `most` evaluations, including those that are running."""
         size = len(self._numbers)
         first = 0 if most is None else max(0, size - most)
         paid = np.flatnonzero(~self.history.cached[self.before + first :]) + first
@@ -127,18 +127,18 @@ class Contents:
         )
 
     def shares(self) -> Floats:
-        """Return what `shares_of_variance` does, computed once for the present answers."""
+        """Return `shares_of_variance` of the present answers, which is computed once."""
         state = len(self.history), self.objective
         if self._shares is None or self._shares[0] != state:
             self._shares = state, shares_of_variance(self.history)
         return self._shares[1]
 
     def number(self, row: int) -> int:
-        """Return the number of the candidate of a row of the history; -1 if it was known before."""
+        """Return the candidate's number of a row of the history; -1 if known before the run."""
         return -1 if row < self.before else self._numbers[row - self.before]
 
     def read(self, database: sqlite3.Connection) -> bool:
-        """Read what is new; return whether anything was."""
+        """Read new entries; return whether there were any."""
         space, new = self.archive.space, self.last + 1
         numbers = json.dumps([*self.open])
         rows = [
@@ -171,7 +171,7 @@ class Contents:
         return changed
 
     def choose(self, objective: int) -> None:
-        """Look at one of several objectives; the first if there are not as many."""
+        """Let the history show one of several objectives; the first if there are not as many."""
         several = self.archive.objectives
         chosen = objective if several is not None and objective < len(several) else 0
         if chosen != self.objective:
@@ -199,7 +199,7 @@ class Contents:
 
 
 def _times(database: sqlite3.Connection, numbers: str, new: int) -> dict[int, tuple[float, float]]:
-    """Return when evaluations began and ended: of the open ones, and from number `new` on."""
+    """Return when open evaluations, and those from number `new` on, began and ended."""
     there = database.execute("SELECT 1 FROM sqlite_master WHERE name = 'times'").fetchone()
     if there is None:
         return {}

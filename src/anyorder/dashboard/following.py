@@ -1,4 +1,4 @@
-"""A study that is followed while it is written: it may grow, be replaced, damaged, or vanish."""
+"""A study followed while it is written: it may grow, be replaced or damaged, or vanish."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from anyorder.run.study.reading import open_study, read_settings, translate_erro
 
 
 class Following:
-    """A study that is looked at again and again.
+    """A study that is read again and again.
 
     Attributes
     ----------
     path
         The file.
     contents
-        What has been read of it; None where that is nothing.
+        What has been read of the study; None if nothing has.
     problem
-        Why it cannot be read, if it cannot.
+        The reason why the study cannot be read; None if it can.
     writing
-        Whether a process writes it; None if that cannot be seen.
+        Whether a process is writing it; None if that is not known.
     version
-        Changes whenever anything above does.
+        A number that changes whenever one of the above does.
     """
 
     def __init__(self, path: Path) -> None:
@@ -38,13 +38,14 @@ class Following:
         self._inode = -1
 
     def read(self) -> None:
-        """Read what is new."""
+        """Read the new entries of the study."""
         before = self.contents, self.problem, self.writing
         changed = False
         try:
-            self.writing = being_written(self.path)  # first: what is read after the end is all
+            # first: if the run has ended by now, all of it is read
+            self.writing = being_written(self.path)
             with open_study(self.path) as database, translate_errors(self.path):
-                database.execute("BEGIN")  # one moment of a run that goes on
+                database.execute("BEGIN")  # so that everything is read as of one moment
                 changed = self._read(database)
             self.problem = None
         except (StudyError, OSError, *DAMAGE) as error:
@@ -64,7 +65,7 @@ class Following:
 
 
 def _same(settings: dict[str, Any], had: dict[str, Any], last: int | None, known: int) -> bool:
-    """Return whether a file still holds the run that was read; its budget may have grown."""
+    """Return whether a file still holds the run that was read, possibly with a larger budget."""
     free = {"budget", "library"}
     kept = {key: value for key, value in settings.items() if key not in free}
     return kept == {k: v for k, v in had.items() if k not in free} and (last or 0) >= known

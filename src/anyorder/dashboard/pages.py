@@ -21,7 +21,7 @@ from anyorder.dashboard.studies import MOST_STUDIES, Studies
 from anyorder.dashboard.views import View, figures, most_important
 from anyorder.errors import StudyError
 
-_VARIABLES = 100  # whose figures are in a file
+_VARIABLES = 100  # a file has the figures of at most so many variables
 STYLES = ("page.css", "dashboard.css")
 SCRIPTS = ("plotly.js", "page.js", "dashboard.js")
 
@@ -43,7 +43,7 @@ def write_report(
 ) -> None:
     """Write the page of studies to a file that needs no server and no network.
 
-    Of a study with more than a hundred variables, it has the figures of the hundred that explain
+    For a study with more than a hundred variables, it has the figures of the hundred that explain
     most of the variance.
     """
     studies = Studies(paths)
@@ -67,7 +67,7 @@ def write_report(
 
 
 def _variables(followed: dict[str, Following]) -> dict[str, Any]:
-    """Return the figures of all variables of the first study, or of those that matter most."""
+    """Return the figures of all variables of the first study, or of those that explain most."""
     first = next(iter(followed.values())).contents
     if first is None:
         return {}

@@ -1,6 +1,6 @@
-"""What the page shows of a study: facts, tables and figures, each a part of its own.
+"""Parts of the page about a study: facts, tables and figures.
 
-Where there is nothing to draw, or a file cannot be read, a part is a sentence: `{"note": ...}`.
+If there is nothing to draw, or a file cannot be read, a part is a sentence: `{"note": ...}`.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from anyorder.strategies.registry import find
 
 Part = dict[str, Any]
 
-_RECENT = 200  # evaluations that tell how fast a run is
+_RECENT = 200  # the speed of a run is measured over so many evaluations
 logger = logging.getLogger("anyorder")
 
 
 def facts(study: Following) -> Part:
-    """Return how far a run is, as rows of text."""
+    """Return the progress of a run, as rows of text."""
     contents = study.contents
     if contents is None:
         return {"note": study.problem or "It has not been read yet."}
@@ -108,7 +108,7 @@ def _round(number: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Return a time as people say it."""
+    """Return a duration as text, such as "3 minutes"."""
     for unit, name in ((86_400, "days"), (3_600, "hours"), (60, "minutes")):
         if seconds >= 2 * unit:
             return f"{seconds / unit:.3g} {name}"
@@ -116,7 +116,7 @@ def duration(seconds: float) -> str:
 
 
 def running(study: Following) -> Part:
-    """Return what is being evaluated, and the last failures."""
+    """Return the evaluations that are running, and the last failures."""
     contents = study.contents
     if contents is None:
         return {"running": [], "failures": [], "open": 0, "alive": False}
@@ -135,8 +135,8 @@ def _parallel(study: Following, contents: Contents) -> Figure:
     return variables.parallel(history, points.best_of(contents), contents.shares())
 
 
-# Of one study each. Those that a reader sees first come first.
-OF_SEVERAL = ("front", "hypervolume")  # only of several objectives
+# Figures of one study each, in the order in which a reader sees them.
+OF_SEVERAL = ("front", "hypervolume")  # only for several objectives
 FIGURES: Mapping[str, Callable[[Following, Contents], Figure]] = {
     "front": lambda study, contents: front(History(contents.archive)),
     "hypervolume": lambda study, contents: runs.convergence(
@@ -151,14 +151,14 @@ FIGURES: Mapping[str, Callable[[Following, Contents], Figure]] = {
 
 def figure(study: Following, name: str) -> Part:
     """Return a figure of a study, one of `FIGURES`."""
-    return _drawn(study, lambda contents: FIGURES[name](study, contents))
+    return _draw(study, lambda contents: FIGURES[name](study, contents))
 
 
 def variable(study: Following, name: str) -> dict[str, Part]:
     """Return the figures of a variable: its values over time, and against the result."""
     return {
-        "over": _drawn(study, lambda c: variables.values_over_time(c.history, _find(c, name))),
-        "against": _drawn(
+        "over": _draw(study, lambda c: variables.values_over_time(c.history, _find(c, name))),
+        "against": _draw(
             study, lambda c: variables.values_against_result(c.history, _find(c, name))
         ),
     }
@@ -176,8 +176,8 @@ def best_points(study: Following) -> Part:
     return _guard(study, points.best)
 
 
-def compared(studies: Mapping[str, Following]) -> dict[str, Part]:
-    """Return the figures that have all studies in one: best values, over evaluations and time."""
+def compare(studies: Mapping[str, Following]) -> dict[str, Part]:
+    """Return the figures that show all studies at once: best values over evaluations and time."""
     known = {name: one for name, one in studies.items() if one.contents is not None}
     if not known:
         said = "; ".join(filter(None, (one.problem for one in studies.values())))
@@ -192,10 +192,10 @@ def compared(studies: Mapping[str, Following]) -> dict[str, Part]:
         )
 
     first = next(iter(known.values()))
-    return {"convergence": _drawn(first, convergence), "time": _drawn(first, over_time)}
+    return {"convergence": _draw(first, convergence), "time": _draw(first, over_time)}
 
 
-def _drawn(study: Following, make: Callable[[Contents], Figure]) -> Part:
+def _draw(study: Following, make: Callable[[Contents], Figure]) -> Part:
     return _guard(study, lambda contents: _as_part(make(contents)))
 
 
@@ -206,7 +206,7 @@ def _as_part(made: Figure) -> Part:
 
 
 def _guard(study: Following, make: Callable[[Contents], Part]) -> Part:
-    """Return a part, or why there is none: one that fails must not take the page with it."""
+    """Return a part, or a note on why there is none: an error in it must not stop the page."""
     if study.contents is None:
         return {"note": study.problem or "It has not been read yet."}
     try:

@@ -1,4 +1,4 @@
-"""Tables of points: the best ones, those that are being evaluated, the last that failed."""
+"""Tables of points: the best, those being evaluated, and the last that failed."""
 
 from __future__ import annotations
 
@@ -16,17 +16,18 @@ from anyorder.errors import STATUSES
 
 Floats = npt.NDArray[np.float64]
 
-_LATEST = 10  # failures, and evaluations that run
-_ROOM = 90_000  # bytes of a table
-_NOTES = 20  # columns
-_POINT, _MESSAGE = 600, 300  # characters of a point, of a message, where they only are shown
+_LATEST = 10  # the most failures, and running evaluations, that are listed
+_ROOM = 90_000  # the most bytes of a table
+_NOTES = 20  # the most columns of notes
+_POINT, _MESSAGE = 600, 300  # the most characters of a point, and of a message, that are only shown
 
 
 def best(contents: Contents) -> dict[str, Any]:
     """Return the table of the best points, as many as there is room for.
 
-    `record` are the columns of the evaluation, notes among them, `variables` those of the point.
-    Cells are texts of JSON, so that copies are exact; of an absent variable the cell is empty.
+    `record` names the columns of the evaluation, including notes, and `variables` those of the
+    point. Cells are JSON texts, so that they can be copied exactly; the cell of an absent variable
+    is empty.
     """
     history, space = contents.history, contents.history.space
     names = variable_names(space)
@@ -70,10 +71,11 @@ def best(contents: Contents) -> dict[str, Any]:
 
 
 def best_of(contents: Contents) -> npt.NDArray[np.intp]:
-    """Return the entries of the best points, the best first.
+    """Return the entries of the best points, best first.
 
-    Of several objectives those of the front, in the order of the one that is looked at; of a noisy
-    function the first entries of the points with the best means.
+    With several objectives they are those of the front, in the order of the objective that the
+    history shows; for a noisy function they are the first entries of the points with the best
+    means.
     """
     history, archive = contents.history, contents.archive
     if archive.objectives is None and archive.deterministic:
@@ -90,7 +92,7 @@ def best_of(contents: Contents) -> npt.NDArray[np.intp]:
 
 
 def _means(contents: Contents) -> tuple[npt.NDArray[np.intp], Floats, npt.NDArray[np.intp]]:
-    """Return of each point its first entry, the mean of its values, and how many it has."""
+    """Return the first entry of each point, the mean of its values, and their number."""
     history, archive = contents.history, contents.archive
     rows = np.flatnonzero(~np.isnan(history.values) & ~history.cached)
     _, first, which = np.unique(
@@ -103,7 +105,7 @@ def _means(contents: Contents) -> tuple[npt.NDArray[np.intp], Floats, npt.NDArra
 
 
 def running(contents: Contents) -> list[dict[str, Any]]:
-    """Return what is being evaluated, since when, the oldest first."""
+    """Return the evaluations that are running, and since when; the oldest first."""
     found = sorted(contents.open.values(), key=lambda one: (math.isnan(one.started), one.started))
     packing = contents.archive.packing
     return [
@@ -140,12 +142,12 @@ def point_text(contents: Contents, codes: npt.NDArray[np.int32]) -> str:
 
 
 def as_text(value: Any) -> str:
-    """Return a value as JSON, as far as it has one."""
+    """Return a value as JSON, or as text if JSON cannot hold it."""
     return json.dumps(value, default=str, ensure_ascii=False)
 
 
 def shorten(text: str, longest: int) -> str:
-    """Return the beginning of a long text; what cannot be printed is written as an escape."""
+    """Return the beginning of a long text; characters that cannot be printed are escaped."""
     shown = "".join(
         c if c.isprintable() else c.encode("unicode_escape").decode() for c in text[: longest + 1]
     )

@@ -1,7 +1,8 @@
-"""The page, served: read-only, to this machine, unless a token is asked for.
+"""The server of the page: read-only, and for this machine only, unless a token is given.
 
-Nothing is answered but GET. A host that is not known gets 400, so that no web site reads the page
-through the reader's browser. The page's policy allows its own files only, and no inline script.
+Only GET requests are answered. A request for an unknown host gets 400, so that no web site reads
+the page through the reader's browser. The page's content security policy allows only the server's
+own files, and no inline script.
 """
 
 from __future__ import annotations
@@ -36,8 +37,9 @@ _HEADERS = {
     "X-Frame-Options": "DENY", "Referrer-Policy": "no-referrer",
     "Cross-Origin-Resource-Policy": "same-origin", "Cache-Control": "no-store",
 }  # fmt: skip
-_EVERY, _STEPS = 1.0, 5  # seconds between updates, at least, and looks for Ctrl-C meanwhile
-_QUIET = 15  # updates without news before a sign of life
+# the least number of seconds between updates, and how often Ctrl-C is checked in that time
+_EVERY, _STEPS = 1.0, 5
+_QUIET = 15  # after so many updates without news, a sign of life is sent
 _COOKIE = "anyorder"
 _TYPES = {".js": "text/javascript", ".css": "text/css"}
 
@@ -51,9 +53,10 @@ def make_app(studies: Studies, host: str = LOCAL[0], token: str | None = None) -
     Parameters
     ----------
     host
-        What it is bound to, which says what a browser may call it.
+        The address that the server is bound to; it determines under which names a browser may call
+        it.
     token
-        What a reader must know; the address `/?token=...` remembers it in a cookie.
+        The secret that a reader must know; the address `/?token=...` stores it in a cookie.
     """
     for package in ("starlette", "uvicorn"):
         require(package, "dashboard", f"the dashboard requires {package}")
@@ -94,12 +97,12 @@ def make_app(studies: Studies, host: str = LOCAL[0], token: str | None = None) -
             Middleware(TrustedHostMiddleware, allowed_hosts=names, www_redirect=False),
         ],
     )
-    app.state.is_ending = lambda: False  # `serve` knows
+    app.state.is_ending = lambda: False  # `serve` sets it
     return app
 
 
 class _Guard:
-    """Refuse what is not GET, and readers without the token; add the headers."""
+    """Reject all but GET requests, and readers without the token; add headers to responses."""
 
     def __init__(self, app: App, token: str | None) -> None:
         self._app, self._token = app, token
@@ -114,7 +117,7 @@ class _Guard:
         app: App = self._app
         if scope["method"] != "GET":
             app = PlainTextResponse("only GET is allowed", 405, {"Allow": "GET"})
-        elif self._token is not None and not self._knows(Request(scope)):
+        elif self._token is not None and not self._knows_token(Request(scope)):
             app = PlainTextResponse("the address must end with ?token= and the token", 401)
 
         async def add(message: dict[str, Any]) -> None:
@@ -125,7 +128,7 @@ class _Guard:
 
         await app(scope, receive, add)
 
-    def _knows(self, request: Request) -> bool:
+    def _knows_token(self, request: Request) -> bool:
         said = request.query_params.get("token") or request.cookies.get(_COOKIE) or ""
         return hmac.compare_digest(said.encode(), (self._token or "").encode())
 
@@ -144,7 +147,7 @@ def _read_view(request: Request) -> View:
 
 
 async def _events(updates: Updates, is_ending: Callable[[], bool]) -> AsyncIterator[bytes]:
-    """Yield what is new as server-sent events, at most one a second, until the server ends."""
+    """Yield news as server-sent events, at most one a second, until the server ends."""
     quiet = 0
     while not is_ending():
         text = await asyncio.to_thread(updates.next)
@@ -160,11 +163,12 @@ async def _events(updates: Updates, is_ending: Callable[[], bool]) -> AsyncItera
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Return a socket that listens; OSError if the port is taken. Port 0 is any that is free."""
+    """Return a listening socket; raise OSError if the port is taken. Port 0 is any free port."""
     family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     found = socket.socket(family, socket.SOCK_STREAM)
     try:
-        if sys.platform != "win32":  # where it lets two listen to one port
+        # on Windows the option would let two servers listen to one port
+        if sys.platform != "win32":
             found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         found.bind(address)
         found.listen(64)
@@ -175,18 +179,18 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def address_of(host: str, port: int, token: str | None = None) -> str:
-    """Return the address of the page."""
+    """Return the address of the page, as a URL."""
     name = f"[{host}]" if ":" in host else host
     return f"http://{name}:{port}/" + ("" if token is None else f"?token={quote(token, safe='')}")
 
 
 def serve(app: Starlette, found: socket.socket, open_at: str | None = None) -> None:
-    """Serve until Ctrl-C.
+    """Serve the application until Ctrl-C.
 
     Parameters
     ----------
     found
-        What `listen` returned.
+        The socket that `listen` returned.
     open_at
         An address to open in the browser.
     """

@@ -1,4 +1,4 @@
-"""The studies of a file or a folder, and how far each of them is."""
+"""The studies of a file or a folder, and the progress of each of them."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from anyorder.errors import DAMAGE, StudyError
 from anyorder.run.study.ownership import being_written
 from anyorder.run.study.reading import open_study, read_settings, translate_errors
 
-MOST_STUDIES = 4  # side by side
-_LISTED = 200  # studies of a folder
+MOST_STUDIES = 4  # the most studies side by side
+_LISTED = 200  # the most studies of a folder that are listed
 _SUFFIXES = {".db", ".sqlite", ".sqlite3", ".study"}
-_LOOK = 5.0  # seconds between looks at a folder
+_LOOK = 5.0  # seconds between two searches of a folder for studies
 
 Part = dict[str, Any]
 
 
 class _Row(NamedTuple):
-    """What the overview has of a study, when it was written then, and when that was looked at."""
+    """A study's row of the overview, when the study was written then, and when this was checked."""
 
     part: Part
     moment: tuple[float, bool | None]
@@ -31,18 +31,18 @@ class _Row(NamedTuple):
 
 
 class Studies:
-    """The studies of a file, of several, or of a folder.
+    """The studies in one file, in several files, or in a folder.
 
-    Raises StudyError if there are none, or if a file is none.
+    Raises a StudyError if there are none, or if a file is no study.
     """
 
     def __init__(self, paths: Sequence[Path]) -> None:
         self._folder = paths[0] if len(paths) == 1 and paths[0].is_dir() else None
         self._files = {} if self._folder else {path.name: path for path in paths}
-        if len(self._files) < len(paths) and self._folder is None:  # of several folders
+        if len(self._files) < len(paths) and self._folder is None:  # files of several folders
             self._files = {str(path): path for path in paths}
         self._followed: dict[str, Following] = {}
-        self._rows: dict[str, _Row] = {}  # of the overview
+        self._rows: dict[str, _Row] = {}  # the rows of the overview
         self._looked = -_LOOK
         self._made: dict[tuple[str, ...], tuple[Any, Part]] = {}
         self.lock = threading.RLock()
@@ -54,13 +54,13 @@ class Studies:
 
     @property
     def title(self) -> str:
-        """What the page is called."""
+        """The title of the page."""
         if self._folder is not None:
             return self._folder.resolve().name or str(self._folder)
         return ", ".join(self._files)
 
     def names(self) -> list[str]:
-        """Return what the studies are called: a folder's by their place in it."""
+        """Return the names of the studies; in a folder, their paths within it."""
         if self._folder is not None and time.monotonic() - self._looked >= _LOOK:
             self._looked = time.monotonic()
             found = sorted(
@@ -70,16 +70,16 @@ class Studies:
             self._files = {path.relative_to(self._folder).as_posix(): path for path in found}
         return list(self._files)
 
-    def chosen(self, names: Iterable[str]) -> list[str]:
-        """Return those of the names that there are; without names the one written last."""
+    def choose(self, names: Iterable[str]) -> list[str]:
+        """Return the given names that exist; without names, the name of the study written last."""
         known = self.names()
         if names := tuple(names):
             return [name for name in dict.fromkeys(names) if name in self._followed or
                     name in known][:MOST_STUDIES]  # fmt: skip
-        return sorted(known, key=lambda name: _written(self._files[name]))[-1:]
+        return sorted(known, key=lambda name: _last_written(self._files[name]))[-1:]
 
     def follow(self, name: str) -> Following:
-        """Return a study with what is new in it; the studies of the last few views are kept."""
+        """Return a study with its new entries read; the studies of the last few views are kept."""
         study = self._followed.pop(name, None) or Following(self._files[name].absolute())
         self._followed[name] = study
         for old in [*self._followed][: -2 * MOST_STUDIES]:
@@ -88,7 +88,7 @@ class Studies:
         return study
 
     def overview(self) -> list[Part]:
-        """Return a row for each study; none where there is one only."""
+        """Return a row for each study; no rows if there is only one study."""
         if len(self.names()) < 2:
             return []
         return [self._row(name, self._files[name]) for name in self.names()[:_LISTED]]
@@ -97,15 +97,15 @@ class Studies:
         now, had = time.monotonic(), self._rows.get(name)
         if had is not None and now - had.looked < _LOOK:
             return had.part
-        moment = _written(path), being_written(path)
+        moment = _last_written(path), being_written(path)
         part = had.part if had is not None and had.moment == moment else None
         if part is None:
             part = {"name": name, **_summary(path, moment[1])}
         self._rows[name] = _Row(part, moment, now)
         return part
 
-    def made(self, key: tuple[str, ...], version: Any, make: Callable[[], Part]) -> Part:
-        """Return a part, of this version of its studies; it is made once for all readers."""
+    def make_once(self, key: tuple[str, ...], version: Any, make: Callable[[], Part]) -> Part:
+        """Return a part for this version of its studies; it is made once for all readers."""
         had = self._made.pop(key, None)
         if had is None or had[0] != version:
             had = version, make()
@@ -115,8 +115,8 @@ class Studies:
         return had[1]
 
 
-def _written(path: Path) -> float:
-    """Return when a study was last written; 0 if it is gone."""
+def _last_written(path: Path) -> float:
+    """Return the time at which a study was last written; 0 if it does not exist any more."""
     times = [0.0]
     for file in (path, path.with_name(path.name + "-wal")):
         with suppress(OSError):
@@ -125,7 +125,7 @@ def _written(path: Path) -> float:
 
 
 def _is_study(path: Path) -> bool:
-    """Return whether a file is a study, maybe a damaged one."""
+    """Return whether a file is a study, possibly a damaged one."""
     try:
         with open_study(path):
             return True
@@ -136,7 +136,7 @@ def _is_study(path: Path) -> bool:
 
 
 def _summary(path: Path, writing: bool | None) -> Part:
-    """Return how far a study is."""
+    """Return the progress of a study."""
     try:
         with open_study(path) as database, translate_errors(path):
             settings = read_settings(database)
@@ -150,7 +150,7 @@ def _summary(path: Path, writing: bool | None) -> Part:
     budget = settings["budget"]
     done = "finished" if budget is not None and paid >= budget else "not running"
     if settings.get("objectives") is not None:
-        best = None  # there is no best value, but a front
+        best = None  # there is a front instead of a best value
     return {
         "state": "running" if writing else done, "evaluations": paid, "budget": budget,
         "failures": failed, "best": None if best is None else f"{best:.8g}",

@@ -1,4 +1,4 @@
-"""What a reader has chosen of the studies, and what of it was not sent yet."""
+"""What a reader has chosen to see of the studies, and which of it has not been sent yet."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ from anyorder.dashboard.following import Following
 from anyorder.dashboard.points import shorten
 from anyorder.dashboard.studies import Studies
 
-_VARIABLES = 2_000  # that can be chosen
-_LIMIT = 190_000  # bytes of an update; what has no room is in the next one
-_PAUSE = 2.0  # seconds between figures, at least: browsers take longer for them than we do
-_REST = 20.0  # and they are computed at most for the twentieth part of the time
+_VARIABLES = 2_000  # the most variables that can be chosen from
+_LIMIT = 190_000  # the most bytes of an update; what does not fit is in the next one
+_PAUSE = 2.0  # seconds between figures at least: browsers take longer to draw them than we do
+_REST = 20.0  # and figures are computed for at most a twentieth of the time
 
 
 @dataclass(frozen=True)
 class View:
-    """What a reader has chosen.
+    """What a reader has chosen to see.
 
     Attributes
     ----------
     studies
-        Names, of `Studies.names`; none: the one that was written last.
+        The names of studies, of `Studies.names`; if empty, the study that was written last.
     variable
-        Of the first study's variables; None: the one that explains most.
+        The variable of the first study; None for the one that explains most.
     objective
-        Of several objectives the one that figures are of.
+        The objective that figures show, of several.
     influence
-        Whether to ask the strategy which variables interact, which takes a while.
+        Whether to ask the strategy which variables interact, which takes some time.
     """
 
     studies: tuple[str, ...] = ()
@@ -48,7 +48,7 @@ class View:
 
 
 class Updates:
-    """What a reader has not been sent yet."""
+    """The updates for one reader: what has not been sent yet."""
 
     def __init__(self, studies: Studies, view: View) -> None:
         self._studies, self._view = studies, view
@@ -58,14 +58,14 @@ class Updates:
         self._due, self._spent = 0.0, 0.0
 
     def next(self) -> str | None:
-        """Return what is new, as JSON, or None; call it again a second later.
+        """Return the news as JSON, or None; call it again a second later.
 
-        What is shown first is sent first. Figures are not made again before they have rested
-        twenty times as long as they took.
+        What is shown first is sent first. After figures took some time to make, they are not made
+        again for twenty times as long.
         """
         with self._studies.lock:
             begun = time.thread_time()
-            names = self._studies.chosen(self._view.studies)
+            names = self._studies.choose(self._view.studies)
             followed = {name: self._studies.follow(name) for name in names}
             for one in followed.values():
                 if one.contents is not None:
@@ -88,7 +88,7 @@ class Updates:
         return f'{{"now":{time.time():.1f},"parts":{{{parts}}}}}'
 
     def _new(self, light: Iterator[tuple[str, Any]], first: bool) -> tuple[dict[str, str], bool]:
-        """Return the parts that have changed, as JSON, and whether these are all there are."""
+        """Return the parts that have changed, as JSON, and whether these are all of them."""
         fresh: dict[str, str] = {}
         for found in light:
             self._add(fresh, *found)
@@ -117,7 +117,7 @@ def _bytes(text: str) -> int:
 
 
 def _version(study: Following) -> Any:
-    """Return what figures of a study depend on: what has been read, and the objective."""
+    """Return what the figures of a study depend on: what has been read, and the objective."""
     return study.version, study.contents is not None and study.contents.objective
 
 
@@ -126,7 +126,7 @@ def _now() -> float:
 
 
 def _texts(studies: Studies, followed: dict[str, Following]) -> Iterator[tuple[str, Any]]:
-    """Yield what is cheap to make: the names of parts, and parts."""
+    """Yield names and contents of the parts that are quick to make."""
     yield "shown", [*followed]
     yield "studies", studies.overview()
     for k, study in enumerate(followed.values()):
@@ -137,10 +137,10 @@ def _texts(studies: Studies, followed: dict[str, Following]) -> Iterator[tuple[s
 def figures(
     studies: Studies, view: View, followed: dict[str, Following]
 ) -> Iterator[tuple[str, Any]]:
-    """Yield the names of parts that take a moment, and these parts."""
+    """Yield names and contents of the parts that take some time to make."""
     versions = tuple((name, _version(one)) for name, one in followed.items())
-    compared = partial(parts.compared, followed)
-    yield from studies.made(("compared", *followed), versions, compared).items()
+    compared = partial(parts.compare, followed)
+    yield from studies.make_once(("compared", *followed), versions, compared).items()
     for k, (name, study) in enumerate(followed.items()):
         one = study.contents is None or study.contents.archive.objectives is None
         left_out = {*parts.OF_SEVERAL} if one else set()
@@ -148,16 +148,16 @@ def figures(
         for kind in parts.FIGURES:
             if kind not in left_out:
                 make = partial(parts.figure, study, kind)
-                yield f"{k}/{kind}", studies.made((name, kind), _version(study), make)
+                yield f"{k}/{kind}", studies.make_once((name, kind), _version(study), make)
         make = partial(parts.best_points, study)
-        yield f"{k}/points", studies.made((name, "points"), _version(study), make)
+        yield f"{k}/points", studies.make_once((name, "points"), _version(study), make)
     yield from _variables(studies, view, followed)
 
 
 def _variables(
     studies: Studies, view: View, followed: dict[str, Following]
 ) -> Iterator[tuple[str, Any]]:
-    """Yield the names of the first study's variables, and the figures of the chosen one."""
+    """Yield the names of the first study's variables, and the figures of the chosen variable."""
     first = next((one for one in followed.values() if one.contents is not None), None)
     if first is None or first.contents is None:
         return
@@ -171,13 +171,13 @@ def _variables(
     yield "variables", {"names": [shorten(name, 80) for name in names[:_VARIABLES]], "of": chosen}
     for k, (name, study) in enumerate(followed.items()):
         key, make = (name, "variable", names[chosen]), partial(parts.variable, study, names[chosen])
-        found = studies.made(key, _version(study), make)
+        found = studies.make_once(key, _version(study), make)
         for part, value in found.items():
             yield f"{k}/{part}", value
 
 
 def most_important(contents: Contents) -> int:
-    """Return the variable that explains most of the variance; the first where that is unknown."""
+    """Return the variable that explains most of the variance; the first one if that is unknown."""
     space = contents.history.space
     shares = np.nan_to_num(contents.shares())
     column = int(shares.argmax())

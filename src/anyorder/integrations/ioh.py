@@ -17,29 +17,29 @@ ioh = require("ioh", "pbo", "anyorder.integrations.ioh requires IOHprofiler")
 
 
 class Algorithm:
-    """What `ioh.Experiment` calls with a problem, for each of its runs.
+    """An algorithm that `ioh.Experiment` calls with a problem in each of its runs.
 
     Parameters
     ----------
     algorithm
-        As in `anyorder.maximize`.
+        The algorithm, as in `anyorder.maximize`.
     budget
-        How many evaluations a run has.
+        The evaluations of a run.
     seed
         An integer makes the runs repeatable: the seed of each is derived from it, the problem, the
         instance, the number of variables and the repetition.
     name
-        What files call it; by default what `algorithm` says.
+        The name in ioh's files; by default made from `algorithm`.
     cache
-        Whether points that are known cost nothing. By default they are evaluated again, as by the
-        algorithms that IOHprofiler is used to compare.
+        Whether known points cost nothing. By default they are evaluated again, as the algorithms do
+        that IOHprofiler is used to compare.
     options
-        Further ones of `anyorder.maximize`: `target=`, `patience=`, `max_seconds=` and so on.
+        Further options of `anyorder.maximize`: `target=`, `patience=`, `max_seconds=` and so on.
 
     Attributes
     ----------
     run_seed
-        The seed of the last run: `ioh.Experiment(..., run_attributes=["run_seed"])` keeps it.
+        The seed of the last run: `ioh.Experiment(..., run_attributes=["run_seed"])` records it.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class Algorithm:
         return self.name or (given if isinstance(given, str) else type(given).__name__)
 
     def __call__(self, problem: Any) -> None:
-        """Spend the budget on a problem of integers."""
+        """Spend the budget on a problem with integer variables."""
         about = problem.meta_data
         self.run_seed = self._next_seed(about)
         best = maximize if about.optimization_type == ioh.OptimizationType.MAX else minimize

@@ -31,21 +31,21 @@ from nevergrad.parametrization.utils import float_penalty  # noqa: E402
 
 from anyorder.integrations.nevergrad_space import Variables  # noqa: E402
 
-LEVELS = 1023  # odd: the middle is where Nevergrad begins
-_POINT = "anyorder"  # what candidates keep their point under
-_NO_VALUE = 5.0e20  # what Nevergrad makes of NaN and of losses that are too large
+LEVELS = 1023  # odd, so that the middle, where Nevergrad begins, is a level
+_POINT = "anyorder"  # the key under which candidates store their points
+_NO_VALUE = 5.0e20  # Nevergrad's replacement for NaN and for losses that are too large
 
 
 class AnyOrderOptimizer(base.ConfiguredOptimizer):  # type: ignore[misc]
-    """A search with anyorder, as Nevergrad configures its optimizers.
+    """A search with anyorder, as an optimizer of Nevergrad with settings.
 
     Parameters
     ----------
     algorithm
         A name or an object, as in `anyorder.maximize`.
     levels
-        How many values of a continuous coordinate are used: equally spaced between its bounds, or
-        quantiles of the standardised space.
+        The number of values of a continuous coordinate that are used: equally spaced between its
+        bounds, or quantiles of the standardised space.
     """
 
     def __init__(self, *, algorithm: Algorithm | None = None, levels: int = LEVELS) -> None:
@@ -54,7 +54,7 @@ class AnyOrderOptimizer(base.ConfiguredOptimizer):  # type: ignore[misc]
 
 
 class Search(base.Optimizer):  # type: ignore[misc]
-    """What an `AnyOrderOptimizer` makes for a parametrization."""
+    """The search that an `AnyOrderOptimizer` makes for a parametrization."""
 
     def __init__(
         self,
@@ -69,15 +69,15 @@ class Search(base.Optimizer):  # type: ignore[misc]
         self._algorithm = algorithm
         self._variables = Variables(self.parametrization, levels)
         self._optimizer: Optimizer | None = None
-        self._violation = 0.0  # of the candidate that is being told
+        self._violation = 0.0  # that of the candidate whose loss is being told
         if self._variables.continuous:
             self._warn(
                 f"anyorder searches a grid: {levels} values of each continuous coordinate",
                 InefficientSettingsWarning,
             )
 
-    def _begun(self) -> Optimizer:
-        """Return the search, which begins with the first call."""
+    def _begin(self) -> Optimizer:
+        """Return the search; the first call begins it."""
         if self._optimizer is None:
             constrained = not self.parametrization.can_skip_constraints()
             self._optimizer = Optimizer(
@@ -96,7 +96,7 @@ class Search(base.Optimizer):  # type: ignore[misc]
         return candidate
 
     def _cheap_violations(self, point: Mapping[str, Any]) -> list[float]:
-        """Return how much a point violates each constraint that has been registered."""
+        """Return how much a point violates each registered constraint."""
         return [
             float(float_penalty(check(part.value)))
             for _, part in helpers.flatten(self._candidate(point))
@@ -104,8 +104,8 @@ class Search(base.Optimizer):  # type: ignore[misc]
         ]
 
     def _internal_ask_candidate(self) -> p.Parameter:
-        """Return a new candidate; a known one where there is no other."""
-        optimizer = self._begun()
+        """Return a new candidate, or a known one if there is no new one."""
+        optimizer = self._begin()
         points = optimizer.ask(1)
         if not points:
             points = optimizer.ask(1, known="give")
@@ -122,10 +122,11 @@ class Search(base.Optimizer):  # type: ignore[misc]
         constraint_violation: Any = None,
         penalty_style: Any = None,
     ) -> None:
-        """Take the loss of a candidate, and how much it violates other constraints.
+        """Tell the loss of a candidate, and by how much it violates other constraints.
 
-        What is done with a violation is not what Nevergrad does: the candidate ranks below those
-        without, whatever its loss. `penalty_style` has no effect on the search.
+        Violations are not treated as Nevergrad treats them: a candidate with a violation ranks
+        below all candidates without one, whatever its loss is. `penalty_style` has no effect on the
+        search.
         """
         if constraint_violation is not None:
             self._violation = float(np.sum(np.maximum(constraint_violation, 0.0)))
@@ -142,7 +143,7 @@ class Search(base.Optimizer):  # type: ignore[misc]
         point = candidate._meta.get(_POINT) or self._variables.read(candidate)
         if point is not None:
             value = loss if loss < _NO_VALUE else math.nan
-            self._begun().tell([point], [value], violations=[self._violation], on_failure="worst")
+            self._begin().tell([point], [value], violations=[self._violation], on_failure="worst")
 
 
 AnyOrder = AnyOrderOptimizer().set_name("AnyOrder", register=True)

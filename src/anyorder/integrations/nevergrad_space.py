@@ -1,4 +1,4 @@
-"""The variables of a Nevergrad parametrization: a point for each candidate, and the way back."""
+"""The variables of a Nevergrad parametrization, with conversions of candidates and points."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from anyorder.space import Space
 from anyorder.space.variables import Binary, Categorical, Integer, Variable
 
 _MOST_VALUES = 2**31 - 1
-_ROUNDING = 1e-12  # as Nevergrad allows for in the bounds of integers
+_ROUNDING = 1e-12  # the tolerance that Nevergrad has for the bounds of integers
 Entries = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class Chosen:
-    """A condition: at least one of these variables has this value."""
+    """A condition that at least one of some variables has a value."""
 
     names: tuple[str, ...]
     value: int
@@ -36,23 +36,23 @@ class Chosen:
         return any(point.get(name) == self.value for name in self.names)
 
     def condition(self) -> Any:
-        """Return it as variables take it."""
+        """Return whether the condition holds at a point."""
         return {self.names[0]: self.value} if len(self.names) == 1 else self
 
 
 class Leaf:
-    """A part of a parametrization whose values are searched: what all its kinds have in common.
+    """A part of a parametrization whose values are searched; the base class of all kinds.
 
     Attributes
     ----------
     reference
-        This part of the parametrization.
+        The part itself.
     path
-        The keys that lead to it.
+        The keys that lead to the part.
     names
         The names of its variables, one for each coordinate.
     when
-        Its condition, or None.
+        The condition under which it is present, or None.
     """
 
     path: tuple[Any, ...]
@@ -67,29 +67,29 @@ class Leaf:
         raise NotImplementedError
 
     def find(self, candidate: p.Parameter) -> p.Parameter:
-        """Return this part of a candidate."""
+        """Return the same part of a candidate."""
         for key in self.path:
             candidate = candidate[key]
         return candidate
 
     def write(self, parameter: p.Parameter, entries: Entries) -> None:
-        """Set the values of this part of a candidate."""
+        """Set the values of the part in a candidate."""
         raise NotImplementedError
 
     def read(self, parameter: p.Parameter) -> Entries | None:
-        """Return the nearest entries to this part of a candidate; None where none is near."""
+        """Return the entries that are nearest to the part of a candidate; None if none are near."""
         raise NotImplementedError
 
 
 class Options(Leaf):
-    """Which option each repetition of a `Choice` or `TransitionChoice` has."""
+    """The chosen option of each repetition of a `Choice` or `TransitionChoice`."""
 
     def __init__(self, parameter: BaseChoice) -> None:
         super().__init__(parameter, parameter._repetitions or 1)
         self._ordered = isinstance(parameter, p.TransitionChoice) and parameter._ref is None
 
     def variable(self, k: int, when: Any) -> Variable:
-        """Return the variable of a repetition."""
+        """Return the variable of repetition k."""
         size = len(self.reference)
         if size == 2:
             return Binary(when=when)
@@ -101,12 +101,12 @@ class Options(Leaf):
         parameter.indices.value = entries
 
     def read(self, parameter: p.Parameter) -> Entries:
-        """Return the options that are chosen."""
+        """Return the chosen options."""
         return np.asarray(parameter.indices.value, np.int64)
 
 
 class Whole(Leaf):
-    """Integers between two bounds."""
+    """Integers with two bounds."""
 
     def __init__(self, parameter: Data, low: Entries, high: Entries) -> None:
         super().__init__(parameter, low.size)
@@ -114,7 +114,7 @@ class Whole(Leaf):
         self._log = bool(Exponent.filter_from(parameter)) and bool((low > 0).all())
 
     def variable(self, k: int, when: Any) -> Variable:
-        """Return the variable of a number."""
+        """Return the variable of number k."""
         low, high = int(self._low[k]), int(self._high[k])
         if (low, high) == (0, 1):
             return Binary(when=when)
@@ -132,25 +132,25 @@ class Whole(Leaf):
 
 
 class Grid(Leaf):
-    """Numbers between two bounds: equally spaced where the bounds apply."""
+    """Numbers with two bounds: values are equally spaced in the space where the bounds apply."""
 
     def __init__(self, parameter: Data, layer: BoundLayer, levels: int) -> None:
         self._layer = layer._layer_index
         super().__init__(parameter, np.size(parameter._layers[self._layer]._layered_get_value()))
-        # these reach their bounds at infinity only
+        # these transforms reach their bounds only at infinity
         infinite = getattr(layer, "_method", "") in ("arctan", "tanh", "gaussian")
         middles = (np.arange(levels) + 0.5) / levels
         self._shares = middles if infinite else np.linspace(0, 1, levels)
 
     def variable(self, k: int, when: Any) -> Variable:
-        """Return the variable of a number."""
+        """Return the variable of number k."""
         return Integer(0, len(self._shares) - 1, when=when)
 
     def write(self, parameter: p.Parameter, entries: Entries) -> None:
         """Set the numbers."""
         layer = parameter._layers[self._layer]
         shape = np.shape(layer._layered_get_value())
-        del parameter.value  # what is cached
+        del parameter.value  # the cached value
         layer.set_normalized_value(self._shares[entries].reshape(shape))
 
     def read(self, parameter: p.Parameter) -> Entries:
@@ -167,7 +167,7 @@ class Quantiles(Leaf):
         self._values = np.array([normal.inv_cdf((k + 0.5) / levels) for k in range(levels)])
 
     def variable(self, k: int, when: Any) -> Variable:
-        """Return the variable of a number."""
+        """Return the variable of number k."""
         return Integer(0, len(self._values) - 1, when=when)
 
     def write(self, parameter: p.Parameter, entries: Entries) -> None:
@@ -182,12 +182,12 @@ class Quantiles(Leaf):
 
 
 def _nearest(values: npt.NDArray[Any], data: npt.NDArray[Any]) -> Entries:
-    """Return which of the sorted values is nearest to each number."""
+    """Return, for each number, the index of the nearest of the sorted values."""
     return np.searchsorted((values[1:] + values[:-1]) / 2, np.ravel(data))
 
 
 def _leaf(parameter: Data, levels: int) -> Leaf:
-    """Return the leaf of an array or scalar."""
+    """Return the leaf for an array or a scalar."""
     bounded = [
         layer
         for layer in BoundLayer.filter_from(parameter)
@@ -214,7 +214,7 @@ class Variables:
         Any nesting of `Choice`, `TransitionChoice`, `Array`, `Scalar`, `Log`, `Tuple`, `Dict`,
         `Instrumentation` and constants.
     levels
-        How many values of a continuous coordinate are used.
+        The number of values of a continuous coordinate that are used.
 
     Attributes
     ----------
@@ -261,14 +261,14 @@ class Variables:
         self._leaves.append(leaf)
 
     def write(self, candidate: p.Parameter, point: Mapping[str, Any]) -> None:
-        """Give a candidate the values of a point; what is absent keeps its own."""
+        """Give a candidate the values of a point; absent parts keep their values."""
         for leaf in self._leaves:
             if leaf.names[0] in point:
                 entries = np.array([point[name] for name in leaf.names], np.int64)
                 leaf.write(leaf.find(candidate), entries)
 
     def read(self, candidate: p.Parameter) -> dict[str, int] | None:
-        """Return the point that is nearest to a candidate; None where none is near."""
+        """Return the point that is nearest to a candidate; None if none is near."""
         point: dict[str, int] = {}
         for leaf in self._leaves:
             if leaf.when is None or leaf.when(point):

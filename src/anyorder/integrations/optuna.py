@@ -2,9 +2,9 @@
 
     study = optuna.create_study(sampler=AnyOrderSampler(seed=0))
 
-The space is the union of the parameters of all finished trials. Nothing is stored besides the
-study, but for the proposal of each trial in its system attributes: other processes take those of
-running trials as points that are being evaluated.
+The space is the union of the parameters of all finished trials. All state is in the study; the only
+addition are the proposals, in the system attributes of trials, so that other processes know which
+points running trials are evaluating.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ from anyorder.integrations.optuna_space import MOST_VALUES, Parameter, Parameter
 
 logger = logging.getLogger("anyorder.optuna")
 
-_MOST_RACES = 10  # proposals in a row that another process has made at the same time
+# so many proposals in a row may be ones that another process makes at the same time
+_MOST_RACES = 10
 
 
 class AnyOrderSampler(BaseSampler):  # type: ignore[misc]
@@ -45,11 +46,11 @@ class AnyOrderSampler(BaseSampler):  # type: ignore[misc]
     algorithm
         A name or an object, as in `anyorder.maximize`.
     levels
-        How many values of a float without a step are used.
+        The number of values of a float without a step that are used.
     deterministic
-        False: values are noisy, and a point may be evaluated again.
+        If False, values are noisy, and a point may be evaluated again.
     constraints_func
-        Returns the constraints of a finished trial, each at most 0 where it is met.
+        A function that returns the constraints of a finished trial; each is satisfied if at most 0.
     """
 
     def __init__(
@@ -72,16 +73,16 @@ class AnyOrderSampler(BaseSampler):  # type: ignore[misc]
         self._lock = threading.RLock()
 
     def _forget(self, study: Any) -> None:
-        """Begin a study."""
+        """Forget everything, and begin a study."""
         self._study = study
         self._seen: dict[str, BaseDistribution] = {}
         self._finished: list[FrozenTrial] = []  # in the order in which they were found
-        self._found: set[int] = set()  # their numbers, from `_first` on
-        self._first = 0  # all trials before are finished
+        self._found: set[int] = set()  # the numbers of finished trials, from `_first` on
+        self._first = 0  # all trials with smaller numbers are finished
         self._search: Search | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out the search: a copy learns the study again."""
+        """Return the state without the search: a copy learns from the study again."""
         state = self.__dict__.copy()
         for name in ("_lock", "_study", "_search", "_finished", "_found", "_first", "_seen"):
             del state[name]
@@ -96,7 +97,7 @@ class AnyOrderSampler(BaseSampler):  # type: ignore[misc]
     # --- what Optuna calls ----------------------------------------------------------------------
 
     def reseed_rng(self) -> None:
-        """Draw other numbers than copies of this sampler."""
+        """Draw other random numbers than copies of this sampler do."""
         with self._lock:
             self._random.reseed_rng()
             self._seed, self._search = secrets.randbits(32), None
@@ -104,7 +105,7 @@ class AnyOrderSampler(BaseSampler):  # type: ignore[misc]
     def infer_relative_search_space(
         self, study: Study, trial: FrozenTrial
     ) -> dict[str, BaseDistribution]:
-        """Return all parameters of finished trials that have several values, and not too many."""
+        """Return all parameters of finished trials that have several values, but not too many."""
         _refuse_several(study)
         with self._lock:
             self._read(study)
@@ -129,16 +130,16 @@ class AnyOrderSampler(BaseSampler):  # type: ignore[misc]
             if self._search is None or self._search.parameters.distributions != search_space:
                 self._search = Search(self._optimizer, Parameters(search_space, self._levels))
             values = self._propose(study, trial, self._search)
-            if values is None:  # all are known, or are being evaluated
+            if values is None:  # all points are known, or are being evaluated
                 sample = self._random.sample_independent
                 return {n: sample(study, trial, n, d) for n, d in search_space.items()}
             return self._search.parameters.external(values)
 
     def _propose(self, study: Study, trial: FrozenTrial, search: Search) -> dict[str, float] | None:
-        """Keep a proposal in the study; return it, or None if there is no new point.
+        """Store a proposal in the study, and return it; None if there is no new point.
 
-        Two processes that read the study at the same time may propose the same point. Both see it
-        once both have written it, and propose others: the later trial the next but one.
+        Two processes that read the study at the same time may propose the same point. Both see this
+        once both have stored it, and propose other points: the later trial takes the next but one.
         """
         values: dict[str, float] | None = None
         for _ in range(_MOST_RACES):
@@ -177,7 +178,7 @@ class AnyOrderSampler(BaseSampler):  # type: ignore[misc]
         state: TrialState,
         values: Sequence[float] | None,
     ) -> None:
-        """Keep the constraints of a trial where Optuna keeps them."""
+        """Store the constraints of a trial where Optuna expects them."""
         if self._constraints_func is None or state not in (TrialState.COMPLETE, TrialState.PRUNED):
             return
         found = tuple(float(value) for value in self._constraints_func(trial))
@@ -201,7 +202,7 @@ class AnyOrderSampler(BaseSampler):  # type: ignore[misc]
         )
 
     def _read(self, study: Study) -> list[FrozenTrial]:
-        """Find the trials that have finished; return those that have not."""
+        """Find the trials that have finished, and return those that have not."""
         identity = study._storage, study._study_id
         if self._study is None or self._study[0] is not identity[0] or self._study != identity:
             self._forget(identity)

@@ -1,7 +1,8 @@
-"""The search of a study of Optuna: learns trials, and proposes what no trial has.
+"""A search in a study of Optuna: it learns from trials, and proposes points that no trial has.
 
-Optuna's conditions are known only from what trials suggested. A proposal that follows the path of a
-finished trial to its end is that trial, whatever the values of its other parameters are.
+Optuna's conditions are known only from the parameters that trials suggested. A proposal that
+follows the path of a finished trial to its end equals that trial, whatever its other parameters
+are.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from anyorder.integrations.optuna_space import Parameters
 from anyorder.optimizer import Optimizer
 
 PROPOSAL = "anyorder:proposal"  # a system attribute of trials
-CONSTRAINTS = "constraints"  # Optuna's
-_MOST_ANSWERS = 1_000  # proposals in a row that are finished trials
+CONSTRAINTS = "constraints"  # the system attribute that Optuna uses
+_MOST_ANSWERS = 1_000  # so many proposals in a row may be finished trials
 
 
 class Search:
@@ -28,13 +29,13 @@ class Search:
     def __init__(self, make: Callable[[Parameters], Optimizer], parameters: Parameters) -> None:
         self.parameters = parameters
         self._optimizer = make(parameters)
-        self._learned = 0  # finished trials
-        # A node is the name of the parameter that is suggested next and, by entry, what follows; a
-        # leaf is a value and a violation.
+        self._learned = 0  # the number of finished trials that have been learned
+        # A node holds the name of the parameter that is suggested next, and for each entry what
+        # follows; a leaf holds a value and a violation.
         self._paths: list[Any] = []
 
     def learn(self, finished: Sequence[FrozenTrial], maximized: bool) -> None:
-        """Learn those finished trials that are not learned yet."""
+        """Learn from the finished trials that have not been learned yet."""
         new = finished[self._learned :]
         if not new:
             return
@@ -46,7 +47,7 @@ class Search:
             self._keep_path(trial, outcome)
 
     def propose(self, open_trials: Sequence[FrozenTrial]) -> dict[str, float] | None:
-        """Return a point, in internal representation; None if there is no new one."""
+        """Return a new point, in internal representation; None if there is none."""
         entries = map(self._entries, open_trials)
         points = [point for point in entries if None not in point]
         self._optimizer.elsewhere(np.array(points, np.int64) if points else [])
@@ -63,7 +64,7 @@ class Search:
     def find_rivals(
         self, values: dict[str, float], open_trials: Sequence[FrozenTrial]
     ) -> list[int]:
-        """Return the numbers of the open trials that have this point, too."""
+        """Return the numbers of the open trials that have the same point."""
         point = self.parameters.entries(values)
         return [trial.number for trial in open_trials if self._entries(trial) == point]
 
@@ -76,7 +77,7 @@ class Search:
         self._optimizer.tell(points, values, violations=violations, on_failure="worst")
 
     def _entries(self, trial: FrozenTrial) -> list[int | None]:
-        """Return the entries of a trial's point that are known."""
+        """Return the entries of a trial's point, None for those that are not known."""
         values: dict[str, float] = dict(trial.system_attrs.get(PROPOSAL, {}))
         for given in (trial.system_attrs.get("fixed_params", {}), trial.params):
             values |= self._internal(given)
@@ -89,12 +90,13 @@ class Search:
             if name in known:
                 try:
                     found[name] = float(known[name].to_internal_repr(value))
-                except (TypeError, ValueError):  # of another distribution, or enqueued by mistake
+                # a value of another distribution, or enqueued by mistake
+                except (TypeError, ValueError):
                     continue
         return found
 
     def _point(self, trial: FrozenTrial) -> list[int]:
-        """Return the point of a finished trial, with any values for what it does not have."""
+        """Return the point of a finished trial, with arbitrary values for what it lacks."""
         entries = self._entries(trial)
         if None not in entries:
             return [entry for entry in entries if entry is not None]
@@ -106,9 +108,9 @@ class Search:
     # --- conditions -----------------------------------------------------------------------------
 
     def _keep_path(self, trial: FrozenTrial, outcome: tuple[float, float]) -> None:
-        """Remember what a trial suggested, if that determines its value."""
+        """Store the path of a trial's suggestions, if the path determines its value."""
         if trial.state == TrialState.FAIL:
-            return  # it may have ended before its last parameter
+            return  # it may have ended before its last parameter was suggested
         if not self._optimizer.archive.deterministic:
             return  # it may be evaluated again
         parameters, path = self.parameters, []
@@ -131,7 +133,7 @@ class Search:
             node += [None, outcome]
 
     def _find(self, point: npt.NDArray[np.int64]) -> tuple[float, float] | None:
-        """Return the outcome of the trial whose path a point follows to its end."""
+        """Return the outcome of the trial whose path a point follows to its end, or None."""
         node = self._paths
         while node and node[0] is not None:
             node = node[1].get(int(point[node[0]]), [])
@@ -139,14 +141,14 @@ class Search:
 
 
 def _outcome(trial: FrozenTrial, maximized: bool) -> tuple[float, float]:
-    """Return a value to be maximised, NaN for a failure, and a violation."""
+    """Return a value to maximise, NaN for a failure, and a violation."""
     if trial.state == TrialState.FAIL:
         return math.nan, 0.0
     attributes = trial.system_attrs
     constraints = list(attributes.get(CONSTRAINTS) or ())
     constraints += [v for k, v in attributes.items() if k.startswith(f"{CONSTRAINTS}:")]
     violation = sum(max(0.0, float(value)) for value in constraints)
-    if trial.state == TrialState.PRUNED:  # ranks by its last report, below all that completed
+    if trial.state == TrialState.PRUNED:  # it ranks by its last report, below all completed trials
         last = trial.last_step
         report = math.nan if last is None else trial.intermediate_values[last]
         loss = -report if maximized else report

@@ -1,4 +1,4 @@
-"""The parameters of an Optuna study as variables: entries of a point, and values of Optuna."""
+"""The parameters of an Optuna study as variables; conversions between entries and values."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ MOST_VALUES = 2**31
 
 
 class Parameter:
-    """A parameter: whole numbers for its values, in Optuna's internal representation.
+    """A parameter, whose values are represented by whole numbers, the entries of points.
 
     Parameters
     ----------
     distribution
-        Of categories, which are known by their index; of integers; or of floats, of which those on
-        a grid of `levels` are used, or on that of their step.
+        Optuna's distribution of the parameter. Categories are known by their index. Of floats only
+        the values on a grid of `levels` are used, or on the grid of their step.
     """
 
     def __init__(self, distribution: BaseDistribution, levels: int) -> None:
@@ -56,7 +56,7 @@ class Parameter:
         return Integer(0, self.size - 1)
 
     def value(self, entry: int) -> float:
-        """Return the internal representation of an entry of a point."""
+        """Return the internal representation of an entry."""
         if self._log and self._whole:
             return float(entry)
         step = self._step or 0.0
@@ -70,7 +70,7 @@ class Parameter:
         return value
 
     def entry(self, value: float) -> int:
-        """Return the entry of a point that is nearest to an internal representation."""
+        """Return the entry that is nearest to an internal representation."""
         if self._log and self._whole:
             return round(value)
         number = math.log(value) if self._log else value
@@ -78,7 +78,7 @@ class Parameter:
         return min(max(entry, 0), self.size - 1)
 
     def contains(self, value: float) -> bool:
-        """Return whether the parameter can have this value, in internal representation."""
+        """Return whether the parameter can have this value, given in internal representation."""
         return bool(self.distribution._contains(value))
 
 
@@ -93,12 +93,12 @@ class Parameters:
         self.space = Space([parameter.variable() for parameter in self.by_name.values()])
 
     def values(self, point: npt.NDArray[np.int64]) -> dict[str, float]:
-        """Return the internal representation of a point."""
+        """Return the values of a point, in internal representation."""
         entries = zip(self.by_name.items(), point.tolist(), strict=True)
         return {name: parameter.value(entry) for (name, parameter), entry in entries}
 
     def entries(self, values: Mapping[str, float]) -> list[int | None]:
-        """Return the point of internal representations, None where there is none in the range."""
+        """Return the point of values in internal representation, None for values out of range."""
         return [
             parameter.entry(values[name])
             if name in values and parameter.contains(values[name])
@@ -107,5 +107,5 @@ class Parameters:
         ]
 
     def external(self, values: Mapping[str, float]) -> dict[str, Any]:
-        """Return what Optuna's users see."""
+        """Return the values as Optuna's users see them."""
         return {name: self.distributions[name].to_external_repr(v) for name, v in values.items()}

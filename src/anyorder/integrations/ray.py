@@ -29,19 +29,20 @@ class AnyOrderSearch(Searcher):  # type: ignore[misc]
     Parameters
     ----------
     space
-        A search space of Ray Tune. Without it that of the tuner (`param_space`) is searched.
+        A search space of Ray Tune; by default that of the tuner (`param_space`).
     metric, mode
-        What to optimise, "min" or "max"; without them those of the `TuneConfig`.
+        The metric to optimise, and "min" or "max"; by default those of the `TuneConfig`.
     points_to_evaluate
         Configurations to begin with.
     evaluated_rewards
-        Their values, where they are known: they are learned then, and not evaluated.
+        The values of these configurations, if they are known: they are learned, and not evaluated.
     algorithm
-        As in `anyorder.maximize`.
+        The algorithm, as in `anyorder.maximize`.
     levels
-        How many values of a float are used, equally spaced, on its logarithm for `loguniform`.
+        The number of values of a float that are used; equally spaced, for `loguniform` in the
+        logarithm.
     deterministic
-        False: trials are noisy, and configurations may be repeated.
+        If False, trials are noisy, and configurations may be repeated.
     seed
         An integer makes suggestions repeatable.
     """
@@ -74,14 +75,14 @@ class AnyOrderSearch(Searcher):  # type: ignore[misc]
                 "one for each of points_to_evaluate"
             )
         self._config: dict[str, Any] | None = None
-        self._open: dict[str, list[int]] = {}  # points by trials that have not finished
+        self._open: dict[str, list[int]] = {}  # the points of trials that have not finished
         if space:
             self._set_space(space)
 
     def set_search_properties(
         self, metric: str | None, mode: str | None, config: Mapping[str, Any], **spec: Any
     ) -> bool:
-        """Take what the `TuneConfig` has, unless it is known."""
+        """Take the settings of the `TuneConfig` unless they were given before."""
         _check_objective(metric, mode)
         if self._config is not None:
             return False
@@ -90,14 +91,14 @@ class AnyOrderSearch(Searcher):  # type: ignore[misc]
         return True
 
     def _set_space(self, config: Mapping[str, Any]) -> None:
-        """Begin the search, as soon as the mode is known, too."""
+        """Set the search space; the search begins once the mode is known, too."""
         self._config = dict(copy.deepcopy(config))
         self._parameters = Parameters(self._config, self._levels)
         self._optimizer: Optimizer | None = None
         self._waiting = [self._parameters.read(point) for point in self._first]
 
-    def _begun(self) -> Optimizer:
-        """Return the search."""
+    def _begin(self) -> Optimizer:
+        """Return the search; the first call begins it."""
         if self._config is None:
             name = type(self).__name__
             raise RuntimeError(UNDEFINED_SEARCH_SPACE.format(cls=name, space="space"))
@@ -120,8 +121,8 @@ class AnyOrderSearch(Searcher):  # type: ignore[misc]
         return self._optimizer
 
     def suggest(self, trial_id: str) -> Any:
-        """Return a configuration; None where trials must finish first; FINISHED at the end."""
-        optimizer = self._begun()
+        """Return a configuration; None if trials must finish first, and FINISHED at the end."""
+        optimizer = self._begin()
         given: dict[tuple[Any, ...], Any] = {}
         if self._waiting:
             entries, given = self._waiting.pop(0)
@@ -152,14 +153,14 @@ class AnyOrderSearch(Searcher):  # type: ignore[misc]
         intermediate_values: Sequence[float] | None = None,
     ) -> None:
         """Learn a configuration that was evaluated before."""
-        self._begun()
+        self._begin()
         self._tell(self._parameters.read(parameters)[0], None if error else value)
 
     def _tell(self, entries: list[int], value: Any) -> None:
         number = math.nan if value is None else float(value)
         if not math.isfinite(number):
             number = math.nan
-        self._begun().tell([entries], [number], on_failure="worst")
+        self._begin().tell([entries], [number], on_failure="worst")
 
     def save(self, checkpoint_path: str) -> None:
         """Write the search to a file."""

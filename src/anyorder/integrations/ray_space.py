@@ -1,4 +1,4 @@
-"""The search space of Ray Tune as variables: entries of a point, and values in a configuration."""
+"""The search space of Ray Tune as variables; conversions between entries and configurations."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ _MOST_VALUES = 2**31 - 1
 
 
 class Parameter:
-    """A domain: whole numbers for its values.
+    """A domain, whose values are represented by whole numbers, the entries of points.
 
     Parameters
     ----------
     name
-        What messages call it.
+        The name in messages.
     domain
-        `choice`, `randint`, `lograndint`, `uniform`, `loguniform`, or a quantised one.
+        `choice`, `randint`, `lograndint`, `uniform`, `loguniform`, or a quantised one of them.
     levels
-        How many values of a float without a step are used.
+        The number of values of a float without a step that are used.
     """
 
     def __init__(self, name: str, domain: Domain, levels: int) -> None:
@@ -48,7 +48,7 @@ class Parameter:
             sampler, step = sampler.sampler, sampler.q
         self._log = isinstance(sampler, LogUniform)
         self._values: Sequence[Any] = ()
-        self._step: Any = None  # of the multiples that are the values
+        self._step: Any = None  # the values are multiples of it
         if isinstance(domain, Function) or isinstance(sampler, Normal):
             kind = "sample_from" if isinstance(domain, Function) else "randn"
             raise ValueError(f"{name} is {kind}, expected one of choice, randint, uniform, ...")
@@ -77,13 +77,13 @@ class Parameter:
         return variables.Binary() if count == 2 else variables.Categorical(range(count))
 
     def value(self, entry: int) -> Any:
-        """Return what a configuration has."""
+        """Return the value that a configuration has for an entry."""
         if self._step is None:
             return self._values[entry]
         return self._domain.cast(entry * self._step)
 
     def entry(self, value: Any) -> int:
-        """Return the entry that is nearest to a value of a configuration."""
+        """Return the entry that is nearest to a value in a configuration."""
         if isinstance(self._domain, Categorical):
             for k, known in enumerate(self._values):
                 if known is value or (type(known) is type(value) and known == value):
@@ -101,7 +101,7 @@ class Parameter:
 
 
 def _levels(low: float, high: float, count: int, log: bool) -> list[float]:
-    """Return equally spaced numbers, of which the ends are exact."""
+    """Return equally spaced numbers; both ends are exact."""
     if low >= high:
         return [low]
     spaced = np.geomspace(low, high, count) if log else np.linspace(low, high, count)
@@ -119,20 +119,20 @@ class Parameters:
     Attributes
     ----------
     space
-        The space of their entries.
+        The space of the entries of all domains.
     """
 
     def __init__(self, config: Mapping[str, Any], levels: int) -> None:
         _, domains, grids = parse_spec_vars(dict(config))
         for path, _ in grids:
             raise ValueError(
-                f"{_named(path)} is grid_search, expected a domain such as choice: the search "
+                f"{_path_name(path)} is grid_search, expected a domain such as choice: the search "
                 "chooses the values"
             )
         if not domains:
             raise ValueError(f"{short(dict(config))} has no domains, expected choice, uniform, ...")
         self._parameters = {
-            path: Parameter(_named(path), domain, levels) for path, domain in domains
+            path: Parameter(_path_name(path), domain, levels) for path, domain in domains
         }
         self._config = config
         self.space = spaces.Space([p.variable for p in self._parameters.values()])
@@ -152,17 +152,19 @@ class Parameters:
         return entries, values
 
 
-def _named(path: Path) -> str:
+def _path_name(path: Path) -> str:
     return "/".join(map(str, path))
 
 
 def _find(config: Any, path: Path) -> Any:
     """Return the value at a path; keys may be joined by slashes."""
-    if isinstance(config, Mapping) and _named(path) in config:
-        return config[_named(path)]
+    if isinstance(config, Mapping) and _path_name(path) in config:
+        return config[_path_name(path)]
     for key in path:
         try:
             config = config[key]
         except (KeyError, IndexError, TypeError):
-            raise ValueError(f"a point lacks {_named(path)}, expected every parameter") from None
+            raise ValueError(
+                f"a point lacks {_path_name(path)}, expected every parameter"
+            ) from None
     return config

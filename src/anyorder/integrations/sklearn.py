@@ -1,4 +1,4 @@
-"""Search by cross-validation for scikit-learn: hyperparameters, and features."""
+"""Searches by cross-validation for scikit-learn: for hyperparameters, and for features."""
 
 from __future__ import annotations
 
@@ -26,35 +26,35 @@ from sklearn.utils import check_random_state, get_tags  # noqa: E402
 from sklearn.utils.validation import check_is_fitted, validate_data  # noqa: E402
 
 Mask = npt.NDArray[np.bool_]
-_RANKING = 3  # selections for each feature, from which on features are ranked first
-_ALL_FAILED = re.compile(r"\s*All the \d+ fits failed")  # of one batch: the search goes on
+_RANKING = 3  # from so many evaluations for each feature on, features are ranked first
+_ALL_FAILED = re.compile(r"\s*All the \d+ fits failed")  # about one batch: the search continues
 
 
 class AnyOrderSearchCV(BaseSearchCV):  # type: ignore[misc]
     """A search for good hyperparameters by cross-validation.
 
-    What it has beside these parameters is what `GridSearchCV` has: `predict`, `cv_results_`,
+    All other methods and attributes are those of `GridSearchCV`: `predict`, `cv_results_`,
     `best_params_` and so on.
 
     Parameters
     ----------
     estimator
-        What is fitted.
+        The estimator to fit.
     space
         A dict of variables of anyorder, or of lists of values, by the names of parameters; or a
-        `Space` with names. The values of a list are ordered where they are increasing or decreasing
+        `Space` with names. The values of a list are ordered if they are increasing or decreasing
         numbers. Parameters that a point does not have keep the values of the estimator.
     budget
-        How many points are evaluated, each by a fit for every split.
+        The number of points to evaluate, each by a fit for every split.
     algorithm
-        As in `anyorder.maximize`.
+        The algorithm, as in `anyorder.maximize`.
     batch
-        How many points are evaluated at a time. More than one are of use where `n_jobs` is larger
-        than the number of splits. Runs with equal batches are equal, whatever `n_jobs` is.
+        The number of points to evaluate at a time. More than one is of use if `n_jobs` is larger
+        than the number of splits. Runs with the same `batch` are equal, whatever `n_jobs` is.
     random_state
         An integer makes the search repeatable.
     scoring, n_jobs, refit, cv, verbose, pre_dispatch, error_score, return_train_score
-        As in `GridSearchCV`. All points are evaluated on the same splits. Of several scores the
+        As in `GridSearchCV`. All points are evaluated on the same splits. With several scores the
         search maximises the one that `refit` names, or else the first.
     """
 
@@ -94,18 +94,18 @@ class AnyOrderSearchCV(BaseSearchCV):  # type: ignore[misc]
         return self
 
     def _run_search(self, evaluate_candidates: Callable[..., dict[str, Any]]) -> None:
-        """Spend the budget, and fill what `evaluate_candidates` returns."""
+        """Spend the budget; `evaluate_candidates` records the results."""
         budget, batch = integer("budget", self.budget, 1), integer("batch", self.batch, 1)
         candidates = Candidates(self.space)
         optimizer = Optimizer(candidates.space, _seed(self.random_state), algorithm=self.algorithm)
         splits = SameSplits(self._checked_cv_orig)
         params: list[dict[str, Any]] = []
-        rows: list[Any] = []  # a fit each; None where all fits of a batch have failed
+        rows: list[Any] = []  # one for each fit; None if all fits of a batch failed
         results: dict[str, Any] = {}
         error: Exception | None = None
         while len(params) < budget:
             points = optimizer.ask(min(batch, budget - len(params)))
-            if not points:  # all are known
+            if not points:  # all points are known
                 break
             new = [candidates.params(point) for point in points]
             try:
@@ -129,11 +129,11 @@ class AnyOrderSearchCV(BaseSearchCV):  # type: ignore[misc]
     def _format_results(
         self, candidate_params: Any, n_splits: int, out: Any, more_results: Any = None
     ) -> dict[str, Any]:
-        """Return the fits so far: `cv_results_` is made of them when the search has ended."""
+        """Record the fits so far; return `cv_results_`, made of them, once the search has ended."""
         return {"out": out}
 
     def _score(self, row: Mapping[str, Any] | None) -> float:
-        """Return the score of a fit that the search maximises."""
+        """Return the score, of a fit, that the search maximises."""
         scores = self.error_score if row is None else row["test_scores"]
         if isinstance(scores, dict):
             named = isinstance(self.refit, str) and self.refit in scores
@@ -141,7 +141,7 @@ class AnyOrderSearchCV(BaseSearchCV):  # type: ignore[misc]
         return float(scores)
 
     def _failed_row(self, like: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the outcome of a fit that has failed, with the entries of another one."""
+        """Return the results of a failed fit, with the same entries as another one's."""
         row = dict(like, fit_time=np.nan, score_time=np.nan)
         for key in {"test_scores", "train_scores"} & set(row):
             several = isinstance(row[key], dict)
@@ -155,15 +155,15 @@ class AnyOrderSelector(SelectorMixin, MetaEstimatorMixin, BaseEstimator):  # typ
     Parameters
     ----------
     estimator
-        What is fitted to the selected features.
+        The estimator to fit to the selected features.
     budget
-        How many selections are evaluated, each by a fit for every split. From three for each
-        feature on the search begins with every feature alone, and with the best of them together.
+        The number of selections to evaluate, each by a fit for every split. From three for each
+        feature on, the search begins with every feature alone, and with the best of them together.
     n_features_to_select
-        None: as many as give the best score. An integer: exactly so many. Two integers: from the
-        first to the second.
+        None for as many as give the best score; an integer for exactly so many; two integers for
+        the least and the largest number.
     algorithm
-        As in `anyorder.maximize`.
+        The algorithm, as in `anyorder.maximize`.
     random_state
         An integer makes the search repeatable.
     scoring, cv, n_jobs
@@ -172,13 +172,13 @@ class AnyOrderSelector(SelectorMixin, MetaEstimatorMixin, BaseEstimator):  # typ
     Attributes
     ----------
     support_
-        Which features are selected.
+        A mask of the selected features.
     n_features_to_select_
-        How many.
+        The number of selected features.
     best_score_
         The mean score of the selection.
     n_evaluations_
-        How many selections were evaluated: fewer than `budget` where there are no more.
+        The number of selections that were evaluated: less than `budget` if there are no more.
     """
 
     def __init__(
@@ -203,7 +203,7 @@ class AnyOrderSelector(SelectorMixin, MetaEstimatorMixin, BaseEstimator):  # typ
         self.n_jobs = n_jobs
 
     def fit(self, X: Any, y: Any = None) -> AnyOrderSelector:
-        """Find the features to select from X, with the target values y."""
+        """Find the features to select, from the data X and the target values y."""
         budget = integer("budget", self.budget, 1)
         X = validate_data(
             self, X, accept_sparse="csc", ensure_min_features=2,
@@ -227,7 +227,7 @@ class AnyOrderSelector(SelectorMixin, MetaEstimatorMixin, BaseEstimator):  # typ
     def _select(
         self, count: int, score: Callable[[Mask], float], budget: int
     ) -> tuple[Mask, float, int]:
-        """Return the best selection, its score and how many were evaluated."""
+        """Return the best selection, its score, and the number of selections evaluated."""
         low, high = self._sizes(count)
         space = Space({"features": Subset(range(count), (low, high))})
         if (low, high) == (1, count):
@@ -257,12 +257,12 @@ class AnyOrderSelector(SelectorMixin, MetaEstimatorMixin, BaseEstimator):  # typ
                 evaluate(ranks < size)
         while evaluated < budget:
             points = optimizer.ask(1)
-            if not len(points):  # all are known
+            if not len(points):  # all selections are known
                 break
             point = points[0]["features"] if space.named else np.flatnonzero(points[0])
             if len(point):
                 evaluate(np.isin(np.arange(count), point))
-            else:  # nothing to fit, and at no cost
+            else:  # there is nothing to fit, and this costs nothing
                 optimizer.tell(points, [np.nan], violations=[1.0])
         if optimizer.best is None:
             raise error or ValueError("no selection has a score: every score was NaN")
@@ -270,7 +270,7 @@ class AnyOrderSelector(SelectorMixin, MetaEstimatorMixin, BaseEstimator):  # typ
         return np.isin(np.arange(count), best), optimizer.best_value, evaluated
 
     def _sizes(self, count: int) -> tuple[int, int]:
-        """Return the least and the largest number of features."""
+        """Return the least and the largest number of features to select."""
         size = self.n_features_to_select
         if size is None:
             return 1, count

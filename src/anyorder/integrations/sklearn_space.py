@@ -1,4 +1,4 @@
-"""The space of a search for hyperparameters: variables, or lists as grids have; its splits."""
+"""The space of a search for hyperparameters, and a splitter that repeats its splits."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from anyorder.space.variables import Categorical, Kind, Ordinal, plain
 
 
 class Candidates:
-    """The space of a search, and the parameters of its points."""
+    """The space of a search, with the parameters that each of its points means."""
 
     def __init__(self, space: Any) -> None:
-        self._lists: dict[str, list[Any]] = {}  # values of which anyorder knows the place only
+        # values that anyorder only knows by their place in the list
+        self._lists: dict[str, list[Any]] = {}
         if isinstance(space, Space) and space.named:
             self.space = space
             return
@@ -42,13 +43,13 @@ class Candidates:
             return Categorical(range(len(values)))
 
     def params(self, point: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the parameters of a point."""
+        """Return the parameters that a point means."""
         lists = self._lists
         return {k: lists[k][v] if k in lists else v for k, v in point.items()}
 
 
 def _is_sorted(values: list[Any]) -> bool:
-    """Return whether these are increasing or decreasing numbers."""
+    """Return whether the values are increasing or decreasing numbers."""
     if len(values) < 3 or not all(
         isinstance(v, int | float) and not isinstance(v, bool) for v in values
     ):
@@ -58,7 +59,7 @@ def _is_sorted(values: list[Any]) -> bool:
 
 
 class SameSplits:
-    """A splitter that gives the splits of another one, those of its first call every time."""
+    """A splitter that always gives the splits which another one gave at its first call."""
 
     def __init__(self, cv: Any) -> None:
         self._cv = cv
@@ -66,11 +67,11 @@ class SameSplits:
 
     @property
     def count(self) -> int:
-        """Return how many there are."""
+        """Return the number of splits."""
         return len(self._splits or ())
 
     def split(self, *args: Any, **params: Any) -> Any:
-        """Return training and test rows."""
+        """Return the rows of training and test data of each split."""
         if self._splits is None:
             self._splits = list(self._cv.split(*args, **params))
         return self._splits

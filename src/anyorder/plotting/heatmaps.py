@@ -13,19 +13,19 @@ from anyorder.archive.history import History
 from anyorder.space import Space
 from anyorder.strategies.base import Strategy
 
-# From white over our blue to nearly black: in order of lightness, so that it is read in print and
-# with any colour vision.
+# From white through our blue to nearly black, in order of lightness, so that it can be read in
+# print and with any colour vision.
 _SHADES = ("#FFFFFF", "#A6CBE3", "#0072B2", "#001A2E")
 _NO_DATA = "#D9D9D9"
-_WINDOWS = 100  # columns of a picture over time, at most
+_WINDOWS = 100  # the most columns of a picture over time
 _LINE = 0.14  # inches that the name of a variable takes
-_LONGEST = 18  # letters of a name
-_FINE = 1_000  # cells of a picture each way, at least
+_LONGEST = 18  # the most characters of a name
+_FINE = 1_000  # least cells of a picture in each direction
 
 
 @dataclass(frozen=True)
 class Agreement:
-    """How often candidates have the value of the best point."""
+    """The share of candidates that have the best point's value, over time."""
 
     shares: npt.NDArray[np.float64]  # (n, windows), NaN where a window has no candidates
     first: int  # generation
@@ -33,7 +33,7 @@ class Agreement:
 
 
 def generations_of(history: History) -> npt.NDArray[np.int64]:
-    """Return when each entry was proposed; what was measured again at the end is of the last."""
+    """Return each entry's generation; final measurements count as of the last generation."""
     generations = history.generations
     return np.where(generations < DATA, generations.max(initial=0), generations)
 
@@ -60,7 +60,7 @@ def agreement(history: History) -> Agreement | None:
 
 
 def draw_agreement(figure: Any, axes: Any, data: Agreement | None, space: Space) -> None:
-    """Draw variables from top to bottom, generations from left to right."""
+    """Draw variables from top to bottom, and generations from left to right."""
     from matplotlib.ticker import MaxNLocator
 
     if data is None:
@@ -78,15 +78,15 @@ def draw_agreement(figure: Any, axes: Any, data: Agreement | None, space: Space)
 
 @dataclass(frozen=True)
 class Influence:
-    """How much each variable moves when another changes."""
+    """How much each variable moves when another one changes."""
 
     moves: npt.NDArray[np.float64]  # (n, n), see Optimizer.influence
     title: str
-    label: str  # what the numbers are
+    label: str  # what the numbers mean
 
 
 def why_no_influence(strategy: Strategy | None) -> str | None:
-    """Return why there is no influence to draw, if there is none; before it is computed."""
+    """Return the reason why there is no influence to draw, or None; nothing is computed."""
     if strategy is None:
         return "the state of the search was not kept, or its algorithm is not known here"
     if strategy.generation == 0:
@@ -95,7 +95,7 @@ def why_no_influence(strategy: Strategy | None) -> str | None:
 
 
 def influence(strategy: Strategy, space: Space) -> Influence | None:
-    """Return what a strategy has learned, from fewer samples where there are many variables."""
+    """Return the influence that a strategy has learned, from fewer samples of many variables."""
     moves = strategy.influence(max(2, min(10, 2_000 // len(space))))
     if moves is None:
         return None
@@ -105,7 +105,7 @@ def influence(strategy: Strategy, space: Space) -> Influence | None:
 def draw_influence(
     figure: Any, axes: Any, data: Influence | None, space: Space, why: str = ""
 ) -> None:
-    """Draw the variable that changes from left to right, those that move from top to bottom."""
+    """Draw the changing variables from left to right, and the moving ones from top to bottom."""
     if data is None:
         note(axes, why)
         return
@@ -123,7 +123,7 @@ def draw_influence(
 
 
 def note(axes: Any, text: str) -> None:
-    """Explain in an empty panel why it is empty."""
+    """Write into an empty panel why it is empty."""
     axes.text(0.5, 0.5, text, ha="center", va="center", transform=axes.transAxes, color="0.35")
     axes.set_xticks([])
     axes.set_yticks([])
@@ -133,7 +133,7 @@ def _image(axes: Any, data: npt.NDArray[np.float64], most: float, extent: tuple[
     from matplotlib.colors import LinearSegmentedColormap
 
     colours = LinearSegmentedColormap.from_list("anyorder", _SHADES).with_extremes(bad=_NO_DATA)
-    # Cells finer than dots: Matplotlib smooths where it shrinks, and would blur where it stretches.
+    # Make cells finer than dots: Matplotlib smooths when it shrinks, but blurs when it stretches.
     for axis in (0, 1):
         data = np.repeat(data, -(-_FINE // data.shape[axis]), axis=axis)
     return axes.imshow(data, cmap=colours, vmin=0.0, vmax=most, aspect="auto", extent=extent)
@@ -145,7 +145,7 @@ def _inches(axes: Any) -> tuple[float, float]:
 
 
 def _name(axis: Any, space: Space, inches: float) -> bool:
-    """Label an axis by names if all of them fit, else by some numbers."""
+    """Label an axis with all names if they fit, else with numbers; return whether names fit."""
     from matplotlib.ticker import MaxNLocator
 
     if space.labels is None or len(space) * _LINE > inches:

@@ -1,4 +1,4 @@
-"""A Matplotlib figure that IPython shows as a picture, although it was made without pyplot."""
+"""A Matplotlib figure made without pyplot that IPython shows as a picture."""
 
 from __future__ import annotations
 

@@ -17,29 +17,30 @@ from anyorder.archive.hypervolume import NonDominated
 from anyorder.plotting import heatmaps
 from anyorder.strategies.base import Strategy
 
-KINDS = ("convergence", "diversity", "probabilities", "influence", "all", "front")  # of figures
-OF_SEVERAL = ("front", "convergence")  # those of several objectives
+# the kinds of figures
+KINDS = ("convergence", "diversity", "probabilities", "influence", "all", "front")
+OF_SEVERAL = ("front", "convergence")  # the figures for several objectives
 
-# Okabe and Ito's colours, distinct for any colour vision; the first is the method's.
-_LARGEST = 1e300  # differences of what is smaller do not overflow
+# Okabe and Ito's colours, which are distinct for any colour vision; the first is the policy's.
+_LARGEST = 1e300  # differences of smaller values do not overflow
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 
 
 @dataclass(frozen=True)
 class Curve:
-    """One run as it is drawn."""
+    """A run, as it is drawn."""
 
-    paid: npt.NDArray[np.int64]  # evaluations so far: a value that was known already adds none
+    paid: npt.NDArray[np.int64]  # evaluations so far; a known value adds none
     values: npt.NDArray[np.float64]
     best: npt.NDArray[np.float64]
     restarts: tuple[int, ...]
-    detailed: bool  # a run of the method: evaluations and restarts are drawn as well
+    detailed: bool  # a run of this library, whose evaluations and restarts are drawn as well
     maximized: bool = True
     what: str = "value"
 
 
 def curve(run: Any) -> Curve:
-    """Return the curve of a result or history, or of the values of a maximising run in order."""
+    """Return the curve of a result, of a history, or of the values of a maximising run in order."""
     run = getattr(run, "history", run)
     if isinstance(run, History):
         paid = np.cumsum(~run.cached, dtype=np.int64)
@@ -66,7 +67,7 @@ def convergence(
 
 @dataclass(frozen=True)
 class Diversity:
-    """Diversity of the candidates of each generation."""
+    """The diversity of the candidates in each generation."""
 
     generations: npt.NDArray[np.int64]
     shares: npt.NDArray[np.float64]
@@ -77,7 +78,7 @@ def diversity(history: History) -> Diversity:
     free = history.space.cardinalities > 1
     score = history.values if history.maximized else -history.values
     score = np.where(np.isnan(score), -np.inf, score)
-    # the best of each generation is the first of its entries in this order; equals by position
+    # the first of its entries in this order is the best of a generation; ties by position
     generations = heatmaps.generations_of(history)
     order = np.lexsort((-score, generations))
     found, first = np.unique(generations[order], return_index=True)
@@ -89,7 +90,7 @@ def diversity(history: History) -> Diversity:
 
 
 def restarts(history: History) -> list[int]:
-    """Return the first generations of the policies that were restarted."""
+    """Return the generations that began with a restart of the strategy."""
     known = [k for k in history.restarts if k <= len(history)]
     return [int(history.generations[k - 1]) + 1 for k in known]
 
@@ -101,9 +102,9 @@ def overview(
     path: str | os.PathLike[str] | None = None,
     label: str = "anyorder",
 ) -> Any:
-    """Draw one of the `KINDS` of figures of a run; "all" has the four on one page.
+    """Draw one of the `KINDS` of figures of a run; "all" draws four of them on one page.
 
-    `strategy` is called only if the figure requires it.
+    `strategy` is called only if the figure needs it.
     """
     if kind not in KINDS:
         raise ValueError(f"kind is {kind!r}, expected one of {', '.join(KINDS)}")
@@ -141,7 +142,7 @@ def overview(
             axes.set_title(name, loc="left", fontsize=11)
     if kind == "all":
         figure.suptitle(label, fontsize=12)
-    return _written(figure, path)
+    return _save(figure, path)
 
 
 @dataclass(frozen=True)
@@ -154,25 +155,25 @@ class Band:
 
 
 class Curves(Protocol):
-    """Several runs on one grid: `(R, G)` best values so far, such as `Runs`."""
+    """Several runs on one grid, such as `Runs`, with best values so far `(R, G)`."""
 
     @property
     def grid(self) -> npt.NDArray[np.int64]:
-        """Numbers of evaluations."""
+        """The numbers of evaluations."""
 
     @property
     def curves(self) -> npt.NDArray[np.float64]:
-        """The best values there."""
+        """The best values at these numbers of evaluations."""
 
 
 def band(runs: Curves) -> Band:
-    """Return mean and standard error of the curves that have a value there; NaN if none.
+    """Return mean and standard error of the curves that have a value there; NaN if none has.
 
-    The error of a single run is 0.
+    The standard error of a single run is 0.
     """
     count = (~np.isnan(runs.curves)).sum(axis=0)
     some = np.where(count > 0, count, np.nan)
-    with np.errstate(invalid="ignore"):  # infinities are values, and have no error
+    with np.errstate(invalid="ignore"):  # infinities are values, but have no error
         mean = np.nansum(runs.curves, axis=0) / some
         squares = np.nansum((runs.curves - mean) ** 2, axis=0)
         error = np.sqrt(squares / np.maximum(count - 1, 1) / some)
@@ -198,7 +199,7 @@ def averages(
 
 
 def _canvas(kind: str = "") -> tuple[Any, Any]:
-    """Make a figure and its axes: two by two of them for "all"."""
+    """Return a figure and its axes: two by two axes for "all"."""
     require("matplotlib.figure", "plot", "figures require Matplotlib")
     from anyorder.plotting.picture import Picture
 
@@ -214,7 +215,7 @@ def _finish(figure: Any, axes: Any, path: str | os.PathLike[str] | None, title: 
     if title is not None:
         axes.set_title(title, loc="left", fontsize=11)
     _style(axes)
-    return _written(figure, path)
+    return _save(figure, path)
 
 
 def _style(axes: Any, above: bool = False) -> None:
@@ -222,14 +223,14 @@ def _style(axes: Any, above: bool = False) -> None:
     axes.spines[["top", "right"]].set_visible(False)
     if not axes.get_legend_handles_labels()[0]:
         return
-    if above:  # where it cannot hide anything
+    if above:  # so that it does not hide anything
         axes.legend(frameon=False, loc="lower right", bbox_to_anchor=(1.0, 1.0), borderpad=0,
                     ncols=2, fontsize=9)  # fmt: skip
     else:
         axes.legend(framealpha=0.85, edgecolor="none", loc="lower right")
 
 
-def _written(figure: Any, path: str | os.PathLike[str] | None) -> Any:
+def _save(figure: Any, path: str | os.PathLike[str] | None) -> Any:
     if path is None:
         return figure
     folder = Path(path).absolute().parent
@@ -252,7 +253,7 @@ def _draw_curves(axes: Any, curves: Mapping[str, Curve]) -> None:
 
 
 def _draw_front(axes: Any, history: History) -> None:
-    """Draw the values of two objectives, the first two of more."""
+    """Draw the values of two objectives: the first two if there are more."""
     objectives, values = history.objectives, history.values
     assert objectives is not None
     found = NonDominated(len(objectives))
@@ -277,7 +278,7 @@ def _draw_front(axes: Any, history: History) -> None:
 def _draw(axes: Any, label: str, line: Curve, colour: str) -> None:
     if line.detailed:
         alpha, size = (0.35, 5.0) if line.paid[-1:].sum() < 2_000 else (0.2, 2.0)
-        evaluated = np.diff(line.paid, prepend=0) > 0  # and not known already
+        evaluated = np.diff(line.paid, prepend=0) > 0  # not known before
         axes.plot(
             line.paid[evaluated], line.values[evaluated], ".", color=colour, alpha=alpha,
             markersize=size, rasterized=True, markeredgewidth=0,
@@ -288,7 +289,7 @@ def _draw(axes: Any, label: str, line: Curve, colour: str) -> None:
 
 
 def _mark(axes: Any, places: Sequence[int], colour: str = COLOURS[1], width: float = 0.9) -> None:
-    """Draw a line wherever the strategy was restarted."""
+    """Draw a line at each restart of the strategy."""
     for k, place in enumerate(places):
         name = "restarted" if k == 0 else None
         axes.axvline(place, color=colour, alpha=0.8, linewidth=width, linestyle=":", label=name)
@@ -312,11 +313,11 @@ def _draw_diversity(axes: Any, data: Diversity) -> None:
 def limits(
     values: npt.ArrayLike, ends: Sequence[float] = (), share: float = 0.02
 ) -> tuple[float, float]:
-    """Return ends of an axis for values, so that outliers do not flatten the rest.
+    """Return the ends of an axis for values, such that outliers do not flatten the others.
 
-    From the 2nd to the 98th percentile with a margin, and farther to the values in `ends`, such as
-    the best of a run, unless that would more than double the axis. What is not finite does not
-    count.
+    The axis goes from the 2nd to the 98th percentile with a margin, and farther to the values in
+    `ends`, such as the best of a run, unless that would more than double the axis. Infinities and
+    NaN do not count.
     """
     found = np.asarray(values, np.float64)
     found = np.clip(found[np.isfinite(found)], -_LARGEST, _LARGEST)
@@ -337,7 +338,7 @@ def limits(
 
 
 def view(lines: Sequence[Curve]) -> tuple[float, float]:
-    """Return the ends of the vertical axis for runs, by what is after the first tenth of each."""
+    """Return the ends of the vertical axis, chosen by the values after the first tenth of runs."""
     shown, ends = [np.empty(0)], []
     for line in lines:
         late = line.paid > 0.1 * line.paid[-1] if len(line.paid) > 10 else slice(None)
@@ -347,7 +348,7 @@ def view(lines: Sequence[Curve]) -> tuple[float, float]:
 
 
 def _frame(axes: Any, lines: Mapping[str, Curve], colours: Sequence[str]) -> None:
-    """Set the limits, and mark at the edge the evaluations that are beyond them."""
+    """Set the limits of the axes, and mark, at the edge, evaluations beyond them."""
     low, high = view(list(lines.values()))
     axes.set_ylim(low, high)
     for colour, line in zip(colours, lines.values(), strict=True):

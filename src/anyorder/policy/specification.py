@@ -1,4 +1,4 @@
-"""The policy as an algorithm for `maximize`: its settings, without a space and a seed."""
+"""The policy as an algorithm for `maximize`: its settings, without space and seed."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from anyorder.strategies.policy.search import PolicySearch
 class Policy:
     """Order-invariant RL-EDA as an algorithm: `maximize(..., algorithm=Policy("paper"))`.
 
-    Called with a space and a seed it gives the strategy. The name "policy:paper+beta=2+engine=cpu"
-    says the same as `Policy(PRESETS["paper"].replace(beta=2), engine="cpu")`.
+    When called with a space and a seed it returns the strategy. The name
+    "policy:paper+beta=2+engine=cpu" means `Policy(PRESETS["paper"].replace(beta=2), engine="cpu")`.
 
     Parameters
     ----------
@@ -30,8 +30,8 @@ class Policy:
     graph
         An n x n boolean matrix, True where variable i may depend on j, if that is known.
     stop_collapsed
-        Whether to end the run (`stop_reason` "collapsed") once the population has become nearly one
-        point, instead of restarting.
+        Whether to end the run (`stop_reason` "collapsed") once nearly all points of the population
+        are equal, instead of restarting.
     """
 
     config: Config | str = "default"
@@ -46,12 +46,12 @@ class Policy:
             raise unknown("engine", self.engine, ["auto", *ENGINES])
 
     def __call__(self, space: Space, seed: int = 0) -> PolicySearch:
-        """Return the strategy."""
+        """Return the strategy for a space and a seed."""
         return PolicySearch(
             space, seed, self.config, self.engine, self.graph, stop_collapsed=self.stop_collapsed
         )
 
 
 def choose_engine(space: Space, config: Config | str = "default", runs: int = 1) -> tuple[str, str]:
-    """Return the engine that "auto" takes for so many runs at once, and why."""
+    """Return the engine that "auto" takes for `runs` runs at once, and the reason."""
     return choose(model_of(space, resolve(config))[0], runs)

@@ -14,28 +14,28 @@ from numpy.typing import ArrayLike, NDArray
 from anyorder.space import Space
 
 Graph = NDArray[np.bool_]
-Kernel = Callable[[Any], Any]  # of torch tensors: points (P, m, n) to float64 values (P, m)
+Kernel = Callable[[Any], Any]  # maps torch tensors: points (P, m, n) to float64 values (P, m)
 
-# Values are computed this many variables at a time: memory stays bounded for any batch, and a
-# block stays in cache.
+# Values are computed for this many variables at a time, so that memory stays bounded for any batch
+# and a block stays in the cache.
 _BLOCK = 1 << 17
 
-# The same on an accelerator, which needs more at once to be busy.
+# The same for an accelerator, which needs more work at once to be busy.
 _DEVICE_BLOCK = 1 << 20
 
 
 class Problem(ABC):
-    """A function of integer vectors, to be maximised, and what is known about it.
+    """A function of integer vectors, to be maximised, with what is known about it.
 
-    A subclass implements `_values`; optionally `interaction_graph`, and `_kernel` for torch.
+    A subclass implements `_values`, and optionally `interaction_graph`, and `_kernel` for torch.
 
     Attributes
     ----------
     name : the name for `anyorder.problems.get`, e.g. ``nk:n=128,k=4,seed=3``.
-    space : the nameless space of its points.
+    space : the space of its points, which has no names.
     seed : the seed of the instance, or None.
-    optimum : the maximum, where it is known exactly.
-    best_known : the best value anyone has reported, never below a known optimum.
+    optimum : the maximum, if it is known exactly.
+    best_known : the best value that anyone has reported, at least the optimum if that is known.
     source : where `best_known` comes from.
     """
 
@@ -63,12 +63,13 @@ class Problem(ABC):
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        # Whoever changes the function alone must not inherit a kernel that computes the old one.
+        # A subclass that changes only the function must not inherit a kernel that computes the old
+        # one.
         if "_values" in vars(cls) and "_kernel" not in vars(cls):
             cls._kernel = Problem._kernel  # type: ignore[method-assign]
 
     def __getstate__(self) -> dict[str, Any]:
-        # Kernels belong to this process and its devices; a copy makes its own.
+        # Kernels belong to this process and its devices; a copy makes its own kernels.
         return {**self.__dict__, "_kernels": {}}
 
     def __call__(self, point: ArrayLike) -> float:
@@ -88,11 +89,11 @@ class Problem(ABC):
     def evaluate(self, points: Any) -> Any:
         """Return the values (...) of integer points (..., n), in floating point.
 
-        A torch tensor gives a float64 tensor on its device, computed there; any other points give
-        a NumPy array. Constants are copied to a device at the first call; later calls neither copy
+        A torch tensor gives a float64 tensor on its device, computed there; any other points give a
+        NumPy array. Constants are copied to a device at the first call. Later calls neither copy
         nor synchronise, so they can be captured into a CUDA graph. Values out of range are
-        therefore checked on the CPU only; elsewhere the result is undefined. A problem without a
-        torch kernel is computed by NumPy, through a copy on the host.
+        therefore only checked on the CPU; on other devices the result is undefined. A problem
+        without a torch kernel is computed by NumPy, through a copy on the host.
         """
         if is_tensor(points):
             self._check_tensor(points)
@@ -112,9 +113,9 @@ class Problem(ABC):
         return own is not getattr(Problem._kernel, "__func__", None)
 
     def interaction_graph(self) -> Graph | None:
-        """Return which variables interact: a symmetric n x n matrix, or None if it is not known.
+        """Return which variables interact: a symmetric n x n matrix, or None if this is not known.
 
-        Two variables without an edge act additively, whatever the others are.
+        Two variables without an edge act additively, whatever the values of the others are.
         """
         return None
 
@@ -128,12 +129,14 @@ class Problem(ABC):
     ) -> Kernel | None:
         """Return a function that evaluates these instances together on a torch device, or None.
 
-        The instances have one space. `runs` says which rows of a batch belong to which instance.
+        The instances have the same space. `runs` says which rows of a batch belong to which
+        instance.
 
-        The kernel gets points (P, m, n) of any integer type or bool, slice p being points of
-        ``problems[runs[p]]``, and returns their values (P, m) as float64. All constants are put on
-        the device here: the kernel must neither copy from the host nor wait for the device. None
-        where these instances do not go together; one instance always does.
+        The kernel receives points (P, m, n) of any integer type or bool, where slice p holds points
+        of ``problems[runs[p]]``, and returns their values (P, m) as float64. All constants are
+        moved to the device here: the kernel must neither copy from the host nor wait for the
+        device. Return None if these instances cannot be evaluated together; a single instance
+        always can.
         """
         if len(problems) > 1:
             return None
@@ -163,7 +166,7 @@ class Problem(ABC):
         self._check_form(points.shape, points.dtype, points.dtype.kind in "biu")
         if points.dtype.kind == "b":
             points = points.astype(np.int8)
-        # Two passes without temporaries; the full comparison only where they leave a doubt.
+        # Two passes without temporaries; the full comparison is only made if they leave a doubt.
         if points.size and (points.min() < 0 or points.max() >= self._lowest_limit):
             bad = np.argwhere((points < 0) | (points >= self._limits))
             if len(bad):
@@ -179,7 +182,7 @@ class Problem(ABC):
 
 
 def is_tensor(points: Any) -> bool:
-    """Return whether the points are a torch tensor, without importing torch."""
+    """Return whether the points are a torch tensor; torch is not imported."""
     return isinstance(points, getattr(sys.modules.get("torch"), "Tensor", ()))
 
 
@@ -194,7 +197,7 @@ def distinct(problems: Sequence[Problem]) -> tuple[list[Problem], NDArray[np.int
 def run_kernel(kernels: dict[Any, Kernel], problems: Sequence[Problem], points: Any) -> Any:
     """Return the values (P, ...) of a tensor (P, ..., n) whose slice p is for problems[p].
 
-    `kernels` remembers what evaluates these problems on each device.
+    `kernels` stores the kernel of these problems for each device.
     """
     import torch
 
@@ -209,7 +212,7 @@ def run_kernel(kernels: dict[Any, Kernel], problems: Sequence[Problem], points: 
 
 
 def _choose_kernel(problems: Sequence[Problem], device: Any) -> Kernel:
-    """Return the kernel of the problems' class, or one that evaluates them one by one."""
+    """Return the kernel of the problems' class, or a function that evaluates them one by one."""
     instances, runs = distinct(problems)
     kind = type(instances[0])
     if all(type(instance) is kind for instance in instances):

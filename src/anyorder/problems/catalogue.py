@@ -10,11 +10,11 @@ from anyorder._internal.checks import known_names, unknown
 from anyorder._internal.entry_points import load_entry_points
 from anyorder.problems.base import Problem
 
-GROUP = "anyorder.problems"  # of the entry points of other packages
+GROUP = "anyorder.problems"  # the group of entry points that other packages use
 
 
 class Entry(NamedTuple):
-    """A registered problem: its factory, a one-line description, parameters and defaults."""
+    """A registered problem: its factory, a one-line description, and parameters with defaults."""
 
     factory: Callable[..., Problem]
     description: str
@@ -27,8 +27,8 @@ registry: dict[str, Entry] = {}
 def register(name: str, factory: Callable[..., Problem], description: str) -> None:
     """Register a problem by name; its parameters are those of the factory.
 
-    Another package registers its problems without being imported by an entry point, whose
-    description is the first line of the factory's docstring:
+    Other packages register problems by an entry point, so that they need not be imported. The
+    description is then the first line of the factory's docstring:
 
         [project.entry-points."anyorder.problems"]
         mine = "my_package:make_problem"
@@ -40,20 +40,20 @@ def register(name: str, factory: Callable[..., Problem], description: str) -> No
 
 
 def _add(name: str, factory: Callable[..., Problem]) -> None:
-    """Register a problem of another package, unless an earlier call has."""
+    """Register a problem of another package, unless the name is registered already."""
     if name not in registry or registry[name].factory is not factory:
         summary = (inspect.getdoc(factory) or "").partition("\n")[0]
         register(name, factory, summary)
 
 
 def names() -> list[str]:
-    """Return the names of all problems, those of other packages included, in order."""
+    """Return the names of all problems in order, including those of other packages."""
     load_entry_points(GROUP, _add)
     return sorted(registry)
 
 
 def entry(name: str) -> Entry:
-    """Return the problem that is registered under a name; ValueError if there is none."""
+    """Return the problem registered under a name; raise a ValueError if there is none."""
     if name not in registry:
         load_entry_points(GROUP, _add)
     if name not in registry:
@@ -62,14 +62,14 @@ def entry(name: str) -> Entry:
 
 
 def make(name: str, /, **parameters: Any) -> Problem:
-    """Make the registered problem of that name; parameters not given keep their defaults."""
+    """Make the registered problem of that name; parameters that are not given have defaults."""
     found = entry(name)
     known_names(f"parameter of {name}", parameters, found.parameters)
     return found.factory(**parameters)
 
 
 def get(text: str) -> Problem:
-    """Make the problem of a full name: ``nk``, or ``nk:n=128,k=4,seed=3``."""
+    """Make the problem with a full name: ``nk``, or ``nk:n=128,k=4,seed=3``."""
     name, _, rest = text.partition(":")
     found = entry(name)
     parameters: dict[str, Any] = {}
@@ -82,7 +82,7 @@ def get(text: str) -> Problem:
 
 
 def _convert(parameter: str, value: str, default: Any) -> Any:
-    """Convert the text of a parameter to the type of its default."""
+    """Return the text of a parameter, converted to the type of its default."""
     if not isinstance(default, int | float):
         return value
     try:

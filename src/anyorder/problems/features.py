@@ -1,4 +1,4 @@
-"""Feature selection: which columns of a data set a model of scikit-learn predicts best from."""
+"""Feature selection: which columns of a data set let a scikit-learn model predict best."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from anyorder.space import Space
 _MOST_REMEMBERED = 1 << 16
 _DATA = ("breast_cancer", "diabetes", "digits", "iris", "wine")
 _REGRESSION = ("diabetes",)
-# Module and class of a model for classes and of one for numbers.
+# Module and class of a model for classes, and of one for numbers.
 _MODELS = {
     "ridge": ("linear_model.RidgeClassifier", "linear_model.Ridge"),
     "logistic": ("linear_model.LogisticRegression", None),
@@ -25,23 +25,23 @@ _MODELS = {
 
 
 class FeatureSelection(Problem):
-    """f(x) = mean cross-validated score of the columns with x = 1, less their price.
+    """f(x) = mean cross-validated score of the columns with x = 1, minus their price.
 
-    The empty selection is scored by scikit-learn's constant prediction (the classes' frequencies,
-    or the mean) under the same cross-validation. Values do not change from call to call: the folds
-    are drawn once, and a random state that the estimator leaves open is `seed`. The values of up
-    to 65,536 subsets are remembered.
+    The empty selection is scored by the constant prediction of scikit-learn (the frequencies of the
+    classes, or the mean) under the same cross-validation. A point has the same value at each call:
+    the folds are drawn once, and a random state that the estimator leaves open is set to `seed`.
+    The values of up to 65,536 subsets are cached.
 
     Parameters
     ----------
     X : matrix (rows, features), or a data frame, whose column names are kept.
     y : the target, one value per row.
     estimator : any classifier or regressor of scikit-learn, or a pipeline of one.
-    scoring : as in scikit-learn's `cross_val_score`; None is the estimator's own, which is
+    scoring : as in scikit-learn's `cross_val_score`; None for the estimator's own score, which is
         accuracy or R².
-    folds : their number (stratified and shuffled by `seed`), or a splitter of scikit-learn.
-    price : the cost of a column, one number for all or one each.
-    names : of the columns.
+    folds : the number of folds (stratified and shuffled by `seed`), or a splitter of scikit-learn.
+    price : the cost of a column: one number for all columns, or one for each.
+    names : the names of the columns.
 
     Examples
     --------
@@ -78,13 +78,13 @@ class FeatureSelection(Problem):
         if prices.shape not in ((), (n,)) or not np.isfinite(prices).all():
             raise ValueError(f"price is {price!r}, expected a finite number, or {n} of them")
         self.price = np.broadcast_to(prices, (n,))
-        seed = integer("seed", seed, 0, 2**32 - 1)  # scikit-learn's limit
+        seed = integer("seed", seed, 0, 2**32 - 1)  # scikit-learn's largest seed
         try:
             classifies = base.is_classifier(estimator)
             usable = classifies or base.is_regressor(estimator)
-        except (AttributeError, TypeError):  # none of scikit-learn's, or a class of it
+        except (AttributeError, TypeError):  # not from scikit-learn, or a class of it
             usable = False
-        if not usable or isinstance(estimator, type):  # before 1.8 it takes a class for its object
+        if not usable or isinstance(estimator, type):  # before 1.8 a class passes for its object
             raise TypeError(f"estimator is {estimator!r}, expected a classifier or a regressor")
         self.estimator = base.clone(estimator)
         open_states = [
@@ -123,7 +123,7 @@ class FeatureSelection(Problem):
         if value is None:
             value = self._score(taken) - math.fsum(self.price[taken])
             if len(self._known) >= _MOST_REMEMBERED:
-                del self._known[next(iter(self._known))]  # the oldest
+                del self._known[next(iter(self._known))]  # the oldest entry
             self._known[key] = value
         return value
 
@@ -143,7 +143,7 @@ class FeatureSelection(Problem):
 def features(
     data: str = "breast_cancer", model: str = "ridge", folds: int = 5, seed: int = 0
 ) -> FeatureSelection:
-    """Make feature selection on a data set of scikit-learn's; `seed` draws the folds.
+    """Make feature selection on a data set of scikit-learn; `seed` draws the folds.
 
     Data sets are breast_cancer (30 features), digits (64), iris (4), wine (13), scored by accuracy,
     and diabetes (10), by R². Models are ridge, logistic (not for diabetes), knn and tree, each on
@@ -171,5 +171,5 @@ def features(
 
 
 def _sklearn(module: str) -> Any:
-    """Import a module of scikit-learn on first use: it takes a second."""
+    """Import a module of scikit-learn when it is first used: this takes a second."""
     return require(f"sklearn.{module}", "sklearn", "feature selection requires scikit-learn")

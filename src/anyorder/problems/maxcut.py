@@ -1,4 +1,4 @@
-"""MaxCut: split the vertices of a graph so that the edges between the parts weigh the most."""
+"""MaxCut: split the vertices of a graph so that the edges between the two parts weigh the most."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from anyorder.problems.text_format import Lines
 
 
 class MaxCut(Qubo):
-    """f(x) = sum of w_ij over edges whose ends have different bits.
+    """f(x) = sum of w_ij over the edges whose ends have different bits.
 
     Parameters
     ----------
     n : number of vertices.
-    edges : (t, 2) their ends; weights of equal edges add up.
-    weights : (t,) or None: all 1.
+    edges : (t, 2), the ends of each edge; weights of equal edges are added.
+    weights : (t,), or None if all are 1.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class MaxCut(Qubo):
 
 
 def maxcut(n: int = 128, density: float = 0.1, seed: int = 0, file: str = "") -> MaxCut:
-    """Make MaxCut on a random graph (an edge with probability `density`) or a G-set file."""
+    """Make MaxCut on a random graph (edges have probability `density`), or on a G-set file."""
     if file:
         return read_maxcut(file)
     n = integer("n", n, 2)
@@ -62,9 +62,9 @@ def maxcut(n: int = 128, density: float = 0.1, seed: int = 0, file: str = "") ->
 
 
 def read_maxcut(path: str | os.PathLike[str]) -> MaxCut:
-    """Read MaxCut from a file in the G-set's format: a line "n m", then m lines "i j w" or "i j".
+    """Read MaxCut from a file in the G-set's format: a line "n m", and m lines "i j w" or "i j".
 
-    Vertices are numbered from 1; a weight that is left out is 1.
+    Vertices are numbered from 1; the weight is 1 if it is left out.
     """
     lines = Lines(path)
     header = lines.next("n and m")

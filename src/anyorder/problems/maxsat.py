@@ -1,4 +1,4 @@
-"""MaxSAT: make the satisfied clauses of a formula weigh the most."""
+"""MaxSAT: satisfy clauses of a formula so that they weigh the most."""
 
 from __future__ import annotations
 
@@ -21,10 +21,11 @@ class MaxSat(Problem):
     Parameters
     ----------
     n : number of variables.
-    clauses : lists of literals as in DIMACS files: v is variable v (from 1) being 1, -v being 0.
-    weights : of the clauses; None: all 1.
-    hard : which clauses must hold. A hard clause weighs one more than all the others that are not,
-        so that no point that breaks one is better than a point that breaks none.
+    clauses : lists of literals as in DIMACS files: v means that variable v (from 1) is 1, and -v
+        that it is 0.
+    weights : the weights of the clauses; None if all are 1.
+    hard : the clauses that must be satisfied. A hard clause weighs one more than all soft ones
+        together, so that no point that violates one is better than a point that violates none.
     """
 
     def __init__(
@@ -58,7 +59,7 @@ class MaxSat(Problem):
         self._variables, self._wanted = np.abs(literals) - 1, literals > 0
 
     def interaction_graph(self) -> Graph:
-        """Return which variables meet in a clause."""
+        """Return a graph with an edge between variables that share a clause."""
         graph = np.zeros((len(self.space), len(self.space)), dtype=np.bool_)
         for column in self._variables.T:
             graph[self._variables, column[:, None]] = True
@@ -70,7 +71,7 @@ class MaxSat(Problem):
         satisfied = np.zeros((len(x), len(self.clauses)), dtype=bool)
         for variables, wanted in zip(self._variables.T, self._wanted.T, strict=True):
             satisfied |= x[:, variables] == wanted
-        # a sum over rows of 0 and 1 that does not depend on how many rows there are
+        # summed over rows of 0 and 1, so that the result does not depend on the number of points
         values: NDArray[np.float64] = np.einsum("mc,c->m", satisfied, self.weights)
         return values
 
@@ -78,7 +79,7 @@ class MaxSat(Problem):
     def _kernel(
         cls, problems: Sequence[Self], runs: NDArray[np.intp], device: Any
     ) -> Kernel | None:
-        if len(problems) > 1:  # their clauses differ in number
+        if len(problems) > 1:  # they have different numbers of clauses
             return None
         import torch
 
@@ -118,10 +119,10 @@ def maxsat(n: int = 100, ratio: float = 4.3, k: int = 3, seed: int = 0, file: st
 def read_maxsat(path: str | os.PathLike[str]) -> MaxSat:
     """Read the formula of a DIMACS file.
 
-    The first line is "p cnf", or "p wcnf" with or without a top weight; in the newer weighted form
-    there is none, and clauses start with a weight or with h.
+    The first line is "p cnf", or "p wcnf" with or without a top weight. The newer weighted format
+    has no such line, and its clauses begin with a weight or with h.
 
-    A clause of the top weight, or one that starts with h, is hard.
+    Clauses with the top weight, and clauses that begin with h, are hard.
     """
     lines = Lines(path, comment="c")
     first = lines.next("a header or a clause")

@@ -1,8 +1,9 @@
 """NAS-Bench-101: the accuracy of small convolutional networks, looked up in a table.
 
 Ying et al., "NAS-Bench-101: towards reproducible neural architecture search", ICML 2019. A cell is
-a directed acyclic graph on seven vertices, input and output included, with an operation on each of
-the other five; at most nine edges. Isomorphic cells have one hash, by which the table is sorted.
+a directed acyclic graph on seven vertices, including input and output, with an operation at each of
+the other five, and at most nine edges. Isomorphic cells have the same hash; the table is sorted by
+hash.
 """
 
 from __future__ import annotations
@@ -23,17 +24,17 @@ PATH_VARIABLE = "ANYORDER_NASBENCH101"
 
 _VERTICES, _MOST_EDGES = 7, 9
 _UPPER = np.triu_indices(_VERTICES, 1)
-# A candidate's digits are conv1x1, conv3x3, maxpool3x3; hashes count conv3x3 first.
+# A candidate's digits mean conv1x1, conv3x3, maxpool3x3; hashes count conv3x3 first.
 _LABELS = (1, 0, 2)
 _FIELDS = ("hash_hi", "hash_lo", "test_accuracy")
 
 
 class NasBench101(Problem):
-    """Mean test accuracy of a cell; 0 for a cell that is not valid. Made by `nasbench`.
+    """Mean test accuracy of a cell; 0 if the cell is invalid. Made by `nasbench`.
 
-    21 bits are the edges (the upper triangle of the adjacency matrix, row by row) and five
-    variables of three values the operations 0 = conv1x1, 1 = conv3x3, 2 = maxpool3x3 of vertices 1
-    to 5. More than nine edges, or no path from the input to the output, is not valid.
+    21 bits are the edges (the upper triangle of the adjacency matrix, row by row). Five variables
+    of three values are the operations 0 = conv1x1, 1 = conv3x3, 2 = maxpool3x3 of vertices 1 to 5.
+    A cell with more than nine edges, or without a path from the input to the output, is invalid.
 
     Parameters
     ----------
@@ -51,7 +52,7 @@ class NasBench101(Problem):
             optimum=best,
             source="the highest entry of the table",
         )
-        self._known: dict[bytes, float] = {}  # candidates come again and again
+        self._known: dict[bytes, float] = {}  # candidates are often evaluated again
 
     def _values(self, points: NDArray[Any]) -> NDArray[np.float64]:
         codes = np.ascontiguousarray(points, dtype=np.int8)
@@ -77,7 +78,7 @@ class NasBench101(Problem):
 def nasbench(table: str = "") -> NasBench101:
     """Make NAS-Bench-101; `table` is the path of its compact table.
 
-    By default it is the environment variable ANYORDER_NASBENCH101.
+    By default the path is in the environment variable ANYORDER_NASBENCH101.
     """
     path = table or os.environ.get(PATH_VARIABLE, "")
     if not path:
@@ -91,15 +92,15 @@ def nasbench(table: str = "") -> NasBench101:
 
 
 def prune(codes: NDArray[Any]) -> tuple[NDArray[np.bool_], list[int]] | None:
-    """Return the adjacency matrix and labels of the cell that a candidate computes.
+    """Return the adjacency matrix and the labels of the cell that a candidate computes.
 
-    None if the candidate is not valid.
+    Return None if the candidate is invalid.
     """
     matrix = np.zeros((_VERTICES, _VERTICES), dtype=bool)
     matrix[_UPPER] = codes[: len(_UPPER[0])] != 0
     if matrix.sum() > _MOST_EDGES:
         return None
-    # vertices are in topological order, so one pass each way finds what is connected
+    # vertices are in topological order, so one pass in each direction finds what is connected
     reached, reaching = np.eye(_VERTICES, dtype=bool)[[0, -1]]
     for v in range(1, _VERTICES):
         reached[v] = (matrix[:, v] & reached).any()
@@ -114,7 +115,7 @@ def prune(codes: NDArray[Any]) -> tuple[NDArray[np.bool_], list[int]] | None:
 
 
 def module_hash(matrix: NDArray[np.bool_], labels: list[int]) -> str:
-    """Return NASBench's hash of a cell, which is the same for isomorphic ones."""
+    """Return NASBench's hash of a cell, which is the same for isomorphic cells."""
 
     def md5(text: str) -> str:
         return hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()

@@ -1,4 +1,4 @@
-"""NK landscapes with any number of values a variable.
+"""NK landscapes whose variables have any number of values.
 
 Kauffman and Weinberger, "The NK model of rugged fitness landscapes and its application to
 maturation of the immune response", Journal of Theoretical Biology 141 (1989).
@@ -6,7 +6,7 @@ maturation of the immune response", Journal of Theoretical Biology 141 (1989).
     f(x) = (1/n) * sum_i tables[i][index_i(x)]
     index_i(x) = sum_p x[neighbours[i][p]] * d**(k - p)      p = 0..k
 
-so the first variable of a list is the most significant digit of the table's index.
+The first variable of a list is thus the most significant digit of the table's index.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from anyorder._internal.checks import integer
 from anyorder.problems.base import Graph, Kernel, Problem
 from anyorder.space import Space
 
-# One gibibyte of contributions: more is a slip of k, not an instance.
+# One gibibyte of contributions: more means a mistake in k, not an instance.
 _MOST_CONTRIBUTIONS = 1 << 27
 
 
 class NK(Problem):
-    """An NK landscape from its neighbour lists and tables; `nk` and `nkd` draw random ones.
+    """An NK landscape given by neighbour lists and tables; `nk` and `nkd` draw random ones.
 
     Parameters
     ----------
-    neighbours : (n, k + 1) distinct variables; list i has i itself, in any place.
-    tables : (n, d**(k + 1)) contributions of each locus, in increasing index.
+    neighbours : (n, k + 1) distinct variables; list i contains i itself, at any place.
+    tables : (n, d**(k + 1)) contributions of each locus, in the order of the index.
     d : number of values of a variable.
     """
 
@@ -60,7 +60,7 @@ class NK(Problem):
         self._first_entry = np.arange(0, self.n * size, size, dtype=np.int32)[:, None]
 
     def interaction_graph(self) -> Graph:
-        """Return which variables meet in a table."""
+        """Return a graph with an edge between variables that share a table."""
         graph = np.zeros((self.n, self.n), dtype=np.bool_)
         for digit in self._digits:
             graph[self.neighbours, digit[:, None]] = True
@@ -68,14 +68,14 @@ class NK(Problem):
         return graph
 
     def _values(self, points: NDArray[Any]) -> NDArray[np.float64]:
-        # Variables in rows: taking neighbours then copies whole rows instead of gathering.
+        # Variables are in rows, so that taking neighbours copies whole rows instead of gathering.
         x = np.ascontiguousarray(points.T, dtype=np.int32)
         index = x.take(self._digits[0], axis=0)
         for digit in self._digits[1:]:
             index *= self.d
             index += x.take(digit, axis=0)
         index += self._first_entry
-        # Points in rows again: each is then summed the same way whatever the batch.
+        # Points are in rows again, so that each is summed in the same way in every batch.
         contributions = np.ascontiguousarray(self.tables.take(index).T)
         values: NDArray[np.float64] = contributions.sum(axis=-1) / self.n
         return values
@@ -89,8 +89,9 @@ class NK(Problem):
         n, k, d = problems[0].n, problems[0].k, problems[0].d
         if any(problem.k != k for problem in problems):
             return None
-        # All tables in a row, each locus of each run knowing where its own begins. Tables are the
-        # bulk, so they are there once an instance; the lists of neighbours once a run.
+        # All tables are in one array, and each locus of each run has the index at which its own
+        # begins. Tables are large, so there is one copy for each instance; there are lists of
+        # neighbours for each run.
         tables = torch.as_tensor(
             np.concatenate([p.tables.ravel() for p in problems]), device=device
         )
@@ -109,10 +110,10 @@ class NK(Problem):
 
 
 def _total(x: Any) -> Any:
-    """Sum a tensor over its last axis, by halves.
+    """Return the sum of a tensor over its last axis, added by halves.
 
-    A device's own sum may add up in another order when the batch is larger; this one does not, so
-    a point has the same value whatever it is evaluated with.
+    The sum of a device may add up in another order if the batch is larger. This one does not, so
+    that the value of a point does not depend on the rest of the batch.
     """
     while x.shape[-1] > 1:
         half, odd = divmod(x.shape[-1], 2)
@@ -124,9 +125,9 @@ def _total(x: Any) -> Any:
 
 
 def nk(n: int = 128, k: int = 4, seed: int = 0) -> NK:
-    """Make a random NK landscape on n bits, each locus with k random others.
+    """Make a random NK landscape on n bits, where each locus depends on k random others.
 
-    Drawn from ``numpy.random.default_rng(seed)``: for each locus in turn, itself and then
+    It is drawn from ``numpy.random.default_rng(seed)``: for each locus in turn, itself and then
     ``choice(n - 1, k, replace=False)`` of the others in increasing order; then all tables at
     once, uniform in [0, 1).
     """
@@ -136,7 +137,7 @@ def nk(n: int = 128, k: int = 4, seed: int = 0) -> NK:
 def nkd(n: int = 128, k: int = 4, d: int = 3, seed: int = 0) -> NK:
     """Make a random NK landscape on n variables of d values.
 
-    It is drawn as by `nk`, and equal to it for d = 2.
+    It is drawn as by `nk`, and equals it for d = 2.
     """
     return _random(n, k, d, seed, f"nkd:n={n},k={k},d={d},seed={seed}")
 

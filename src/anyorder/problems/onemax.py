@@ -14,7 +14,7 @@ from anyorder.space import Space
 
 
 class OneMax(Problem):
-    """f(x) = the number of ones of n bits; made by `onemax`."""
+    """f(x) = the number of ones among n bits; made by `onemax`."""
 
     def __init__(self, n: int) -> None:
         n = integer("n", n, 1)
@@ -23,7 +23,7 @@ class OneMax(Problem):
         )
 
     def interaction_graph(self) -> Graph:
-        """Return a graph without edges: every bit counts for itself."""
+        """Return a graph without edges: bits do not interact."""
         return np.zeros((len(self.space), len(self.space)), dtype=np.bool_)
 
     def _values(self, points: NDArray[Any]) -> NDArray[np.float64]:

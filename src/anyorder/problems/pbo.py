@@ -16,26 +16,27 @@ from anyorder._internal.checks import did_you_mean, integer, require
 from anyorder.problems.base import Problem
 from anyorder.space import Space
 
-_MOST_BITS = 20_000  # NKLandscapes takes a second to make, and time grows with the square
+_MOST_BITS = 20_000  # NKLandscapes takes a second to make; its time is quadratic
 _MOST_INSTANCE = 2**31 - 1
-_SQUARE = {20, 21, 23}  # IsingTorus would silently leave out bits, the others raise
+# IsingTorus would silently leave out bits, and the others raise an exception
+_SQUARE = {20, 21, 23}
 # All but LABS, MIS, NQueens, ConcatenatedTrap and NKLandscapes.
 _OPTIMUM_IS_TRUE = {*range(1, 18), 19, 20, 21}
 
 
 class Pbo(Problem):
-    """A problem of PBO; see `pbo`, which makes it.
+    """A problem of PBO; made by `pbo`.
 
     Attributes
     ----------
-    function : its number, 1 to 25.
-    instance : which of its instances.
+    function : the number of the function, 1 to 25.
+    instance : the number of the instance.
     """
 
     def __init__(self, function: str | int, n: int, instance: int) -> None:
         ioh = _package()
         self.function, label = _find(function, ioh.ProblemClass.PBO.problems)
-        # LABS divides by the autocorrelations of its bits, and one bit has none
+        # LABS divides by the autocorrelations of its bits, and a single bit has none
         n = integer("n", n, 2 if self.function == 18 else 1, _MOST_BITS)
         self.instance = integer("instance", instance, 1, _MOST_INSTANCE)
         if self.function in _SQUARE and math.isqrt(n) ** 2 != n:
@@ -50,7 +51,7 @@ class Pbo(Problem):
         )
 
     def __getstate__(self) -> dict[str, Any]:
-        # ioh's objects do not pickle; a copy makes its own.
+        # ioh's objects cannot be pickled; a copy makes its own.
         return {**super().__getstate__(), "_ioh": None}
 
     def _values(self, points: NDArray[Any]) -> NDArray[np.float64]:
@@ -64,12 +65,12 @@ class Pbo(Problem):
         return self._ioh
 
     def _knows_optimum(self) -> bool:
-        """Return whether the optimum that ioh states is the maximum: not always."""
-        if self.function == 22:  # transformed as if it were a point's value
+        """Return whether the optimum that ioh states is the maximum, which is not always so."""
+        if self.function == 22:  # it is transformed as if it were the value of a point
             return self.instance == 1
-        if self.function == 23:  # on boards of 2 x 2 and 3 x 3 so many queens do not fit
+        if self.function == 23:  # so many queens do not fit on boards of 2 x 2 and 3 x 3
             return self._n not in (4, 9)
-        if self.function == 24:  # the value of all ones, which is not the best with a rest
+        if self.function == 24:  # it is the value of all ones, which is not the best if bits remain
             return self._n % 5 == 0 or self._n < 5
         return self.function in _OPTIMUM_IS_TRUE
 
@@ -82,10 +83,11 @@ def pbo(function: str | int = "LABS", n: int = 64, instance: int = 1) -> Pbo:
     21 IsingTriangular, 22 MIS, 23 NQueens, 24 ConcatenatedTrap, 25 NKLandscapes. 20, 21 and 23
     require a square number of bits.
 
-    Instance 1 is the function itself. In others the values are scaled and shifted, and bits flipped
-    (2 to 50) or reordered (51 to 100). The optimum is what ioh states where that is true, else
-    None: always for LABS and NKLandscapes, for MIS beyond instance 1, for NQueens of 4 and 9 bits,
-    and for ConcatenatedTrap where 5 does not divide n: there ioh's last block overlaps others.
+    Instance 1 is the function itself. In other instances values are scaled and shifted, and bits
+    are flipped (2 to 50) or reordered (51 to 100). The optimum is what ioh states if that is true,
+    else None: always for LABS and NKLandscapes, for MIS beyond instance 1, for NQueens with 4 and 9
+    bits, and for ConcatenatedTrap if 5 does not divide n, since ioh's last block then overlaps
+    others.
     """
     return Pbo(function, n, instance)
 
@@ -95,7 +97,7 @@ def _package() -> Any:
 
 
 def _find(function: str | int, known: dict[int, str]) -> tuple[int, str]:
-    """Return number and name of a function that is given by either."""
+    """Return number and name of a function, given by one of them."""
     if not isinstance(function, str):
         number = integer("function", function, 1, len(known))
         return number, known[number]

@@ -1,4 +1,4 @@
-"""Quadratic functions of bits: from terms, from a matrix, and from the OR-Library's files."""
+"""Quadratic functions of bits: from terms, from a matrix, or from files of the OR-Library."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from anyorder.problems.base import Graph, Kernel, Problem
 from anyorder.problems.text_format import Lines
 from anyorder.space import Space
 
-# Bits of a problem in a file. Matrices are dense: 30,000 bits take 7 GB. The largest graph of the
-# G-set has 20,000 vertices.
+# The most bits of a problem in a file. Matrices are dense: 30,000 bits take 7 GB. The largest graph
+# of the G-set has 20,000 vertices.
 LARGEST = 30_000
 
 
 class Qubo(Problem):
     """f(x) = constant + sum of h_i s_i - sum of w_ij s_i s_j, with spins s = 2x - 1 of bits x.
 
-    `qubo` draws random ones, `qubo_matrix` and `read_qubo` make those of a matrix.
+    `qubo` draws random instances; `qubo_matrix` and `read_qubo` make instances from a matrix.
 
     Parameters
     ----------
     n : number of bits.
-    pairs : (t, 2) variables of each term.
-    weights : (t,) energies; those of equal pairs add up.
-    linear : (n,) the h_i; None: none.
-    constant : added to every value.
-    upper_bound : a value no point exceeds, where one is known.
+    pairs : (t, 2), the variables of each term.
+    weights : (t,), the energies; those of equal pairs are added.
+    linear : (n,), the h_i, or None if all are 0.
+    constant : a number added to every value.
+    upper_bound : a value that no point exceeds, if one is known.
     """
 
     def __init__(
@@ -60,20 +60,21 @@ class Qubo(Problem):
         np.add.at(matrix, (self.pairs[:, 0], self.pairs[:, 1]), self.weights)
         matrix += matrix.T
         self._graph: Graph = matrix != 0
-        # Integers are exact in single precision, at twice the speed, while no sum can pass 2**24.
+        # Single precision is twice as fast, and exact for integers as long as no sum can pass
+        # 2**24.
         whole = bool((self.weights == np.rint(self.weights)).all())
         exact = whole and np.abs(self.weights).sum() * 2 < 1 << 24
         self._matrix = matrix.astype(np.float32 if exact else np.float64)
 
     def interaction_graph(self) -> Graph:
-        """Return which pairs have a non-zero weight."""
+        """Return a graph with an edge for each pair with a weight other than zero."""
         return self._graph.copy()
 
     def _values(self, points: NDArray[Any]) -> NDArray[np.float64]:
         spins = points.astype(self._matrix.dtype)
         spins *= 2
         spins -= 1
-        # The matrix holds every pair twice, hence the half.
+        # The matrix holds every pair twice, hence the factor 1/2.
         energies = np.einsum("mi,mi->m", spins @ self._matrix, spins)
         values: NDArray[np.float64] = self.constant - 0.5 * energies.astype(np.float64)
         if self.linear is not None:
@@ -84,12 +85,14 @@ class Qubo(Problem):
     def _kernel(cls, problems: Sequence[Self], runs: NDArray[np.intp], device: Any) -> Kernel:
         import torch
 
-        # Double precision always: single may be TF32 on an accelerator, which rounds integers.
+        # Always double precision: single precision may be TF32 on an accelerator, which rounds
+        # integers.
         matrices = torch.as_tensor(
             np.stack([p._matrix.astype(np.float64) for p in problems]), device=device
         )
-        # The runs of an instance go side by side, so that a matrix is there once and multiplies
-        # all its points at once; instances with fewer runs repeat theirs to as many as the most.
+        # The runs of an instance are neighbours, so that a matrix is stored once and multiplies all
+        # points of its instance at once; instances with fewer runs repeat theirs up to the largest
+        # number.
         count = len(problems)
         most = int(np.bincount(runs).max())
         order = np.stack([np.resize(np.flatnonzero(runs == i), most) for i in range(count)]).ravel()
@@ -119,7 +122,7 @@ class Qubo(Problem):
 def qubo_matrix(matrix: ArrayLike, *, name: str = "qubo(matrix)") -> Qubo:
     """Make f(x) = x^T Q x of bits, to be maximised, for a square matrix Q.
 
-    For a problem that is to be minimised give -Q.
+    If the problem is to be minimised, pass -Q.
     """
     q = np.asarray(matrix, dtype=np.float64)
     if q.ndim != 2 or q.shape[0] != q.shape[1] or not q.size:
@@ -142,11 +145,11 @@ def qubo_matrix(matrix: ArrayLike, *, name: str = "qubo(matrix)") -> Qubo:
 
 
 def read_qubo(path: str | os.PathLike[str], index: int = 0) -> Qubo:
-    """Read problem number `index` of a file in the OR-Library's format (J. E. Beasley's bqp).
+    """Read problem number `index` from a file in the OR-Library's format (J. E. Beasley's bqp).
 
-    The file starts with the number of problems; each is a line "n m" and m lines "i j q", with
-    variables from 1: f(x) = sum of q_ij x_i x_j over all ordered pairs, so that an entry off the
-    diagonal counts twice. A file with one problem may leave the number of problems out.
+    The file begins with the number of problems. Each problem is a line "n m" and m lines "i j q",
+    with variables numbered from 1: f(x) = sum of q_ij x_i x_j over all ordered pairs, so that an
+    entry off the diagonal counts twice. A file with one problem may omit the number of problems.
     """
     lines = Lines(path)
     first = lines.next("the number of problems, or n and m")
@@ -172,7 +175,7 @@ def read_qubo(path: str | os.PathLike[str], index: int = 0) -> Qubo:
             found = matrix
     lines.end()
     try:
-        with np.errstate(over="ignore"):  # refused
+        with np.errstate(over="ignore"):  # reported below
             return qubo_matrix(found, name=f"qubo(file {os.path.basename(path)}, {index})")
     except ValueError:
         raise ValueError(f"{os.fspath(path)}: sums of its entries are not finite") from None

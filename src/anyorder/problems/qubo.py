@@ -1,9 +1,9 @@
-"""The PUBOi generator of the quadratic problems that the paper measures on.
+"""The PUBOi generator of quadratic problems, on which the paper measures.
 
 Tari, Verel and Omidvar, "PUBOi: a tunable benchmark with variable importance", EvoCOP 2022. An
-instance is a sum of clauses, each one of four functions of four spins, whose variables come from
-two classes: the first quarter is important, the rest is not. The draws below are those of the
-published instances, term for term: NumPy's legacy generator, in exactly this order.
+instance is a sum of clauses. Each clause is one of four functions of four spins, whose variables
+come from two classes: the first quarter is important, the rest is not. The draws below reproduce
+the published instances, term for term: NumPy's legacy generator is called in exactly this order.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from numpy.typing import NDArray
 from anyorder._internal.checks import integer
 from anyorder.problems.quadratic import Qubo
 
-# Energies on the edges of a clause, one function a row, and the least energy of each function.
+# Energies on the edges of a clause, one row for each function, and the minimum of each function.
 _PORTFOLIO = np.array([[-2, -2, 1, -2], [-2, -2, 1, -1], [-1, -1, 1, -2], [-1, -1, 1, -1]])
 _LEAST = np.array([-5, -4, -3, -2])
 _EDGES = ((0, 1), (1, 2), (2, 3), (0, 3))
 
-# Degree d and factor alpha of the types that weigh the classes: as in the published files, and as
-# the paper's text prints them.
+# Degree d and factor alpha, for the types that distinguish the classes: as in the published files,
+# and as printed in the paper's text.
 _PARAMETERS = {"files": (8.0, 1.1125), "text": (10.0, 1.09)}
 
-# Four variables of each class are needed: round(14 / 4) is the first quarter with four.
+# Each class needs four variables: n = 14 is the smallest for which the first quarter has four.
 _LEAST_N = 14
 
-# n = 64, parameters "files", a row a type, seeds 0 to 9.
+# For n = 64 and parameters "files": a row for each type, seeds 0 to 9.
 _BEST_KNOWN_64 = (
     (224, 219, 211, 213, 212, 224, 200, 207, 221, 213),
     (154, 141, 151, 179, 160, 164, 146, 155, 157, 141),
@@ -41,10 +41,10 @@ _BEST_KNOWN_64 = (
 
 
 class Clauses(NamedTuple):
-    """The clauses of an instance, in the order they were drawn.
+    """The clauses of an instance, in the order in which they were drawn.
 
-    `functions` (m,) are 0 to 3; `variables` (m, 4); `coefficients` (m, 4) are the energies on the
-    edges (v0,v1), (v1,v2), (v2,v3), (v0,v3) after the random shift.
+    `functions` (m,) are 0 to 3; `variables` are (m, 4); `coefficients` (m, 4) are the energies on
+    the edges (v0,v1), (v1,v2), (v2,v3), (v0,v3) after the random shift.
     """
 
     functions: NDArray[np.int64]
@@ -55,10 +55,11 @@ class Clauses(NamedTuple):
 def qubo(n: int = 128, type: int = 0, seed: int = 0, parameters: str = "files") -> Qubo:
     """Make a PUBOi instance on n >= 14 bits.
 
-    Types 0 to 2 have 0.05 n(n-1)/2 clauses, 3 to 5 four times as many. In 0 and 3 both classes of
-    variables are drawn alike; in 1 and 4 the important one d times as often; in 2 and 5 important
-    variables moreover keep to themselves (factor alpha). `parameters` are those of the published
-    "files" (d 8, alpha 1.1125), which the paper's scores come from, or of its "text" (10, 1.09).
+    Types 0 to 2 have 0.05 n(n-1)/2 clauses, types 3 to 5 four times as many. In types 0 and 3 both
+    classes of variables are drawn alike; in 1 and 4 important variables are drawn d times as often;
+    in 2 and 5 important variables also tend to share clauses (factor alpha). `parameters` are those
+    of the published "files" (d 8, alpha 1.1125), from which the paper's scores come, or of its
+    "text" (10, 1.09).
     """
     n = integer("n", n, _LEAST_N)
     kind = integer("type", type, 0, 5)
@@ -86,22 +87,25 @@ def qubo(n: int = 128, type: int = 0, seed: int = 0, parameters: str = "files") 
 
 
 def puboi_clauses(n: int, density: float, degree: float, factor: float, seed: int) -> Clauses:
-    """Draw the clauses; `density` is their number over that of the pairs."""
+    """Draw the clauses; `density` is their number divided by the number of pairs."""
     rng = np.random.RandomState(seed)
     important = round(0.25 * n)
     m = round(density * n * (n - 1) / 2)
-    # Only the counts of the functions are kept of this draw, and the clauses are in their order.
+    # Of this draw only the counts of the functions are used; the clauses are in the functions'
+    # order.
     functions = np.sort(rng.choice(4, size=m, p=[0.25] * 4))
     cumulative = np.cumsum(_probabilities(degree, factor))
     variables = np.empty((m, 4), dtype=np.int64)
     for row in variables:
-        # How many are not important: the first whose cumulative probability is not below u.
+        # How many variables are not important: the first number whose cumulative probability is at
+        # least u.
         i = int(np.searchsorted(cumulative, rng.random_sample()))
         if i < 4:
             row[: 4 - i] = rng.choice(important, size=4 - i, replace=False)
         if i > 0:
             row[4 - i :] = important + rng.choice(n - important, size=i, replace=False)
-    # The shift hides the ground states of each clause. n signs are drawn though four matter.
+    # The shift hides the ground states of each clause. Of the n signs that are drawn, four are
+    # used.
     signs = np.array([np.where(rng.random_sample(n)[row] < 0.5, 1, -1) for row in variables])
     coefficients = _PORTFOLIO[functions]
     for edge, (a, b) in enumerate(_EDGES):
@@ -110,9 +114,9 @@ def puboi_clauses(n: int, density: float, degree: float, factor: float, seed: in
 
 
 def sum_terms(clauses: Clauses) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Sum the terms of each pair of variables and return pairs and non-zero weights.
+    """Sum the terms of each pair of variables, and return the pairs and their non-zero weights.
 
-    Pairs have the smaller index first, in the order of their first appearance.
+    Pairs have the smaller index first, and are in the order of their first appearance.
     """
     sums: dict[tuple[int, int], int] = {}
     for clause, coefficients in zip(
@@ -128,7 +132,7 @@ def sum_terms(clauses: Clauses) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 def _probabilities(degree: float, factor: float) -> list[float]:
     """Return the probabilities that 0, 1, 2, 3 variables of a clause are not important.
 
-    The probability of 4 is what is left.
+    The probability of 4 is the remainder.
     """
     p = degree / (degree + 1)
     q = factor * p

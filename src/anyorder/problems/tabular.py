@@ -1,4 +1,4 @@
-"""Tables: problems whose values were all measured before, one for each configuration."""
+"""Tables: problems with a measured value for each configuration."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from anyorder.problems.text_format import Line
 from anyorder.space import Space
 from anyorder.space.variables import Binary, Categorical, Integer, Variable
 
-_MOST_DENSE = 1 << 22  # cells of a space up to which the table is an array, 32 MiB
-_MOST_BYTES = 1 << 28  # of a file: as Python objects it takes some ten times as much
+_MOST_DENSE = 1 << 22  # the most cells of a space whose table is an array, 32 MiB
+_MOST_BYTES = 1 << 28  # the most bytes of a file: Python objects take about ten times as much
 _MOST_COLUMNS = 10_000
 
 
@@ -33,10 +33,10 @@ class Tabular(Problem):
     space : the variables of the table.
     table : a mapping of configurations to numbers, or pairs of both; a configuration is a dict of a
         named space, or the values of all variables in order. Or an array with an axis for each
-        variable, NaN where there is no entry. Pairs of a space of over 4 million points are
-        looked up on the host, others where a tensor lies.
-    missing : the value of configurations without entry; None: asking for one is an error.
-    source : who measured it, for `Problem.source`.
+        variable, and NaN where there is no entry. Pairs of a space with more than 4 million points
+        are looked up on the host; other tables are looked up on the device of a tensor.
+    missing : the value of configurations without an entry; with None, evaluating one is an error.
+    source : who measured the values, for `Problem.source`.
 
     Examples
     --------
@@ -59,7 +59,8 @@ class Tabular(Problem):
     ) -> None:
         self.labels = space
         self.missing = None if missing is None else _finite("missing", missing)
-        # One of both: an array of all points, or the entries by the bytes of their codes.
+        # One of both is set: an array with all points, or a dict of entries by the bytes of their
+        # codes.
         self._dense: NDArray[np.float64] | None = None
         self._entries: dict[bytes, float] = {}
         self._radix: NDArray[np.int64] = np.zeros(0, np.int64)
@@ -90,7 +91,7 @@ class Tabular(Problem):
     @property
     def on_device(self) -> bool:
         """Whether a tensor is evaluated on its device, without a copy on the host."""
-        # An entry that is missing must be noticed, which a device cannot without being waited for.
+        # A missing entry must be noticed, which requires waiting for the device.
         whole = self.complete or self.missing is not None
         return super().on_device and self._dense is not None and whole
 
@@ -181,11 +182,11 @@ def table(
     direction: str = "maximize",
     missing: str | float = "",
 ) -> Tabular:
-    """Read the table of a CSV file, see `read_table`; without one make one up from `seed`.
+    """Read the table in a CSV file, see `read_table`; without a file make one up from `seed`.
 
-    The made-up one has so many variables of so many values. Each entry is the sum of what every
-    value of a variable and every pair of values of two variables contributes, all drawn from the
-    standard normal distribution. It is meant for tests and examples.
+    A made-up table has `variables` variables of `values` values. Each entry is the sum of the
+    contributions of every value of a variable and of every pair of values of two variables, all
+    drawn from the standard normal distribution. It is meant for tests and examples.
     """
     if file:
         try:
@@ -214,13 +215,13 @@ def read_table(
     direction: str = "maximize",
     missing: float | None = None,
 ) -> Tabular:
-    """Read the table of a CSV file: a header of names, then a line for each configuration.
+    """Read the table in a CSV file: a header of names, then a line for each configuration.
 
-    The column `value` (the last one, if none is named) has the values, every other column is a
-    variable that takes the values seen in it: in increasing order if all are integers, else as text
-    in the order of their appearance. With direction "minimize" values are negated, for problems are
-    maximised: the optimum is minus the lowest value of the file. `missing` is the value of
-    configurations that are not in the file, after that; None: asking for one is an error.
+    The column `value` (by default the last one) has the values. Every other column is a variable
+    whose values are those in the column: in increasing order if all are integers, else as text in
+    the order of their appearance. With direction "minimize" values are negated, since problems are
+    maximised: the optimum is minus the lowest value in the file. `missing` is the value, after
+    negation, of configurations that are not in the file; with None, evaluating one is an error.
     """
     if direction not in ("maximize", "minimize"):
         raise ValueError(f"direction is {direction!r}, expected 'maximize' or 'minimize'")
@@ -293,10 +294,10 @@ def _value_column(header: Line, value: str) -> str:
 
 
 def _variable(texts: Sequence[str]) -> tuple[Variable, Sequence[Any]]:
-    """Return the variable of a column, and the column in its values."""
+    """Return the variable of a column, and the entries of the column as its values."""
     if all(len(text) < 19 and text.lstrip("-").isdecimal() for text in texts):
         numbers = [int(text) for text in texts]
-        if list(map(str, numbers)) == list(texts):  # else 01 and 1 would become one value
+        if list(map(str, numbers)) == list(texts):  # otherwise 01 and 1 would become one value
             return Categorical(sorted(set(numbers))), numbers
     return Categorical(list(dict.fromkeys(texts))), texts
 
@@ -310,7 +311,7 @@ def _use_codes(variable: Variable) -> Variable:
 
 
 def _radix(space: Space) -> NDArray[np.int64]:
-    """Return what each code counts in the position of a point; the last variable is the fastest."""
+    """Return the weight of each code in a point's position; the last variable varies fastest."""
     cards = space.cardinalities.astype(np.int64)
     return np.append(np.cumprod(cards[:0:-1])[::-1], 1).astype(np.int64)
 

@@ -1,4 +1,4 @@
-"""Reading small text formats: every error names the file, the line and what was expected."""
+"""Reading of small text formats; every error names the file, the line and what was expected."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NoReturn
 
 
 class Line:
-    """One line of a file as words."""
+    """A line of a file, split into words."""
 
     def __init__(self, path: str, number: int, words: list[str]) -> None:
         self.words = words
@@ -18,16 +18,16 @@ class Line:
         return len(self.words)
 
     def refuse(self, reason: str) -> NoReturn:
-        """Raise an error about this line."""
+        """Raise a ValueError about this line."""
         raise ValueError(f"{self._where}: {reason}")
 
     def expect(self, count: int, what: str) -> None:
-        """Raise an error unless there are so many words."""
+        """Raise a ValueError unless there are `count` words."""
         if len(self.words) != count:
             self.refuse(f"{len(self.words)} entries ({' '.join(self.words)!r}), expected {what}")
 
     def integer(self, place: int, low: int, high: int | None = None) -> int:
-        """Return the integer at that place, within bounds."""
+        """Return the integer at a place; raise a ValueError if it is out of bounds."""
         word = self._word(place)
         try:
             value = int(word)
@@ -38,7 +38,7 @@ class Line:
         return value
 
     def number(self, place: int) -> float:
-        """Return the finite number at that place."""
+        """Return the finite number at a place."""
         word = self._word(place)
         try:
             value = float(word)
@@ -55,7 +55,7 @@ class Line:
 
 
 class Lines:
-    """The lines of a text file that are not empty, one after the other."""
+    """The lines of a text file that are not empty, to be read one after another."""
 
     def __init__(self, path: str | os.PathLike[str], comment: str | None = None) -> None:
         self.path = os.fspath(path)
@@ -73,18 +73,18 @@ class Lines:
         self._at = 0
 
     def next(self, what: str) -> Line:
-        """Return the next line; raise an error if the file ends."""
+        """Return the next line; raise a ValueError if the file ends."""
         if self._at == len(self._lines):
             raise ValueError(f"{self.path} ends, expected {what}")
         self._at += 1
         return self._lines[self._at - 1]
 
     def rest(self) -> list[Line]:
-        """Return all the lines that are left."""
+        """Return all remaining lines."""
         left, self._at = self._lines[self._at :], len(self._lines)
         return left
 
     def end(self) -> None:
-        """Raise an error if any line is left."""
+        """Raise a ValueError if any line remains."""
         for line in self.rest():
             line.refuse(f"{' '.join(line.words)!r} after the end of the data")

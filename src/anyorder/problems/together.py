@@ -1,4 +1,4 @@
-"""Several problems of one space as one function, for runs in lockstep."""
+"""Several problems with one space as one function, for runs in lockstep."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from anyorder.problems.base import Kernel, Problem, distinct, is_tensor, run_ker
 
 
 def together(problems: Sequence[Problem]) -> Callable[[Any], Any]:
-    """Return a function that evaluates points (P, ..., n), slice p those of problems[p].
+    """Return a function that evaluates points (P, ..., n), where slice p belongs to problems[p].
 
-    Its values (P, ...) are those of `Problem.evaluate`, up to rounding, and its notes on NumPy,
-    torch and devices apply. On torch, instances of one class are one computation where
-    the class can do that (NK landscapes of equal k, QUBO, OneMax); others are evaluated one after
-    the other. A problem may occur several times; its constants are stored once on a device.
+    Its values (P, ...) are those of `Problem.evaluate`, up to rounding, and the notes there about
+    NumPy, torch and devices apply. With torch, instances of one class are computed together if the
+    class supports it (NK landscapes of equal k, QUBO, OneMax); others are evaluated one after
+    another. A problem may occur several times; its constants are stored once on a device.
 
     Examples
     --------
@@ -42,7 +42,7 @@ def together(problems: Sequence[Problem]) -> Callable[[Any], Any]:
             expected = f"({len(problems)}, ..., {len(first.space)})"
             raise ValueError(f"points of shape {tuple(x.shape)}, expected {expected}")
         if is_tensor(x):
-            # Slice by slice where values are looked at, so that an error names the right problem.
+            # Slice by slice if values are checked, so that an error names the right problem.
             on_cpu = x.device.type == "cpu"
             for problem, own in zip(problems, x, strict=True) if on_cpu else [(first, x)]:
                 problem._check_tensor(own)

@@ -1,7 +1,7 @@
-"""Concatenated traps: blocks of bits that lead away from their optimum, bit by bit.
+"""Concatenated traps: blocks of bits that lead away from their optimum.
 
-Deb and Goldberg, "Analyzing deception in trap functions", FOGA 2 (1993). Single bits
-lead to all zeros; only the bits of a block together lead to the optimum.
+Deb and Goldberg, "Analyzing deception in trap functions", FOGA 2 (1993). Changes of single bits
+lead to all zeros; only all bits of a block together lead to the optimum.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Trap(Problem):
         )
 
     def interaction_graph(self) -> Graph:
-        """Return which bits share a block."""
+        """Return a graph with an edge between bits that share a block."""
         block = np.arange(len(self.space)) // self.k
         graph: Graph = block[:, None] == block[None, :]
         np.fill_diagonal(graph, False)

@@ -1,12 +1,12 @@
-"""Any program as the function: `anyorder run problem.toml`.
+"""Programs as functions: `anyorder run problem.toml`.
 
-    file.py        the problem file: space, command, where the value is
-    command.py     runs the command for a point
+    file.py        the problem file: the space, the command, and where the value is
+    command.py     running the command for a point
     templates.py   texts with {placeholders}
-    matching.py    regular expressions that can be interrupted
-    guard.py       programs end when this process does (guard_process.py)
+    matching.py    search by regular expressions, which can be interrupted
+    guard.py       killing programs when this process ends (guard_process.py)
 
-Linux and macOS.
+Linux and macOS only.
 """
 
 from anyorder.program.command import Command

@@ -1,7 +1,7 @@
-"""Any program as the function: `Command`, which `anyorder run` makes from a problem file.
+"""A program as a function: `Command`, which `anyorder run` makes from a problem file.
 
-Linux and macOS only: a program runs in a process group of its own, so that everything it has
-started ends with it.
+Linux and macOS only: a program runs in its own process group, so that everything it has started
+ends with it.
 """
 
 from __future__ import annotations
@@ -29,27 +29,27 @@ from anyorder.program.guard import guarded
 from anyorder.program.matching import last_match
 from anyorder.program.templates import fill, placeholders
 
-RESERVED = ("point", "scratch")  # placeholders that are not variables
-_KEPT = 2**20  # bytes at the ends of stdout and stderr that are read
-_SHOWN = 600  # characters of a command, or of what it printed, in an error
-_POLL = 0.1  # seconds between checks that a program has ended or is to be stopped
-_LATER = "{scratch}"  # stands for a folder that is not made yet
-_MATCH_GRACE = 2.0  # seconds that a regular expression has even if the program left fewer
+RESERVED = ("point", "scratch")  # placeholders that are not names of variables
+_KEPT = 2**20  # bytes that are read at the ends of stdout and stderr
+_SHOWN = 600  # the most characters of a command, or of its output, in an error
+_POLL = 0.1  # seconds between checks whether a program has ended or is to be stopped
+_LATER = "{scratch}"  # stands for a folder that is made later
+_MATCH_GRACE = 2.0  # seconds that a regular expression always has, even if the program left fewer
 
 
 def variable_of(name: str) -> str:
-    """Return the environment variable that has a value in scripts."""
+    """Return the name of the environment variable that holds a value in scripts."""
     return "AO_" + re.sub(r"[^A-Za-z0-9_]", "_", name)
 
 
 def require_posix() -> None:
-    """Raise an error on Windows, which has no process groups and waits for no pipes."""
+    """Raise a RuntimeError on Windows: it has no process groups, and cannot wait for pipes."""
     if os.name != "posix":
         raise RuntimeError("a program as the function requires Linux or macOS")
 
 
 class _Invocation(NamedTuple):
-    """What is run for a point, and how it is shown."""
+    """The command that is run for a point, and its text for messages."""
 
     arguments: list[str] | str
     environment: dict[str, str]
@@ -58,7 +58,7 @@ class _Invocation(NamedTuple):
 
 @dataclass
 class Command:
-    """A program as a function: a point of a named space in, the number it printed out.
+    """A program as a function: it receives a point of a named space, and prints a number.
 
     Parameters
     ----------
@@ -69,36 +69,36 @@ class Command:
         unchanged, True and False as `true` and `false`, a list as its items with commas between
         them.
 
-        A string for the shell is run as it is, and has no placeholders: values are in environment
+        A string for the shell is run as it is, without placeholders: values are in environment
         variables, `$AO_name`, `$AO_point` and `$AO_scratch`, so that no value becomes part of the
         script. Characters of a name other than letters, digits and underscores become underscores.
     flags
-        Binary variables that stand for a text when True and for nothing when False. An argument
-        that consists of an absent flag is left out; its environment variable is not set.
+        Binary variables that stand for a text if True and for nothing if False. An argument that
+        consists of an absent flag is left out; its environment variable is not set.
     variables
-        The names of all variables, where some points do not have all of them. An argument that
-        names a variable that the point does not have is left out; its environment variable is not
-        set, and elsewhere it is empty text.
+        The names of all variables, if some points do not have all of them. An argument that names a
+        variable which the point does not have is left out. The variable's environment variable is
+        not set, and in other texts the variable is empty.
     directory, environment
-        The working directory, and variables to add to the environment; placeholders work in their
-        values as well.
+        The working directory, and variables to add to the environment. Their values may contain
+        placeholders.
     regex, json
-        Where the value is: the first group of the last match in stdout (`^` and `$` match at
-        lines), or a field, such as `metrics.size` or `runs.0.size`, of the JSON document that
-        stdout or its last line is. With neither, the last line that is not empty is the value. Of
-        very long output only the last MiB is read.
+        Where the value is: in the first group of the last match in stdout (`^` and `$` match at
+        lines), or in a field, such as `metrics.size` or `runs.0.size`, of a JSON document, which is
+        stdout or its last line. Without either, the value is the last line that is not empty. Only
+        the last MiB of the output is read.
     values
-        Of several objectives, where each value is: `{"regex": ...}`, `{"json": ...}` or `{}` by its
-        name. A call then gives a dict of numbers.
+        For several objectives, where each value is: `{"regex": ...}`, `{"json": ...}` or `{}`, by
+        name. A call then returns a dict of numbers.
     notes
-        Where notes are, in the same way; a call then gives a `Measured`. What is not found is left
-        out.
+        Where notes are, in the same form. A call then returns a `Measured`. Notes that are not
+        found are left out.
     timeout
-        Seconds, after which the program and everything it has started are killed: a TimeoutError.
-        It covers the search by `regex`, which has 2 seconds in any case.
+        The seconds after which the program and everything it has started are killed, and a
+        TimeoutError is raised. They include the search by `regex`, which always has 2 seconds.
     infeasible_status
-        The exit status that means that this point has no value: `Infeasible`. Any other but 0 is a
-        failure: a RuntimeError that shows the command and what it printed last.
+        The exit status which means that the point has no value: `Infeasible` is raised. Any other
+        status but 0 is a failure: a RuntimeError shows the command and the end of its output.
 
     Notes
     -----
@@ -124,7 +124,7 @@ class Command:
             self.timeout = seconds("timeout", self.timeout)
 
     def __call__(self, point: Mapping[str, Any]) -> float | dict[str, float] | Measured:
-        """Run it for a point."""
+        """Run the program for a point, and return the number that it printed."""
         if self._stopped:
             raise RuntimeError("stopped")
         if not self.uses("scratch"):
@@ -134,14 +134,14 @@ class Command:
             return self._evaluate(point, scratch.name)
 
     def stop(self) -> None:
-        """Kill what is running, in whatever thread, and run nothing more."""
+        """Kill all running programs, in all threads, and let no new one run."""
         self._stopped = True
 
     def line(self, point: Mapping[str, Any]) -> str:
         """Return the command for a point as one line to paste into a shell.
 
-        A script is preceded by the assignments of the variables it refers to. Otherwise `{scratch}`
-        stays as it is.
+        A script is preceded by assignments of the variables that it refers to. In other commands
+        `{scratch}` is not replaced.
         """
         return self._fill(point, _LATER).shown
 
@@ -177,7 +177,7 @@ class Command:
     def _script(
         self, script: str, texts: Mapping[str, str], absent: set[str], environment: dict[str, str]
     ) -> _Invocation:
-        """Return a script with its values in the environment; absent ones are not set there."""
+        """Return a script with its values in the environment; absent values are not set there."""
         values = {variable_of(name): text for name, text in texts.items() if self.uses(name)}
         for name in absent:
             values.pop(variable_of(name), None)
@@ -219,7 +219,7 @@ class Command:
             try:
                 value: float | dict[str, float]
                 if self.values:
-                    value = {name: self._named(name, out, end) for name in self.values}
+                    value = {name: self._read_objective(name, out, end) for name in self.values}
                 else:
                     value = self._value(out, end, self.regex, self.json)
                 return Measured(value, self._read_notes(out, end)) if self.notes else value
@@ -236,14 +236,14 @@ class Command:
             raise RuntimeError(f"stopped: {shown}") from None
 
     def _watch(self, process: subprocess.Popen[bytes], end: float) -> tuple[str, str]:
-        """Wait for a program to end and return the ends of its stdout and stderr."""
+        """Wait until a program has ended, and return the ends of its stdout and stderr."""
         kept = (bytearray(), bytearray())
         with selectors.DefaultSelector() as selector:
             for stream, data in zip((process.stdout, process.stderr), kept, strict=True):
                 selector.register(stream, selectors.EVENT_READ, data)  # type: ignore[arg-type]
             while True:
                 ended = process.poll() is not None
-                if ended:  # what it leaves behind may hold the pipes open for ever
+                if ended:  # processes that it leaves behind may hold the pipes open for ever
                     _kill(process)
                 pause = 0 if ended else max(0.0, min(_POLL, end - time.monotonic()))
                 ready = selector.select(pause) if selector.get_map() else []
@@ -256,7 +256,7 @@ class Command:
                         del key.data[:-_KEPT]
                 if ended and not ready:
                     break
-                if not selector.get_map():  # both pipes closed: it is about to end
+                if not selector.get_map():  # both pipes are closed: it is about to end
                     with suppress(subprocess.TimeoutExpired):
                         process.wait(pause)
                 if not ended and time.monotonic() >= end and process.poll() is None:
@@ -266,7 +266,7 @@ class Command:
         out, err = (bytes(data[-_KEPT:]).decode(errors="replace") for data in kept)
         return out, err
 
-    def _named(self, name: str, out: str, end: float) -> float:
+    def _read_objective(self, name: str, out: str, end: float) -> float:
         """Return the value of one of several objectives."""
         where = self.values[name]
         try:
@@ -275,7 +275,7 @@ class Command:
             raise ValueError(f"{name}: {error}") from None
 
     def _read_notes(self, out: str, end: float) -> dict[str, Any]:
-        """Return the notes that are found; of a regular expression a number, if it is one."""
+        """Return the notes that are found; matches of a regular expression may become numbers."""
         found = {}
         for name, where in self.notes.items():
             with suppress(ValueError):
@@ -296,7 +296,7 @@ class Command:
         return value
 
     def _find(self, out: str, end: float, regex: str | None, path: str | None) -> Any:
-        """Return what is printed at a place, the last line by default; ValueError if nothing is."""
+        """Return what is printed at a place, by default the last line; ValueError if nothing is."""
         lines = [line.strip() for line in out.splitlines() if line.strip()]
         if not lines:
             raise ValueError("nothing on stdout, expected a number")
@@ -313,7 +313,7 @@ class Command:
 
 
 def _field(out: str, last: str, path: str) -> Any:
-    for text in (out, last):  # a log may come before it
+    for text in (out, last):  # a log may precede the document
         with suppress(ValueError, RecursionError):
             found = json.loads(text)
             break
@@ -330,8 +330,8 @@ def _field(out: str, last: str, path: str) -> Any:
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    """End the program and all that is in its process group; leave no zombie."""
-    with suppress(ProcessLookupError, PermissionError):  # macOS reports a zombie by the latter
+    """Kill a program and everything in its process group, and leave no zombie."""
+    with suppress(ProcessLookupError, PermissionError):  # macOS raises the latter for a zombie
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
 

@@ -33,11 +33,11 @@ class Job:
     Attributes
     ----------
     direction
-        "minimize" or "maximize"; None where there are several objectives.
+        "minimize" or "maximize"; None if there are several objectives.
     objectives
-        Of several objectives, "max" or "min" by their names.
+        "max" or "min" by the names of several objectives.
     options
-        The keyword arguments of `maximize` that the file gives.
+        The keyword arguments of `maximize` that are in the file.
     """
 
     command: Command
@@ -52,25 +52,25 @@ class Job:
 def read(path: str | os.PathLike[str]) -> Job:
     """Read the problem in a TOML file.
 
-    Required at the top: `direction` ("minimize" or "maximize") unless there are several objectives,
-    and `budget` unless `max_seconds` or `patience` ends the run. Optional: `algorithm` (a name such
-    as "ils" or "policy:paper"), `seed`, `study`, and the options of `maximize` on evaluation and
-    stopping: `workers`, `batch`, `timeout`, `retries`, `on_failure`, `asynchronous`, `cache`,
-    `deterministic`, `target`, `max_seconds`, `patience`; `start` (a list of points such as
-    `{ level = 3, fast = true }`) and `data` (a CSV file or a study). Sections:
+    The top of the file requires `direction` ("minimize" or "maximize"), unless there are several
+    objectives, and `budget`, unless `max_seconds` or `patience` ends the run. Optional are:
+    `algorithm` (a name such as "ils" or "policy:paper"), `seed`, `study`, and the options of
+    `maximize` on evaluation and stopping: `workers`, `batch`, `timeout`, `retries`, `on_failure`,
+    `asynchronous`, `cache`, `deterministic`, `target`, `max_seconds`, `patience`; `start` (a list
+    of points such as `{ level = 3, fast = true }`) and `data` (a CSV file or a study). Sections:
 
-    - `[space]`: `name = [...]` is one of those values, `"binary"` true or false, `{ flag = "-x" }`
-      that text or nothing, `{ low = 1, high = 8 }` an integer, with `levels` a number on a grid.
-      The other kinds are tables with a list of values under the `key` of their class, such as
-      `{ permutation = [...] }`. Further keys are arguments of the class. With `when = { name =
-      value }`, or a list of values, in these braces, beside `values = [...]` or `binary = true`, a
-      variable is there only where earlier ones have these values;
+    - `[space]`: `name = [...]` is one of the listed values, `"binary"` is true or false,
+      `{ flag = "-x" }` is that text or nothing, `{ low = 1, high = 8 }` is an integer, or with
+      `levels` a number on a grid. The other kinds are tables with a list of values under the `key`
+      of their class, such as `{ permutation = [...] }`. Further keys are arguments of the class. A
+      variable with `when = { name = value }`, or with a list of values there, is only present where
+      earlier variables have these values; beside `when`, write `values = [...]` or `binary = true`;
     - `[command]`: `arguments`; optional: `shell`, `directory` (by default that of the file),
       `environment`, `infeasible_status`: see `Command`;
     - `[value]`, unless the value is the last line: `from = "last line"`, `regex` or `json`;
-    - in its place, for several objectives, `[value.NAME]` for each: `direction`, and the same keys.
-      `reference = { NAME = ... }` at the top gives the worst values that are of interest;
-    - `[notes]`, what is kept beside the value: `name = { regex = "..." }` or `{ json = "..." }`;
+    - for several objectives, a section `[value.NAME]` for each instead: `direction`, and the same
+      keys. `reference = { NAME = ... }` at the top gives the worst values of interest;
+    - `[notes]`, what is stored with the value: `name = { regex = "..." }` or `{ json = "..." }`;
     - `[settings]`: settings of the algorithm, which can also be part of its name.
 
     Paths are relative to the file. A ValueError names the line and what is wrong in it.
@@ -122,7 +122,7 @@ def read(path: str | os.PathLike[str]) -> Job:
 
 
 def _several(file: TomlFile, top: dict[str, Any]) -> dict[str, tuple[str, dict[str, str]]] | None:
-    """Return the direction of each of several objectives, and where its value is; None: one."""
+    """Return direction and place of each of several objectives; None if there is only one."""
     sections = top.get("value", {})
     if not any(isinstance(entry, dict) for entry in sections.values()):
         return None
@@ -203,7 +203,7 @@ def _command(
 
 
 def _notes(file: TomlFile, names: Iterable[str]) -> dict[str, dict[str, str]]:
-    """Return where notes are, by name."""
+    """Return where the notes are, by name."""
     notes = {}
     for name in names:
         file.one(("notes", name), table)
@@ -215,7 +215,7 @@ def _notes(file: TomlFile, names: Iterable[str]) -> dict[str, dict[str, str]]:
 
 
 def _check_script(script: str, names: list[str]) -> None:
-    """Check the environment variables of a script: each is known and stands for one variable."""
+    """Raise unless each environment variable of a script stands for exactly one known variable."""
     known: dict[str, str] = {}
     for name in names:
         other = known.setdefault(variable_of(name), name)
@@ -228,7 +228,7 @@ def _check_script(script: str, names: list[str]) -> None:
 
 
 def _refuse_missing(program: str, place: Path, path: str | None) -> None:
-    """Refuse a program that is not there before every evaluation fails for it."""
+    """Raise if a program does not exist, before every evaluation fails for that reason."""
     if shutil.which(str(place / program) if "/" in program else program, path=path) is None:
         where = f"in {place}" if "/" in program else "on this machine"
         raise ValueError(f"there is no program {program!r} {where} that can be run")
@@ -269,7 +269,7 @@ def _variable(name: str, entry: Any) -> tuple[Variable | List, str | None]:
         raise ValueError(f"{name} is {short(entry)}, {_EXPECTED}")
     kind = _FORMS[form]
     listed, flag = kind.key in form, fields.get("flag")
-    # the list of values is their first argument
+    # the first argument of these classes is the list of values
     settings = kind.settings()[listed:]
     known_names(f"key of {name}", fields, [*form, *(key for key in settings if key not in form)])
     arguments = {key: value for key, value in fields.items() if key in settings}
@@ -301,13 +301,13 @@ def _algorithm(what: str, value: Any) -> str:
 
 
 def _with_settings(algorithm: str, settings: dict[str, Any]) -> str:
-    """Return the name of an algorithm with more settings."""
+    """Return the name of an algorithm with settings appended."""
     name = algorithm + "".join(f"+{key}={value!r}" for key, value in settings.items())
     arguments_of(*resolve_name(name))
     return name
 
 
-# What tells the kind of a variable: the keys that it must have, the longest form first.
+# The keys that a kind of variable must have tell which kind it is; the longest form comes first.
 _FORMS: dict[frozenset[str], Any] = {
     **{frozenset({kind.key}): kind for kind in KINDS.values() if kind.key},
     frozenset({"binary"}): Binary,

@@ -1,11 +1,11 @@
-"""Programs end and scratch folders go when this process does, however it ends.
+"""Killing of programs and removal of scratch folders when this process ends, however it ends.
 
-No process can clean up after its own SIGKILL, so another one does: a guard, started with the first
-program and shared by all of them, which waits for the end of a pipe from here (`guard_process.py`).
-The alternatives are worse. `PR_SET_PDEATHSIG` exists only on Linux, acts when the *thread* that
-started the program ends, does not reach the program's own children, and needs `preexec_fn`, which
-may deadlock in a process with threads. A supervisor for each program costs the start of a Python
-interpreter for each evaluation; the guard costs two short writes.
+No process can clean up after its own SIGKILL, so another process does: the guard, which is started
+with the first program and shared by all, and waits for the end of a pipe from here
+(`guard_process.py`). The alternatives are worse. `PR_SET_PDEATHSIG` exists only on Linux, acts when
+the *thread* that started the program ends, does not reach the program's own children, and needs
+`preexec_fn`, which may deadlock in a process with threads. A supervisor for each program costs the
+start of a Python interpreter for each evaluation; the guard costs two short writes.
 """
 
 from __future__ import annotations
@@ -21,12 +21,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 _lock = threading.Lock()
-_guard: tuple[int, subprocess.Popen[bytes]] | None = None  # the process it was started by
+# the process that started it, and the guard
+_guard: tuple[int, subprocess.Popen[bytes]] | None = None
 
 
 @contextlib.contextmanager
 def guarded(kind: str, value: int | str) -> Iterator[None]:
-    """Make a process group ("group") or a folder ("folder") go when this process dies."""
+    """Have a process group ("group") killed, or a folder ("folder") removed, if we die."""
     _send([kind, value])
     try:
         yield
@@ -36,12 +37,12 @@ def guarded(kind: str, value: int | str) -> Iterator[None]:
 
 def _send(message: list[int | str]) -> None:
     data = json.dumps(message).encode() + b"\n"
-    with _lock, contextlib.suppress(OSError):  # no guard: everything else works
+    with _lock, contextlib.suppress(OSError):  # without a guard, everything else still works
         try:
-            _write(_running(), data)
-        except BrokenPipeError:  # killed by somebody: the next one knows only what comes
+            _write(_get_guard(), data)
+        except BrokenPipeError:  # the guard was killed: a new one only knows what comes from now on
             _stop()
-            _write(_running(), data)
+            _write(_get_guard(), data)
 
 
 def _write(guard: subprocess.Popen[bytes], data: bytes) -> None:
@@ -49,8 +50,8 @@ def _write(guard: subprocess.Popen[bytes], data: bytes) -> None:
     os.write(guard.stdin.fileno(), data)  # short enough to be written at once
 
 
-def _running() -> subprocess.Popen[bytes]:
-    """Return the guard of this process, started if need be; an inherited one is another's."""
+def _get_guard() -> subprocess.Popen[bytes]:
+    """Return the guard of this process, started if needed; an inherited guard is not ours."""
     global _guard
     if _guard is None or _guard[0] != os.getpid():
         script = Path(__file__).with_name("guard_process.py")
@@ -70,8 +71,8 @@ def _stop() -> None:
         process = _guard[1]
         assert process.stdin is not None
         with contextlib.suppress(OSError):
-            # Closing the pipe is not enough where a process that was forked has it, too: it would
-            # not end for the guard, nor the guard for us.
+            # Closing the pipe is not enough if a forked process has it, too: the pipe would not end
+            # for the guard, nor would the guard end for us.
             _write(process, b'["end"]\n')
             process.stdin.close()
         process.wait()
@@ -79,7 +80,7 @@ def _stop() -> None:
 
 
 def _after_fork() -> None:
-    """Forget the lock, which a thread that is not here may hold, and the pipe of the parent."""
+    """Replace the lock, which a thread of the parent may hold, and forget the parent's pipe."""
     global _lock
     _lock = threading.Lock()
     if _guard is not None and _guard[1].stdin is not None:

@@ -1,10 +1,10 @@
-"""The process behind `guard.py`: cleans up after a process that was killed.
+"""The process behind `guard.py`, which cleans up after a process that was killed.
 
-Run as a script, with the number of the process to watch. Each line on stdin is a JSON list:
-["group", N] and ["folder", PATH] register a process group and a folder, ["forget", ...] removes
-either. After ["end"], once stdin ends, or the watched process is not the parent any more, every
-group that is still registered is killed and every folder removed. Standard library only: it starts
-in milliseconds.
+It is run as a script, with the number of the process to watch. Each line on stdin is a JSON list:
+["group", N] and ["folder", PATH] register a process group and a folder, ["forget", ...] removes an
+entry. After ["end"], at the end of stdin, or when the watched process is no longer the parent,
+every group that is still registered is killed and every folder removed. Only the standard library
+is used, so that it starts in milliseconds.
 """
 
 import contextlib
@@ -15,11 +15,11 @@ import shutil
 import signal
 import sys
 
-_LOOK = 1.0  # seconds between checks that the parent lives, should a fork hold the pipe open
+_LOOK = 1.0  # seconds between checks that the parent lives, in case a fork holds the pipe open
 
 
 def main() -> None:
-    """Read until the end, then clean up."""
+    """Read messages until the end, then clean up."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     parent = int(sys.argv[1])

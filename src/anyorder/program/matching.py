@@ -1,8 +1,8 @@
 """Regular expressions that can be interrupted.
 
 A search may take exponential time, holds the interpreter lock meanwhile, and cannot be stopped from
-another thread. It therefore runs in a process of its own, which is killed when it takes too long.
-That costs the start of an interpreter without packages, about 15 ms: little beside the program
+another thread. It therefore runs in its own process, which is killed when it takes too long. That
+costs the start of an interpreter without packages, about 15 ms, which is little beside the program
 whose output is searched.
 """
 
@@ -17,7 +17,7 @@ from collections.abc import Callable
 from anyorder.program.guard import guarded
 
 _POLL = 0.1  # seconds between checks whether the caller still needs the answer
-# It reads a line, not up to the end: a process that was forked meanwhile may hold the pipe open.
+# It reads one line, not to the end: a process that was forked meanwhile may hold the pipe open.
 _SEARCH = """
 import collections, json, re, sys
 pattern, text = json.loads(sys.stdin.readline())
@@ -29,16 +29,16 @@ print(json.dumps([match[1] for match in last]))
 def last_match(
     pattern: str, text: str, deadline: float, stopped: Callable[[], bool]
 ) -> list[str | None]:
-    """Return the first group of the last match, in a list that is empty if nothing matches.
+    """Return a list with the first group of the last match; it is empty if nothing matches.
 
     Parameters
     ----------
     pattern, text
-        What to search for, with `re.MULTILINE`, and where.
+        The regular expression, which is searched with `re.MULTILINE`, and the text.
     deadline
-        On `time.monotonic`'s clock, after which it is a TimeoutError.
+        The time, on the clock of `time.monotonic`, after which a TimeoutError is raised.
     stopped
-        Checked while waiting; once it returns True, it is an InterruptedError.
+        A function that is called while waiting; if it returns True, an InterruptedError is raised.
     """
     process = subprocess.Popen(
         [sys.executable, "-I", "-S", "-c", _SEARCH],
@@ -64,7 +64,7 @@ def _wait(
             raise InterruptedError
         try:
             answer, _ = process.communicate(unsent, timeout=min(left, _POLL))
-        except subprocess.TimeoutExpired:  # nothing is lost: it goes on where it was
+        except subprocess.TimeoutExpired:  # nothing is lost: the next call continues
             unsent = None
             continue
         if process.returncode:

@@ -1,4 +1,4 @@
-"""Texts with `{name}` placeholders: which names they use, and how they are filled in."""
+"""Texts with `{name}` placeholders: the names that they use, and filling them in."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ PLACEHOLDER = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
 
 
 def placeholders(template: str) -> list[str]:
-    """Return the names in braces; raise a ValueError where braces do not pair."""
+    """Return the names in braces; raise a ValueError if braces do not pair."""
     names = []
     for found in PLACEHOLDER.finditer(template):
         if found[0] in ("{", "}"):
@@ -22,7 +22,7 @@ def placeholders(template: str) -> list[str]:
 
 
 def fill(template: str, texts: Mapping[str, str]) -> str:
-    """Fill in the placeholders of a template; raise a ValueError where one is unknown."""
+    """Return a template with its placeholders filled in; raise a ValueError if one is unknown."""
     for name in placeholders(template):
         if name not in texts:
             expected = "expected a variable, {point} or {scratch}; a brace is written twice"

@@ -1,4 +1,4 @@
-"""When a session stops, and why; and what is said about failed evaluations."""
+"""When a session stops, and why; and the messages about failed evaluations."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ logger = logging.getLogger("anyorder")
 
 
 def stop_reason(state: State) -> str | None:
-    """Return why to stop now, if there is a reason."""
+    """Return the reason to stop now, or None."""
     if state.interrupts.count and not state.running:
         return "interrupted"
     if state.replaying:
@@ -43,7 +43,7 @@ def stop_reason(state: State) -> str | None:
 
 
 def final_reason(state: State, reason: str) -> str:
-    """Return why a session has stopped; logged where that needs an explanation."""
+    """Return the reason why a session has stopped; it is logged if it needs an explanation."""
     if reason == "exhausted":
         explain_exhaustion(state)
     archive = state.archive
@@ -57,7 +57,7 @@ def final_reason(state: State, reason: str) -> str:
 
 
 def _warn_of_reference(state: State) -> None:
-    """Log that the hypervolume is 0 because the reference point is too good, if that is so."""
+    """Log a warning if the hypervolume is 0 because the reference point is too good."""
     objectives, values = state.archive.objectives, state.archive.front_values
     if objectives is None or objectives.reference is None or not len(values):
         return
@@ -77,23 +77,23 @@ def _point(state: State, row: int) -> str:
 
 
 def failure(space: Space, job: Sequence[Candidate], k: int, outcome: Outcome) -> Exception:
-    """Return the error that ends a run and names the point: candidate k of a job has failed."""
+    """Return the error that ends a run after candidate k of a job failed; it names the point."""
     where = space.brief(job[k].codes)
     if outcome.error is None:
         status = STATUSES[outcome.status or FAILED]
         return RuntimeError(f"an evaluation ended with {status!r} at {where}: {outcome.reason}")
     batch = f"a batch of {len(job)} points, the first of them " if len(job) > 1 else ""
-    if outcome.status != OK:  # raised by f, for the whole job
+    if outcome.status != OK:  # f raised it, for the whole job
         where = f"{batch}{space.brief(job[0].codes)}"
     advice = "; on_failure='worst' or 'skip' continues after a failure"
-    if isinstance(outcome.error, ProgramError):  # which no option lets pass
+    if isinstance(outcome.error, ProgramError):  # no option lets it pass
         advice = ""
     outcome.error.add_note(f"while evaluating {where}{advice}")
     return outcome.error
 
 
-def describe_lost(space: Space, jobs: Sequence[Sequence[Candidate]]) -> str:
-    """Return what was being evaluated, for an error that ends a run."""
-    points = [space.brief(candidate.codes) for job in jobs for candidate in job]
+def describe_lost(space: Space, lost: Sequence[Candidate]) -> str:
+    """Return what was being evaluated, as text for an error that ends a run."""
+    points = [space.brief(candidate.codes) for candidate in lost]
     more = f" and {len(points) - 3} more" if len(points) > 3 else ""
     return f", while evaluating {', '.join(points[:3])}{more}" if points else ""

@@ -1,9 +1,9 @@
 """When there is nothing left to evaluate: one rule for all strategies.
 
-A run is exhausted when every point is known, when its strategy has finished, or when candidate
-after candidate was known or rejected. In a space of few points the last is not taken for an end:
-points that are still unknown are proposed instead. Without a cache no point counts as known, so
-a strategy that has finished is given random points until the budget is spent.
+A run is exhausted when every point is known, when its strategy has finished, or when a long row of
+candidates were known or rejected. In a small space such a row does not end the run: points that are
+still unknown are proposed instead. Without a cache no point counts as known, so that a strategy
+that has finished is followed by random points until the budget is spent.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from anyorder.optimizer import IDLE_BATCHES, IDLE_CANDIDATES
+from anyorder.proposer import IDLE_BATCHES, IDLE_CANDIDATES
 from anyorder.space.neighbours import Neighbourhood
 
 if TYPE_CHECKING:
@@ -24,28 +24,28 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("anyorder")
 
-_FEW = 1_000  # points that are looked through for unknown ones
+_FEW = 1_000  # spaces with at most so many points are searched for unknown ones
 
 
 def is_exhausted(state: State) -> bool:
-    """Return whether no candidate that comes can be expected to be new."""
+    """Return whether no further candidate can be expected to be new."""
     if state.finished or _all_known(state):
         return True
     return is_idle(state) and (state.nothing_left or not _has_few_points(state))
 
 
 def is_idle(state: State) -> bool:
-    """Return whether candidate after candidate was known or rejected."""
+    """Return whether a long row of candidates were known or rejected."""
     return state.idle >= max(IDLE_CANDIDATES, IDLE_BATCHES * state.strategy.batch)
 
 
 def unknown_points(state: State, busy: Collection[bytes]) -> list[Codes]:
-    """Return all allowed points that are neither known nor among those that are busy.
+    """Return all allowed points that are neither known nor in `busy`.
 
-    None where the space has more than a few points.
+    Return none if the space has too many points to try them all.
     """
     space, archive = state.archive.space, state.archive
-    feasibility = state.optimizer.feasibility
+    feasibility = state.proposer.feasibility
     found: list[Codes] = []
     if not _has_few_points(state):
         return found
@@ -59,18 +59,18 @@ def unknown_points(state: State, busy: Collection[bytes]) -> list[Codes]:
 
 
 def random_points(state: State, count: int) -> list[Codes]:
-    """Return points for a strategy that has finished, if points may be evaluated again."""
+    """Return points to propose after a strategy has finished, if points may be evaluated again."""
     space = state.archive.space
     if _is_cached(state):
         return []
-    rng = np.random.default_rng([state.optimizer.seed, state.told])
+    rng = np.random.default_rng([state.proposer.seed, state.told])
     return list(space.canonical(Neighbourhood(space).sample(count, rng)))
 
 
 def explain_exhaustion(state: State) -> None:
-    """Log what "exhausted" means in this case."""
+    """Log the reason why a run is exhausted."""
     reason = f"each of the last {state.idle} candidates was known or rejected"
-    feasibility = state.optimizer.feasibility
+    feasibility = state.proposer.feasibility
     if _all_known(state):
         reason = "all points of the space are known"
     elif feasibility is not None and not feasibility.allowed:

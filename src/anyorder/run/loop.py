@@ -24,7 +24,7 @@ import numpy as np
 from anyorder._internal.checks import ProgramError
 from anyorder.archive.candidate import Candidate
 from anyorder.errors import FAILED, INFEASIBLE, OK, STATUSES
-from anyorder.optimizer import SAME_BATCHES, SAME_CANDIDATES, Optimizer
+from anyorder.proposer import SAME_BATCHES, SAME_CANDIDATES, Proposer
 from anyorder.run import confirm
 from anyorder.run.ending import describe_lost, failure, final_reason, stop_reason
 from anyorder.run.evaluation.evaluators import Outcome
@@ -54,14 +54,14 @@ class Session:
     ----------
     f
         The user's function.
-    optimizer, evaluation, stopping
+    proposer, evaluation, stopping
         Strategy and archive, how to evaluate, and when to stop.
     study
         Where the run is kept, if anywhere.
     bar
         A tqdm progress bar.
     callback
-        Called with the optimiser after each batch, or generation; true stops the run.
+        Called after each batch, or generation; true stops the run.
 
     Attributes
     ----------
@@ -72,17 +72,17 @@ class Session:
     def __init__(
         self,
         f: Callable[..., Any],
-        optimizer: Optimizer,
+        proposer: Proposer,
         evaluation: Evaluation,
         stopping: Stopping,
         study: Study | None,
         bar: Any,
-        callback: Callable[[Optimizer], Any] | None = None,
+        callback: Callable[[], Any] | None = None,
     ) -> None:
-        several = optimizer.archive.objectives
+        several = proposer.archive.objectives
         jobs = Jobs(lambda done: make_evaluator(f, done, evaluation, several), evaluation.timeout)
         interrupts = Interrupts("finishing what is being evaluated", jobs)
-        self.state = State(optimizer, evaluation, stopping, study, jobs, interrupts)
+        self.state = State(proposer, evaluation, stopping, study, jobs, interrupts)
         # The statuses of points that are not evaluated again.
         again = {OK} if evaluation.deterministic and not evaluation.cache else set()
         self._final = set(range(len(STATUSES))) - again if evaluation.deterministic else set()
@@ -123,7 +123,7 @@ class Session:
             self._keep_state(at_once=True)
         for candidate in state.batch:  # answers that the strategy would wait for
             if candidate.status is not None:
-                state.optimizer._record(candidate)
+                state.proposer.record(candidate)
         reason = final_reason(state, reason)
         self._display.end(state, reason)
         return reason
@@ -217,17 +217,17 @@ class Session:
         busy
             The points that are proposed and not answered.
         """
-        state, suggested = self.state, self.state.optimizer._suggested
+        state, suggested = self.state, self.state.proposer.suggested
         if is_idle(state) and not suggested:
             suggested += unknown_points(state, busy)
             state.nothing_left = not suggested and not busy
             if state.nothing_left and is_exhausted(state):
                 return []
-        candidates = state.optimizer._draw(count)
+        candidates = state.proposer.draw(count)
         if not candidates and not busy and not state.strategy.converged:
             suggested += random_points(state, count)
             if suggested:
-                candidates = state.optimizer._draw(count)
+                candidates = state.proposer.draw(count)
         return candidates
 
     def number(self, candidates: Sequence[Candidate]) -> None:
@@ -246,7 +246,7 @@ class Session:
         resumed settles the same candidates.
         """
         state = self.state
-        if state.optimizer.settle(candidate, self._final):
+        if state.proposer.settle(candidate, self._final):
             self._place(candidate)
             return True
         if OK in self._final and candidate.key in state.same:
@@ -274,7 +274,7 @@ class Session:
             state.unverified = False
             if state.study is not None:
                 verify(self, state.study)
-        vectorized, space = state.evaluation.vectorized, state.optimizer.space
+        vectorized, space = state.evaluation.vectorized, state.archive.space
         while state.ready and not state.interrupts.count and len(state.running) < self._places():
             if state.room < 1:
                 return
@@ -289,7 +289,6 @@ class Session:
             else:
                 points = space.point(candidates[0].codes)
             state.running[state.jobs.start(points)] = candidates
-            state.out += count
             if state.jobs.in_process:
                 return  # it is done: take it before the next
         if state.running or state.jobs.slots > 0:
@@ -328,7 +327,7 @@ class Session:
         if not outcomes:
             self._note_running()
         if state.jobs.error is not None:
-            where = describe_lost(state.optimizer.space, list(state.running.values()))
+            where = describe_lost(state.archive.space, state.out)
             gone = RuntimeError(
                 f"evaluations are not possible any more: {state.jobs.error}{where}; every answer "
                 "so far is kept in the study, if there is one"
@@ -342,7 +341,7 @@ class Session:
         study = self.state.study
         if study is None:
             return
-        running = {c.number: c for job in self.state.running.values() for c in job}
+        running = {candidate.number: candidate for candidate in self.state.out}
         started = {number: c.started for number, c in running.items()}
         if new := [c for number, c in running.items() if self._noted.get(number) != c.started]:
             study.note_running(new)
@@ -351,7 +350,6 @@ class Session:
     def end(self, candidates: list[Candidate], outcome: Outcome) -> None:
         """Take the outcome of a job: answers for its candidates, or another try."""
         state = self.state
-        state.out -= len(candidates)
         now, each = time.time(), outcome.seconds / max(1, len(candidates))
         share = 0.1 if state.evaluating else 1.0
         state.evaluating += (outcome.seconds - state.evaluating) * share
@@ -377,7 +375,7 @@ class Session:
                     continue
                 # once other answers are written
                 if wrong or state.evaluation.on_failure == "raise":
-                    space = state.optimizer.space
+                    space = state.archive.space
                     state.error = state.error or failure(space, candidates, k, outcome)
                     continue
             candidate.status, candidate.value = status, value
@@ -398,7 +396,6 @@ class Session:
             state.evaluations += 1
             if candidate.status != OK:
                 self._count_failure(candidate)
-            state.note_value(candidate)
             self._place(candidate)
             answered.append(candidate)
             for other in state.same.pop(candidate.key, ()):
@@ -418,7 +415,7 @@ class Session:
         state = self.state
         state.failures += 1
         level = logging.WARNING if state.failures == 1 else logging.DEBUG
-        where = state.optimizer.space.brief(candidate.codes)
+        where = state.archive.space.brief(candidate.codes)
         about = candidate.number, where, STATUSES[candidate.status or OK], candidate.error
         logger.log(level, "candidate %d, %s: %s: %s", *about)
 
@@ -444,7 +441,7 @@ class Session:
             state.idle = state.idle + 1 if candidate.known else 0
         generation, restarts = strategy.generation, len(archive.restarts)
         start = time.monotonic()
-        state.optimizer._take(candidates, skip=state.evaluation.on_failure == "skip")
+        state.proposer.learn(candidates, skip=state.evaluation.on_failure == "skip")
         state.told += len(candidates)
         if state.study is not None and len(archive.restarts) > restarts:
             state.study.add_restarts(archive.restarts[restarts:], restarts)
@@ -453,7 +450,7 @@ class Session:
             state.learning = time.monotonic() - start
         if self._callback is not None and not state.replaying:
             wanted = progressed or not state.evaluation.asynchronous
-            if wanted and self._callback(state.optimizer):
+            if wanted and self._callback():
                 state.called_off = True
 
     # --- the study ------------------------------------------------------------------------------
@@ -464,8 +461,7 @@ class Session:
             return
         now = time.monotonic()
         if at_once or now - self._kept >= max(_KEEP_EVERY, self._keep_cost / _KEEP_SHARE):
-            waiting = [*state.batch, *state.ready]
-            waiting += [c for candidates in state.running.values() for c in candidates]
+            waiting = [*state.batch, *state.ready, *state.out]
             waiting += [c for others in state.same.values() for c in others]
             tickets = {candidate.number: candidate.ticket for candidate in waiting}
             restarts = len(state.archive.restarts)
@@ -478,7 +474,7 @@ class Session:
                 "evaluations": state.evaluations,
                 "seconds": state.seconds_before + state.seconds,
             }
-            arrays = state.optimizer._search_state()
+            arrays = state.proposer.state()
             state.study.keep_state(arrays, state.drawn, state.told, counters)
             self._kept = time.monotonic()
             self._keep_cost = self._kept - now

@@ -1,8 +1,8 @@
-"""The options of a run, each defined once: its default, its check, where it may be set.
+"""The options of a run, each defined once: its default, its check, and where it may be set.
 
-`Evaluation` is how to evaluate, `Stopping` when to stop. The checks of `maximize`, the keys of the
-TOML files, the settings that a study keeps and the options of the command line are read from
-their fields. `maximize` explains what each means.
+`Evaluation` says how to evaluate, and `Stopping` when to stop. The checks of `maximize`, the keys
+of TOML files, the settings that a study stores and the options of the command line are derived from
+their fields. `maximize` documents what each option means.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from anyorder.run.stopping import (
     time_limit,
 )
 
-EXECUTORS = ("threads", "ray")  # by name
+EXECUTORS = ("threads", "ray")  # executors that are given by name
 _EXECUTORS = "expected an Executor, a Client, 'threads' or 'ray'"
 
 
@@ -53,9 +53,9 @@ def _option(default: Any, check: Check, *, kept: bool = False, file: bool = Fals
     Parameters
     ----------
     default, check
-        Of its value.
+        The default, and the check of a value.
     kept
-        Whether a study keeps it, because a run that goes on must have the same.
+        Whether a study stores the option, because a resumed run must have the same value.
     file
         Whether the TOML file of `anyorder run` may set it.
     """
@@ -64,7 +64,7 @@ def _option(default: Any, check: Check, *, kept: bool = False, file: bool = Fals
 
 
 class _Checked:
-    """Checks every field when an object is made."""
+    """A dataclass that checks every field when an object is made."""
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):  # type: ignore[arg-type]
@@ -74,7 +74,7 @@ class _Checked:
 
 @dataclass(frozen=True, kw_only=True)
 class Evaluation(_Checked):
-    """How to evaluate: see `maximize`."""
+    """How to evaluate; `maximize` documents the options."""
 
     vectorized: bool = _option(False, flag)
     batch: int | None = _option(None, optional(partial(integer, minimum=1)), file=True)
@@ -111,13 +111,13 @@ class Evaluation(_Checked):
 
     @property
     def in_processes(self) -> bool:
-        """Return whether this library starts processes to evaluate in."""
+        """Return whether this library starts processes in which to evaluate."""
         return self.executor is None and (self.workers is not None or self.timeout is not None)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Stopping(_Checked):
-    """When to stop: see `maximize`."""
+    """When to stop; `maximize` documents the options."""
 
     budget: int | None = _option(1, optional(count), file=True)
     target: float | None = _option(None, optional(check_target), file=True)
@@ -134,7 +134,7 @@ class Stopping(_Checked):
 
     @cached_property
     def rules(self) -> tuple[Rule, ...]:
-        """What stops the run, other than its budget."""
+        """The rules that stop the run, other than its budget."""
         rules: list[Rule] = []
         if self.target is not None:
             rules.append(Target(self.target))
@@ -146,7 +146,7 @@ class Stopping(_Checked):
 
     @cached_property
     def time_limit(self) -> float | None:
-        """After how many seconds the run is stopped; None: no time limit."""
+        """The seconds after which the run is stopped; None for no time limit."""
         return time_limit(self.rules)
 
 
@@ -156,7 +156,7 @@ def option_names(kind: type[Any]) -> tuple[str, ...]:
 
 
 def select(kind: type[Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return those of the arguments that are options of `Evaluation` or `Stopping`."""
+    """Return the arguments that are options of `Evaluation` or `Stopping`."""
     return {name: given[name] for name in option_names(kind) if name in given}
 
 
@@ -167,7 +167,7 @@ def file_checks() -> dict[str, Check]:
 
 
 def study_options(evaluation: Evaluation) -> dict[str, Any]:
-    """Return the options that a study keeps; of a constraint only whether there is one."""
+    """Return the options that a study stores; of a constraint only whether there is one."""
     fields = [field.name for field in dataclasses.fields(Evaluation) if field.metadata["kept"]]
     values = {name: getattr(evaluation, name) for name in fields}
     return {**values, "constraint": evaluation.constraint is not None}

@@ -1,4 +1,4 @@
-"""How far a session is: a bar on a terminal and in a notebook, lines in the log elsewhere."""
+"""The progress of a session: a bar on a terminal and in a notebook, lines in the log elsewhere."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LINE_EVERY = 10.0  # seconds between lines about improvements
 
 
 class Display:
-    """Shows how far a run is.
+    """Shows the progress of a run.
 
     Parameters
     ----------
@@ -32,24 +32,24 @@ class Display:
     def __init__(self, bar: Any) -> None:
         self._bar, self._start = bar, time.monotonic()
         self._shown = self._start
-        self._improved = 0  # the last improvement that a line had
+        self._improved = 0  # the improvement that the last line reported
 
     def begin(self, state: State) -> None:
-        """Log what is about to run, where there is no bar."""
+        """Log the settings of the run that begins, if there is no bar."""
         if self._bar.disable:
-            space, study = state.optimizer.space, state.study
+            space, study = state.archive.space, state.study
             kept = "" if study is None else f", study {study.path}"
             budget, limit = state.stopping.budget, state.stopping.time_limit
             limits = "no budget" if budget is None else f"budget {budget}"
             limits += "" if limit is None else f", at most {limit:g} s"
             logger.info(
                 "%s of %d variables by %s, %s, seed %d%s",
-                state.optimizer.direction, len(space.columns), state.strategy.name, limits,
-                state.optimizer.seed, kept,
+                state.direction, len(space.columns), state.strategy.name, limits,
+                state.proposer.seed, kept,
             )  # fmt: skip
 
     def show(self, state: State) -> None:
-        """Update the bar, or log an improvement, if the last time was long ago."""
+        """Update the bar, or log an improvement, if enough time has passed since the last one."""
         now = time.monotonic()
         if self._bar.disable:
             archive = state.archive
@@ -68,7 +68,7 @@ class Display:
             logger.info("stopped by %s after %.1f s: %s", reason, seconds, _state(state))
 
     def _time_left(self, state: State) -> str:
-        """Describe how long the run will go on, as far as that is known."""
+        """Return the time that is left as text; empty if it is not known."""
         done, budget = state.evaluations - state.resumed_at, state.stopping.budget
         left = []
         if state.deadline is not None:
@@ -96,14 +96,14 @@ class Display:
 
 
 def count_of(evaluations: int, budget: int | None) -> str:
-    """Return how many evaluations there are, and of how many, as text."""
+    """Return the number of evaluations, out of the budget if there is one, as text."""
     return (
         f"{evaluations} evaluations" if budget is None else f"{evaluations} of {budget} evaluations"
     )
 
 
 def _state(state: State) -> str:
-    """Describe how far a session is, for the log."""
+    """Return the progress of a session as text for the log."""
     failed = f", {state.failures} failed" if state.failures else ""
     return (
         f"{count_of(state.evaluations, state.stopping.budget)}{failed}, {state.archive.describe()}"
@@ -111,7 +111,7 @@ def _state(state: State) -> str:
 
 
 class _Lines(logging.Handler):
-    """Prints lines of the log to standard error, above a progress bar if there is one."""
+    """A handler that prints the log to standard error, above a progress bar if there is one."""
 
     def emit(self, record: logging.LogRecord) -> None:
         text = self.format(record)
@@ -125,7 +125,7 @@ class _Lines(logging.Handler):
 def show_log(progress: bool | str | None) -> Iterator[None]:
     """Print the log of this library to standard error, within a `with` statement.
 
-    Does nothing if `progress` is False, or if the application has set up logging itself.
+    Nothing is printed if `progress` is False, or if the application has set up logging itself.
     """
     if progress is False or sys.stderr is None or logger.hasHandlers():
         yield
@@ -142,15 +142,15 @@ def show_log(progress: bool | str | None) -> Iterator[None]:
 
 
 class NoBar:
-    """In place of a progress bar that nobody would see: tqdm's has a thread and a lock."""
+    """A replacement for a progress bar that nobody would see: tqdm's has a thread and a lock."""
 
     disable = True
 
     def update(self, count: int) -> None:
-        """Count nothing."""
+        """Do nothing."""
 
     def set_postfix_str(self, text: str, refresh: bool = True) -> None:
-        """Show nothing."""
+        """Do nothing."""
 
     def __enter__(self) -> NoBar:
         return self
@@ -166,7 +166,7 @@ def _is_watched() -> bool:
         return True
     if sys.stderr is None or not sys.stderr.isatty():
         return False
-    try:  # a terminal without a size, as some containers have, shows no bar
+    try:  # terminals without a size, as in some containers, show no bar
         return os.get_terminal_size(sys.stderr.fileno()).lines > 0
     except (OSError, ValueError):
         return True
@@ -175,15 +175,15 @@ def _is_watched() -> bool:
 def progress_bar(budget: int | None, shown: bool | str | None) -> Any:
     """Return a bar that counts evaluations.
 
-    `shown` None: on a terminal and in a notebook, after two seconds.
+    If `shown` is None, the bar appears on a terminal and in a notebook, after two seconds.
     """
     if shown not in (True, False, None, "detailed"):
         raise ValueError(f"progress is {shown!r}, expected True, False, None or 'detailed'")
     if not (_is_watched() if shown is None else shown):
         return NoBar()
-    with warnings.catch_warnings():  # a notebook without ipywidgets gets a bar of text
+    with warnings.catch_warnings():  # without ipywidgets a notebook gets a bar of text
         warnings.simplefilter("ignore")
-        from tqdm.auto import tqdm  # which takes a while to import
+        from tqdm.auto import tqdm  # importing it takes a while
     bar = tqdm(total=budget, unit="eval", delay=0 if shown else 2.0)
     bar.detailed = shown == "detailed"
     return bar

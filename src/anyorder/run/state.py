@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from anyorder.archive.archive import Archive
-from anyorder.archive.candidate import Candidate
+from anyorder.archive.candidate import Candidate, Queues
 from anyorder.archive.hypervolume import hypervolume
 from anyorder.errors import OK
-from anyorder.optimizer import Optimizer
+from anyorder.proposer import Proposer
 from anyorder.run.evaluation.interrupts import Interrupts
 from anyorder.run.evaluation.jobs import Jobs
 from anyorder.run.options import Evaluation, Stopping
@@ -23,49 +23,48 @@ from anyorder.strategies.base import Strategy
 
 @dataclass
 class State:
-    """What a run has done, and what it has under way.
+    """What a run has done, and what is under way.
 
     Attributes
     ----------
-    optimizer, evaluation, stopping, study
-        As `Session` gets them.
+    proposer, evaluation, stopping, study
+        The parts of the run that `Session` was given.
     jobs, interrupts
-        What is being evaluated, and how often Ctrl-C was pressed.
+        The running jobs, and the count of Ctrl-C.
     start
-        When the run began, on `time.monotonic`'s clock.
+        The time at which the run began, on the clock of `time.monotonic`.
     seconds_before
-        For how long a study had gone on before it was continued.
+        The seconds that a study had taken before it was resumed.
     evaluations, failures
-        How many evaluations there were, and how many of them failed.
+        The number of evaluations, and of those that failed.
     resumed_at
-        Evaluations that a study had already.
+        The number of evaluations that a study already had when it was resumed.
     drawn, told, placed
-        Candidates proposed, answers learned, and answers that have a place and are not learned yet.
+        The numbers of candidates that were proposed, of answers that were learned, and of answers
+        that have a place but are not learned yet.
     idle
-        Answers in a row that were not evaluations.
+        The number of answers in a row that were not evaluations.
     batch
-        In batch mode, the candidates that the strategy waits for.
-    ready, running, out
-        Candidates to be evaluated, those of each job, and how many the jobs have in all.
+        The candidates that the strategy waits for, in batch mode.
+    ready, running
+        The candidates to evaluate, and the candidates of each job.
     same
-        By point that is out: other candidates that wait for it.
+        For each point that is being evaluated, the other candidates that wait for its value.
     learning, evaluating
-        Seconds that one training, and one evaluation, take.
+        The seconds that one training, and one evaluation, take.
     finished, called_off
-        Whether the strategy has no more proposals, or the callback has ended the run.
+        Whether the strategy has no more proposals, and whether the callback has ended the run.
     nothing_left
         Whether a search for unknown points has found none.
-    record
-        The best answer of a deterministic function, also while its batch is incomplete.
     replaying
-        Whether a study is being continued and what it holds is not learned yet.
+        Whether a study is being resumed and its answers are not all learned yet.
     unverified
-        Whether a stored point is to be measured again.
+        Whether a stored point has to be measured again.
     error
-        What ends the run once all other answers are written.
+        The error that ends the run once all other answers are written.
     """
 
-    optimizer: Optimizer
+    proposer: Proposer
     evaluation: Evaluation
     stopping: Stopping
     study: Study | None
@@ -83,24 +82,22 @@ class State:
     batch: list[Candidate] = field(default_factory=list)
     ready: deque[Candidate] = field(default_factory=deque)
     running: dict[int, list[Candidate]] = field(default_factory=dict)
-    out: int = 0
-    same: dict[bytes, list[Candidate]] = field(default_factory=dict)
+    same: Queues = field(default_factory=dict)
     learning: float = 0.0
     evaluating: float = 0.0
     finished: bool = False
     called_off: bool = False
     nothing_left: bool = False
-    record: float | None = None
     replaying: bool = False
     unverified: bool = False
     error: Exception | None = None
-    # Of several objectives: when the front last changed, and the hypervolume.
+    # With several objectives: the evaluation at which the front last changed, and the hypervolume.
     _measured: tuple[int, float | None] = (-1, None)
     archive: Archive = field(init=False)
     strategy: Strategy = field(init=False)
 
     def __post_init__(self) -> None:
-        self.archive, self.strategy = self.optimizer.archive, self.optimizer.strategy
+        self.archive, self.strategy = self.proposer.archive, self.proposer.strategy
 
     # --- what stopping rules see: `stopping.Progress` -------------------------------------------
 
@@ -116,18 +113,19 @@ class State:
 
     @property
     def best_value(self) -> float | None:
-        """Return the best value so far; None before any.
+        """Return the best value so far; None before there is one.
 
-        Of several objectives with a reference point, the hypervolume.
+        With several objectives and a reference point, return the hypervolume.
         """
         if self.archive.objectives is not None:
             return self._hypervolume()
         sign, best = self.archive.sign, self.archive.best_value
-        if self.record is None:
-            # the worst infinity may be a value, or stand for none
-            known = best != -sign * math.inf or self.archive.best is not None
-            return best if known else None
-        return best if sign * best >= sign * self.record else self.record
+        # the worst infinity may be a value, or mean that there is none
+        known = best != -sign * math.inf or self.archive.best is not None
+        values = [best] if known else []
+        if self.evaluation.deterministic:  # of a noisy one the mean counts, which the archive has
+            values += [candidate.value for candidate in self.batch if candidate.status == OK]
+        return max(values, key=lambda value: sign * value, default=None)
 
     def _hypervolume(self) -> float | None:
         """Return the hypervolume, if there is a reference point."""
@@ -145,12 +143,12 @@ class State:
 
     @property
     def unimproved(self) -> int:
-        """Return how many evaluations the strategy has learned since the last improvement."""
+        """Return the number of evaluations learned since the last improvement."""
         return self.archive.evaluations - self.archive.improved
 
     @property
     def seconds(self) -> float:
-        """Return for how long the run has gone on."""
+        """Return the seconds that the run has taken."""
         return time.monotonic() - self.start
 
     @property
@@ -158,23 +156,19 @@ class State:
         """Return whether the strategy has settled on one point."""
         return self.strategy.converged
 
-    def note_value(self, candidate: Candidate) -> None:
-        """Take note of an answer; of a noisy function the mean counts, which the archive has."""
-        if self.archive.objectives is not None:
-            return
-        if self.evaluation.deterministic and candidate.status == OK:
-            sign, value = self.archive.sign, candidate.value
-            if self.record is None or sign * value > sign * self.record:
-                self.record = value
+    @property
+    def out(self) -> list[Candidate]:
+        """Return the candidates that are being evaluated."""
+        return [candidate for job in self.running.values() for candidate in job]
 
     @property
     def room(self) -> float:
         """Return how many more candidates may be sent out within the budget."""
-        budget = self.stopping.budget
-        return math.inf if budget is None else budget - self.evaluations - self.out
+        budget, out = self.stopping.budget, sum(map(len, self.running.values()))
+        return math.inf if budget is None else budget - self.evaluations - out
 
     @property
     def deadline(self) -> float | None:
-        """Return when a time limit ends the run, on `time.monotonic`'s clock; None without one."""
+        """Return the time at which a time limit ends the run, on the clock of `time.monotonic`."""
         limit = self.stopping.time_limit
         return None if limit is None else self.start + limit

@@ -1,15 +1,15 @@
 """Rules that stop a run, for `maximize(..., stop=[...])`.
 
 A rule is called with the `Progress` of the run after every evaluation, and about once a second
-while none ends. It returns None, or a reason, which ends the run and is its `stop_reason`. Any
-function will do:
+while no evaluation ends. It returns None, or a reason, which ends the run and becomes its
+`stop_reason`. Any function can be a rule:
 
     def enough(progress):
         return "enough failures" if progress.failures >= 10 else None
 
     ao.maximize(f, space, 1_000, stop=[enough, ao.stopping.Patience(200)])
 
-What is being evaluated when a rule stops the run is abandoned. A rule that keeps a state is an
+Evaluations that are running when a rule stops the run are abandoned. A rule that has a state is an
 object with `__call__`; `solve_many` gives each of its runs a copy.
 """
 
@@ -24,23 +24,23 @@ from anyorder._internal.checks import seconds as check_seconds
 
 
 class Progress(Protocol):
-    """How far a run is.
+    """The progress of a run.
 
     Attributes
     ----------
     direction
         "maximize" or "minimize".
     evaluations, failures
-        How many evaluations have ended, and how many of them gave no value. Those that a study had
-        already are included.
+        The number of evaluations that have ended, and of those that gave no value. Evaluations that
+        a study already had are included.
     best_value
-        The best value so far, or, of a noisy function, the best mean; None before any. Of several
-        objectives the hypervolume, which requires a reference point; else None.
+        The best value so far, or for a noisy function the best mean; None before there is one. With
+        several objectives it is the hypervolume if there is a reference point, else None.
     unimproved
-        Evaluations that the strategy has learned since the best value, or the front, was last
-        improved.
+        The number of evaluations that the strategy has learned since the best value, or the front,
+        was last improved.
     seconds
-        Since the run began; of a run that is continued, since it was continued.
+        The seconds since the run began, or since it was resumed.
     converged
         Whether the strategy has settled on one point and does not expect to leave it.
     """
@@ -67,7 +67,7 @@ Rule = Callable[[Progress], str | None]
 
 
 class Target:
-    """Stops as soon as a value is at least this good: "target"."""
+    """A rule that stops as soon as a value is at least as good as `value`: "target"."""
 
     def __init__(self, value: float) -> None:
         self.value = check_target("target", value)
@@ -82,7 +82,7 @@ class Target:
 
 
 class Patience:
-    """Stops after so many evaluations without improvement: "patience"."""
+    """A rule that stops after so many evaluations without improvement: "patience"."""
 
     def __init__(self, evaluations: int) -> None:
         self.evaluations = count("patience", evaluations)
@@ -93,7 +93,7 @@ class Patience:
 
 
 class Seconds:
-    """Stops after this time: "time"."""
+    """A rule that stops after some time: "time"."""
 
     def __init__(self, seconds: float) -> None:
         self.seconds = check_seconds("seconds", seconds)
@@ -104,18 +104,18 @@ class Seconds:
 
 
 class Converged:
-    """Stops once the strategy has settled on one point: "converged".
+    """A rule that stops once the strategy has settled on one point: "converged".
 
-    A strategy that is restarted then, as the policy is by default, goes on.
+    It does not stop a strategy that then restarts, as the policy does by default.
     """
 
     def __call__(self, progress: Progress) -> str | None:
-        """Return "converged" if the strategy says so."""
+        """Return "converged" if the strategy has converged."""
         return "converged" if progress.converged else None
 
 
 def ask_rules(rules: Sequence[Rule], progress: Progress) -> str | None:
-    """Return the reason of the first rule that stops the run, if one does."""
+    """Return the reason of the first rule that stops the run, or None."""
     for rule in rules:
         reason = rule(progress)
         if reason is None:
@@ -130,12 +130,12 @@ def ask_rules(rules: Sequence[Rule], progress: Progress) -> str | None:
 
 
 def time_limit(rules: Sequence[Rule]) -> float | None:
-    """Return after how many seconds the earliest `Seconds` stops; None without one."""
+    """Return the shortest time of any `Seconds` among the rules; None if there is none."""
     return min((rule.seconds for rule in rules if isinstance(rule, Seconds)), default=None)
 
 
 def check_rules(what: str, value: Any) -> tuple[Rule, ...]:
-    """Return the rules in a list, or a lone one, as a tuple."""
+    """Return the rules in a list, or a single rule, as a tuple."""
     listed = value if isinstance(value, list | tuple) else () if value is None else (value,)
     for k, rule in enumerate(listed):
         name = f"{what}[{k}]" if isinstance(value, list | tuple) else what

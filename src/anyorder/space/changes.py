@@ -1,4 +1,4 @@
-"""All small changes of a point, by number: what local search goes through."""
+"""All small changes of a point, with numbers: what local search tries one after another."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from numpy.typing import NDArray
 from anyorder.space.digits import Scale
 from anyorder.space.groups import Codes, Index, ListGroup, Moves, powers
 
-# Local search tries all of them in turn, and holds them in memory.
+# Local search tries all changes in turn, and holds them in memory.
 _MOST_CHANGES = 1 << 24
 
 
 class Changes:
-    """The small changes of a space, by number.
+    """The small changes of a space, with numbers.
 
     Change c adds steps[c] to the code of variables[c], modulo its number of values. A number
-    therefore means the same at every point, and 0 to len - 1 give all neighbours of any point.
+    therefore means the same change at every point, and 0 to len - 1 give all neighbours of a point.
 
-    A wide variable has steps near and far, 1, 2, 4, ... along its scale in both directions,
-    instead of a change to every value. The columns of a list are changed alone only where it is
-    `resizable`; there follow its `moves`.
+    A wide variable has small and large steps, 1, 2, 4, ... along its scale in both directions,
+    instead of a change to every value. Single columns of a list change only if it is `resizable`;
+    the `moves` of lists come after all other changes.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ class Changes:
         for j, steps in far.items():
             self.steps[self._of(j)] = np.concatenate([steps, -steps])
         self._singles = len(self.variables)
-        # each list with the number of its first move, and the first behind its last
+        # for each list the numbers of its first move and of the first one after it
         self._lists: list[tuple[int, int, ListGroup]] = []
         for group in groups:
             start, first = len(self.variables), group.moves[1]
@@ -70,19 +70,19 @@ class Changes:
         return len(self.variables)
 
     def shuffle(self, rng: Generator) -> Index:
-        """Return all changes in a random order to try them in.
+        """Return all changes in a random order in which to try them.
 
-        Steps of wide variables come in turns with the other changes, far ones first: the value is
+        Steps of wide variables alternate with the other changes, large steps first: values are
         found from coarse to fine, and small steps do not use up the evaluations. The many moves of
-        lists come in turns with the changes of other variables.
+        lists alternate with the changes of other variables.
         """
         order: Index = rng.permutation(len(self))
         if self._scales:
             order = self._coarse_first(order, rng)
-        return self._in_turns(order) if self._lists else order
+        return self._alternate(order) if self._lists else order
 
     def _coarse_first(self, order: Index, rng: Generator) -> Index:
-        """Order the changes so that a turn has one of each variable, or two steps of one size."""
+        """Order the changes so that each round has one per variable, or two steps of one size."""
         turn = np.zeros(len(self))
         for j in range(len(self._others)):
             own = self._of(j)
@@ -96,14 +96,14 @@ class Changes:
         found: Index = order[np.argsort(turn[order], kind="stable")]
         return found
 
-    def _in_turns(self, order: Index) -> Index:
-        """Return an order in which every column, be it of a list or not, has about the same share.
+    def _alternate(self, order: Index) -> Index:
+        """Return an order in which every column, in a list or not, has about the same share.
 
-        Changes of one variable or list stay in their order; the k-th of a list of m columns comes
-        where the (k / m)-th of a variable does.
+        Changes of one variable or list stay in their order. The k-th change of a list of m columns
+        has the place of the (k / m)-th change of a variable.
         """
         owner = self.variables.copy()  # the variable, or the first column of the list
-        columns = np.ones(len(self._others))  # of each owner
+        columns = np.ones(len(self._others))  # the number of columns of each owner
         for _, _, group in self._lists:
             first, size = group.first, group.size
             owner[(owner >= first) & (owner < first + size)] = first
@@ -130,11 +130,11 @@ class Changes:
         return codes
 
     def distinct(self, point: Codes, changes: Index, changeable: Index | None = None) -> Index:
-        """Return these changes without those that give the same neighbour as an earlier one.
+        """Return the changes that lead to a neighbour which no earlier change leads to.
 
-        A step of a wide variable does so where it would leave the scale, and among the small values
-        of a logarithmic variable. Also leaves out changes of variables that are not `changeable`,
-        and changes of lists that would change nothing or give no value of the variable.
+        A step of a wide variable repeats a neighbour if it would leave the scale, and among the
+        small values of a logarithmic variable. Changes of variables that are not `changeable` are
+        left out, and so are moves of lists that change nothing or give no value of the variable.
         """
         if changeable is not None:
             changes = changes[np.isin(self.variables[changes], changeable)]
@@ -144,12 +144,12 @@ class Changes:
             return changes
         single = changes < self._singles
         pairs = np.stack([self.variables[changes], self.targets(point, changes)])
-        pairs[:, ~single] = -1 - changes[~single]  # moves differ
+        pairs[:, ~single] = -1 - changes[~single]  # moves all differ
         kept: Index = np.sort(np.unique(pairs, axis=1, return_index=True)[1])
         return changes[kept]
 
     def moves(self) -> Moves:
-        """Return what each change is, -1 or a move of a list, and the two columns it is given."""
+        """Return the kind of each change, -1 or a move of a list, and its two places."""
         kinds, second = np.full(len(self), -1), self.variables.copy()
         for start, end, group in self._lists:
             kinds[start:end], second[start:end] = group.moves[0], group.first + group.moves[2]
@@ -166,7 +166,7 @@ class Changes:
         return neighbours
 
     def between(self, old: Codes, new: Codes) -> tuple[int, int] | None:
-        """Return the change from old to new and the one back; None if they are not neighbours."""
+        """Return the change from old to new and the change back; None if they are no neighbours."""
         different = np.flatnonzero(old != new)
         for start, _, group in self._lists:
             low, high = group.first, group.first + group.size
@@ -180,21 +180,24 @@ class Changes:
             return None
         i = int(different[0])
         if i in self._scales:
-            found = self._matching(old, i, int(new[i])), self._matching(new, i, int(old[i]))
+            found = (
+                self._find_matching(old, i, int(new[i])),
+                self._find_matching(new, i, int(old[i])),
+            )
             return None if None in found else found  # type: ignore[return-value]
         values, offset = int(self._cardinalities[i]), int(self._offsets[i])
         step = int(new[i] - old[i]) % values
         return offset + step - 1, offset + values - step - 1
 
     def _moves_in(self, changes: Index) -> Iterator[tuple[Index, ListGroup, Moves]]:
-        """Yield the lists with their moves among some changes, and where those are."""
+        """Yield lists with their moves among some changes, and where these are."""
         for start, end, group in self._lists:
             here = np.flatnonzero((changes >= start) & (changes < end))
             kinds, first, second = (part[changes[here] - start] for part in group.moves)
             yield here, group, (kinds, first, second)
 
     def _possible(self, point: Codes, changes: Index, k: int) -> NDArray[np.bool_]:
-        """Return which changes are not of list k, or do what no earlier one does."""
+        """Return which changes are not of list k, or give a list that no earlier one gives."""
         start, end, group = self._lists[k]
         row, kept = point[group.columns], np.ones(len(changes), np.bool_)
         here = np.flatnonzero((changes >= start) & (changes < end))
@@ -217,7 +220,7 @@ class Changes:
         first = int(self._offsets[variable])
         return slice(first, first + int(self._others[variable]))
 
-    def _matching(self, point: Codes, variable: int, code: int) -> int | None:
+    def _find_matching(self, point: Codes, variable: int, code: int) -> int | None:
         """Return the first change of a variable that gives it this code."""
         own = np.arange(len(self))[self._of(variable)]
         found = own[self.targets(point, own) == code]
@@ -225,9 +228,10 @@ class Changes:
 
 
 def turn(order: Index, change: int, back: int) -> tuple[Index, Index]:
-    """Return a cyclic order from behind `change` on; and that without `back`, which undoes it.
+    """Return a cyclic order that begins after `change`; and the same without `back`.
 
-    First improvement continues there after a move: what it has just tried comes last.
+    `back` would undo the change. First improvement continues with this order after a move, so that
+    what it has just tried comes last.
     """
     place = int((order == change).argmax()) + 1
     order = np.concatenate([order[place:], order[:place]])

@@ -1,8 +1,8 @@
-"""Conditions: when a variable is present.
+"""Conditions, which determine whether a variable is present.
 
-A condition depends on variables that are defined earlier, so that presence is decided from the
-first variable to the last. The code of an absent variable is 0, whatever it was: points that differ
-in absent variables only are one point.
+A condition depends on variables that are defined earlier, so presence is decided from the first
+variable to the last. The code of an absent variable is always 0: points that differ only in absent
+variables are equal.
 """
 
 from __future__ import annotations
@@ -19,10 +19,11 @@ from anyorder._internal.checks import did_you_mean, short
 
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
-Draw = Callable[[int, int], NDArray[Any]]  # values of a variable, that many of them
+# values of a variable, as many as the second argument says
+Draw = Callable[[int, int], NDArray[Any]]
 
-_MOST_CASES = 1 << 14  # combinations that are gone through to count points
-_FEW = 8  # values that are compared one by one
+_MOST_CASES = 1 << 14  # the most combinations that are counted one by one to count points
+_FEW = 8  # up to so many values are compared one by one
 
 
 class Conditions:
@@ -31,16 +32,17 @@ class Conditions:
     Parameters
     ----------
     names, variables
-        Of the columns of the space.
+        The names and the variables of the columns of the space.
     lists
-        The name, the variable and the first column of each list: what functions get instead.
+        The name, the variable and the first column of each list, which functions receive as a
+        whole.
 
     Attributes
     ----------
     variables
-        The same variables, with conditions on values as lists of values.
+        The same variables; conditions on single values became conditions on lists of values.
     columns
-        Which of them have a condition, in increasing order.
+        The columns with a condition, in increasing order.
     """
 
     def __init__(
@@ -52,7 +54,7 @@ class Conditions:
         self.names, self.variables, self._lists = tuple(names), list(variables), lists
         self._listed = {k for _, part, first in lists for k in range(first, first + len(part))}
         self.columns = [j for j, variable in enumerate(variables) if variable.when is not None]
-        # of a condition on values: the variables and the codes that they may have
+        # for a condition on values: the variables, and the codes that they may have
         self._allowed: dict[int, list[tuple[int, Ints]]] = {}
         places = {name: j for j, name in enumerate(names)}
         for j in self.columns:
@@ -71,7 +73,7 @@ class Conditions:
     def _resolve(
         self, j: int, places: Mapping[str, int], name: str, wanted: Any
     ) -> tuple[int, Ints]:
-        """Return the variable that a condition names, and the codes of the values that it gives."""
+        """Return the variable that a condition names, and the codes of the values it gives."""
         own = f"the condition of {self.names[j]!r} names {name!r}"
         if any(name == listed for listed, _, _ in self._lists):
             raise ValueError(f"{own}, a list: expected a function, or another variable")
@@ -83,7 +85,8 @@ class Conditions:
             raise ValueError(f"{own}, {which}: expected an earlier one, so that there is no cycle")
         variable = self.variables[i]
         several = isinstance(wanted, list | set | frozenset)
-        if isinstance(wanted, tuple):  # several values, unless it is one of them
+        # several values, unless the tuple itself is one of the values
+        if isinstance(wanted, tuple):
             several = variable._find(wanted) is None
         values = list(wanted) if several else [wanted]
         if not values:
@@ -97,9 +100,9 @@ class Conditions:
     def settle(
         self, codes: NDArray[Any], own: Bools | None = None, draw: Draw | None = None
     ) -> Bools:
-        """Set the codes `(m, n)` of absent variables to 0, in place; returns who is present.
+        """Set the codes `(m, n)` of absent variables to 0, in place; return which are present.
 
-        Variables that are present and have no value of their `own` get one from `draw`.
+        Variables that are present but have no value of their `own` get a value from `draw`.
         """
         present = np.ones(codes.shape, np.bool_)
         for j in self.columns:
@@ -121,7 +124,7 @@ class Conditions:
         return here
 
     def _ask(self, j: int, codes: NDArray[Any], present: Bools) -> bool:
-        """Return what a condition that is a function says about a point."""
+        """Return the result of a condition that is a function, for a point."""
         earlier = {
             self.names[i]: self.variables[i].values[codes[i]]
             for i in range(j)
@@ -162,7 +165,7 @@ class Conditions:
 def _any_of(codes: NDArray[Any], some: Ints) -> Bools:
     """Return which codes are among some.
 
-    Does what `np.isin` does, which takes ten times as long for a few.
+    This is `np.isin`, which takes ten times as long for a few values.
     """
     if len(some) > _FEW:
         return np.isin(codes, some)

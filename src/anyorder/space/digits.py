@@ -1,19 +1,20 @@
 """Ordered variables with many values, written in digits.
 
-A table, or a network, with an entry for each of a million values is too large, and says nothing
-about values that are near each other. Strategies that keep such tables split a variable with many
-values into digits, the coarse one first, each of which is a small ordered variable:
+A table, or a network, with an entry for each of a million values is too large, and knows nothing
+about values that are near each other. Strategies with such tables split a variable with many values
+into digits, the coarsest first, each of which is a small ordered variable:
 
     code 523 of 1,000 values  <->  digits 5, 2, 3
 
 The size of a model then grows with the logarithm of the number of values.
 
-*Positions.* Digits number the positions of a scale, and a position has one code. There are at least
-as many positions as codes: more where the number of codes is not the product of the radices, and
-where the scale is logarithmic (`Integer(..., log=True)`), so that small values have more of them.
+*Positions.* Digits number the positions of a scale, and each position means a code. There are at
+least as many positions as codes. There are more if the number of codes is not the product of the
+radices, or if the scale is logarithmic (`Integer(..., log=True)`), where small values have more
+positions.
 
-*Reflection.* Where the number that the digits before make is odd, a digit counts downwards. So
-neighbouring positions always differ in one digit, by one (a Gray code).
+*Reflection.* If the number made of the preceding digits is odd, a digit counts downwards.
+Neighbouring positions therefore always differ in one digit, by one (a Gray code).
 """
 
 from __future__ import annotations
@@ -42,11 +43,11 @@ class Scale:
     values
         The number of codes.
     positions
-        The number of positions, at least as many.
+        The number of positions, at least the number of codes.
     radices
-        The number of values of each digit of a position, the coarsest first.
+        The number of values of each digit of a position, coarsest first.
     length
-        What steps are measured in: codes on a linear scale, positions on a logarithmic one.
+        The length of the scale, in the unit of steps: codes if linear, positions if logarithmic.
     """
 
     def __init__(self, variable: Variable) -> None:
@@ -59,7 +60,7 @@ class Scale:
             last = float(variable.values[-1])
             self._low = math.log(self._first)
             self._width = math.log(last + self._step) - self._low
-            # the codes at the upper end have the shortest stretches: two positions each
+            # the codes at the upper end have the shortest intervals: two positions each
             least = math.ceil(2 * self._width / math.log1p(self._step / last))
         self.radices = _radices(least)
         self.positions = math.prod(self.radices)
@@ -74,9 +75,9 @@ class Scale:
         return found.clip(0, self.values - 1)
 
     def places(self, codes: Ints) -> Ints:
-        """Return a position of each code, in the middle of those that it has."""
+        """Return a position for each code, in the middle of its positions."""
         if not self.log:
-            # the first and the last position of a code, rounded to the middle
+            # the middle between the first and the last position of a code
             first = -(-codes * self.positions // self.values)
             last = (-(-(codes + 1) * self.positions // self.values)) - 1
             return (first + last) // 2
@@ -86,9 +87,10 @@ class Scale:
         return found.clip(0, self.positions - 1)
 
     def move(self, codes: Ints, steps: Ints) -> Ints:
-        """Return the codes that many steps on, or back; never the same code.
+        """Return the codes that are some steps on, or back; never the same code.
 
-        A step that would leave the scale goes the other way. It is at most half of the length.
+        A step that would leave the scale goes in the other direction. Steps are at most half as
+        long as the scale.
         """
         places = self.places(codes) if self.log else codes
         ends = places + steps
@@ -96,7 +98,7 @@ class Scale:
         if not self.log:
             return codes + steps
         found = self.codes(places + steps)
-        # from one position of a code to another: the next code
+        # if the new position means the same code, take the next code
         way = np.where(steps > 0, 1, -1)
         way = np.where((codes + way < 0) | (codes + way >= self.values), -way, way)
         return np.where(found == codes, codes + way, found)
@@ -115,9 +117,9 @@ class Digits:
     Attributes
     ----------
     owner
-        `(m,)`: the variable that each digit belongs to; a variable that is not split is one digit.
+        `(m,)`: the variable of each digit; a variable that is not split is one digit.
     cardinalities, ordered
-        `(m,)`, as those of a space.
+        `(m,)`: the number of values of each digit, and whether they are ordered.
     """
 
     def __init__(self, space: Space, above: int = WIDE) -> None:
@@ -145,7 +147,7 @@ class Digits:
 
     @property
     def split_any(self) -> bool:
-        """Whether any variable is split; else digits are codes."""
+        """Whether any variable is split; if not, digits equal codes."""
         return bool(self._groups)
 
     def split(self, codes: NDArray[Any]) -> Codes:
@@ -177,9 +179,9 @@ class Digits:
 
 
 def wide_scales(space: Space, above: int = WIDE) -> dict[int, Scale]:
-    """Return the scales of the wide variables, by index; equal variables share one.
+    """Return the scales of the wide variables, by index; equal variables share a scale.
 
-    Wide are ordered variables with more than `above` values, and logarithmic integers.
+    Ordered variables with more than `above` values, and logarithmic integers, are wide.
     """
     kinds: dict[Variable, Scale] = {}
     found = {}
@@ -191,7 +193,7 @@ def wide_scales(space: Space, above: int = WIDE) -> dict[int, Scale]:
 
 
 def _radices(least: int) -> list[int]:
-    """Return as few radices as possible, nearly equal, whose product is at least this number."""
+    """Return as few radices as possible, nearly equal, whose product is at least `least`."""
     count = 1
     while _BASE**count < least:
         count += 1

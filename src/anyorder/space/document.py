@@ -10,26 +10,26 @@ from anyorder.space.lists import LISTS, List
 from anyorder.space.variables import SCALARS, Variable, from_json
 
 _FORMAT = "anyorder-space"
-_NEWER = {"step", "log", "when"}  # options that version 1 does not have
+_NEWER = {"step", "log", "when"}  # options that do not exist in version 1
 KINDS: dict[str, Any] = {kind.__name__.lower(): kind for kind in (*SCALARS, *LISTS)}
 _VERSION = max(kind.since for kind in KINDS.values())
 
 
 def write(runs: Iterable[tuple[str | None, Variable | List, int]]) -> dict[str, Any]:
-    """Return the document of names and variables, each with how often it is repeated."""
+    """Return the document of names and variables, each with its number of repeats."""
     entries = []
     for name, variable, count in runs:
         entry: dict[str, Any] = {"name": name} if name else {}
         entry |= variable.to_dict()
         entries.append(entry | ({"repeat": count} if count > 1 else {}))
-    # the first that has all of it, so that others read what they can
+    # the first version that has all of it, so that older releases can read it if possible
     versions = [max(KINDS[e["type"]].since, 1 + bool(e.keys() & _NEWER)) for e in entries]
     version = max(versions, default=1)
     return {"format": _FORMAT, "version": version, "variables": entries}
 
 
 def read(document: Mapping[str, Any]) -> Any:
-    """Return the variables of a document: a dict, or a list where they have no names."""
+    """Return the variables of a document: a dict, or a list if they have no names."""
     if not isinstance(document, Mapping) or document.get("format") != _FORMAT:
         raise ValueError(f"{short(document)} is not a space, expected format {_FORMAT!r}")
     version, entries = document.get("version"), document.get("variables")
@@ -60,7 +60,7 @@ def read(document: Mapping[str, Any]) -> Any:
 
 
 def _read_variable(entry: Any) -> tuple[str | None, Variable | List, int]:
-    """Return name, variable and number of repeats of an entry of a document."""
+    """Return name, variable and number of repeats in an entry of a document."""
     if not isinstance(entry, Mapping):
         raise TypeError("expected an object")
     fields = {key: from_json(value) for key, value in entry.items() if key != "when"}

@@ -1,14 +1,14 @@
-"""The columns of lists in the codes of a space: what each kind of list can do with its codes.
+"""The columns of lists in the codes of a space, with the operations of each kind of list.
 
-A list takes several columns of codes, a *group*, in which each value may occur a bounded number of
-times. There are two kinds:
+A list takes several columns of codes, a *group*, in which the number of times that a value occurs
+is bounded. There are two kinds:
 
-    Arrangement   column p is the item in place p; items are where they are for a reason
+    Arrangement   column p is the item in place p
     Selection     a column for each item, 1 where it is chosen; the number of ones is bounded
 
-Everything that differs between kinds of lists is a method here: uniform lists, repair, random and
-numbered moves, and the features that models are made of. What a *variable* is (a permutation, a
-subset), with its items and its form in points and files, is in `lists.py`.
+Everything that differs between kinds of lists is a method here: random lists, repair, random and
+numbered moves, and the features of models. The *variables* (permutation, sequence, subset), with
+their items and their form in points and files, are in `lists.py`.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ Counts = NDArray[np.int64]
 Index = NDArray[np.intp]
 Bools = NDArray[np.bool_]
 
-# Moves of a list, each with two places: exchange them; take the item from the first and insert it
-# at the second; reverse the stretch between them.
+# The kinds of moves of a list, each with two places: exchange their items; take the item from the
+# first place and insert it at the second; reverse the part between the places.
 EXCHANGE, INSERT, REVERSE = MOVES = range(3)
-MOST_MOVES = 1 << 20  # of one kind; of longer lists only some distances are tried
-MOST_TABLE = 1_000  # values whose pairs have a table in models
-MOST_PAIRS = 250  # of chosen items in a selection, else pairs are left out
+MOST_MOVES = 1 << 20  # the most moves of one kind; in longer lists only some distances are tried
+MOST_TABLE = 1_000  # the most values whose pairs have a table in models
+MOST_PAIRS = 250  # the most chosen items of a selection whose pairs models may have
 _BASE = np.uint64(0x9E3779B97F4A7C15)  # odd, so that it has an inverse modulo 2**64
 
-Moves = tuple[Index, Index, Index]  # the kind of each, and its two places
+Moves = tuple[Index, Index, Index]  # the kind of each move, and its two places
 
 
 @dataclass(frozen=True, eq=False)
 class Group:
-    """Columns of which each value takes a bounded number.
+    """Columns in which the number of times that each value occurs is bounded.
 
     This class knows the bounds, which is enough to draw lists column by column under masks
     (`strategies/policy/masks.py`). Its subclasses know what the columns mean.
@@ -50,9 +50,9 @@ class Group:
     Attributes
     ----------
     first, size
-        Its columns are `first` to `first + size - 1`.
+        The first column, and their number.
     least, most
-        How often each value of its columns occurs at least and at most.
+        How often each value must and may occur.
     """
 
     first: int
@@ -62,11 +62,11 @@ class Group:
 
     @property
     def columns(self) -> slice:
-        """Where its codes are."""
+        """The columns of its codes."""
         return slice(self.first, self.first + self.size)
 
     def valid(self, codes: NDArray[np.integer]) -> Bools:
-        """Return which rows of codes `(m, size)` keep the bounds."""
+        """Return which rows of codes `(m, size)` respect the bounds."""
         found = np.ones(len(codes), np.bool_)
         for value, (least, most) in enumerate(zip(self.least, self.most, strict=True)):
             count = np.count_nonzero(codes == value, axis=1)
@@ -87,12 +87,12 @@ class Group:
 
 
 class ListGroup(Group, ABC):
-    """The columns of a list: what every kind of list can do.
+    """The columns of a list, with the operations that every kind of list has.
 
     Attributes
     ----------
     forms
-        The kinds of features that a model may have of it, simple ones first.
+        The kinds of features that models may use for it, simple ones first.
     """
 
     forms: ClassVar[tuple[str, ...]]
@@ -102,17 +102,17 @@ class ListGroup(Group, ABC):
     @property
     @abstractmethod
     def fixed(self) -> bool:
-        """Whether there is only one list."""
+        """Whether only one list is possible."""
 
     @property
     @abstractmethod
     def resizable(self) -> bool:
-        """Whether single columns can change, so that the list gets longer or shorter."""
+        """Whether single columns can change, so that the list becomes longer or shorter."""
 
     @property
     @abstractmethod
     def sizes(self) -> tuple[int, int]:
-        """How many items a list has at least and at most."""
+        """The least and the largest number of items of a list."""
 
     @property
     @abstractmethod
@@ -128,16 +128,16 @@ class ListGroup(Group, ABC):
     def repair(
         self, codes: NDArray[np.integer], rng: Generator | None = None, kept: Bools | None = None
     ) -> Codes:
-        """Return rows that keep the bounds, with as few changes as possible; valid ones as is.
+        """Return rows that respect the bounds, changed as little as possible; valid rows are kept.
 
         Parameters
         ----------
         codes
             Rows `(m, size)`.
         rng
-            Draws which columns change and what they become. Without it, the last ones change.
+            Draws which columns change, and their new values. Without it, the last columns change.
         kept
-            Columns that change only if nothing else can: a mask `(size,)`.
+            Columns that change only if nothing else can, as a mask `(size,)`.
         """
         found: Codes = codes.astype(np.int32)
         for k in np.flatnonzero(~self.valid(found)).tolist():
@@ -149,15 +149,15 @@ class ListGroup(Group, ABC):
 
     @abstractmethod
     def _repair_row(self, row: Codes, order: Index, rng: Generator | None) -> None:
-        """Repair a row in place; columns that come later in this order change first."""
+        """Repair a row in place; columns later in this order change first."""
 
     # --- changes --------------------------------------------------------------------------------
 
     @abstractmethod
     def move(self, row: Codes, column: int, rng: Generator) -> None:
-        """Make a random move that involves a column of a valid row, in place; it changes the row.
+        """Make a random move that involves a column of a valid row, in place; the row changes.
 
-        Only the columns of a `fixed` list, and items that are all the same, have no such move.
+        Only columns of a `fixed` list, and items that are all equal, have no such move.
         """
 
     def give(
@@ -165,7 +165,8 @@ class ListGroup(Group, ABC):
     ) -> None:
         """Give a column of a valid row a value, in place; the row stays valid.
 
-        With a `goal`, a row to come near to, what agrees with it is left alone as far as possible.
+        With a `goal`, a row to approach, columns that agree with the goal are kept as far as
+        possible.
         """
         others = np.flatnonzero(row == value)
         if row[column] == value:
@@ -178,28 +179,28 @@ class ListGroup(Group, ABC):
     def _put(
         self, row: Codes, column: int, value: int, others: Index, rng: Generator, *, alone: bool
     ) -> None:
-        """Give a column another value, which these others have; `alone`: change few columns."""
+        """Give a column another value, which `others` have; with `alone`, change few columns."""
 
     @property
     @abstractmethod
     def moves(self) -> Moves:
-        """All moves that local search tries, whatever the list is."""
+        """All moves that local search tries; they do not depend on the list."""
 
     def apply(self, row: Codes, moves: Moves) -> Codes:
-        """Return the list after each of these moves, one per row."""
+        """Return the list after each move, one per row."""
         found: Codes = row[source_places(*moves, self.size)]
         return found
 
     @abstractmethod
     def distinct(self, row: Codes, moves: Moves) -> Bools:
-        """Return which of these moves change a list, and not as an earlier one does."""
+        """Return which moves change a list to one that no earlier move gives."""
 
     def can_flip(self, row: Codes, columns: Index) -> Bools:
         """Return which columns of a list can change alone."""
         return np.zeros(len(columns), np.bool_)
 
     def match(self, old: Codes, new: Codes) -> list[tuple[tuple[int, int, int], ...]]:
-        """Return the moves from one list to another that there may be, each with the one back."""
+        """Return candidates for the move from one list to another, each with the move back."""
         different = np.flatnonzero(old != new)
         low, high = int(different[0]), int(different[-1])
         return [
@@ -213,7 +214,7 @@ class ListGroup(Group, ABC):
     def _between(
         self, low: int, high: int
     ) -> list[tuple[tuple[int, int, int], tuple[int, int, int]]]:
-        """Return the moves that change two places and nothing outside, each with the one back."""
+        """Return moves that change two places and nothing outside them, each with the move back."""
         return [((EXCHANGE, low, high), (EXCHANGE, low, high))]
 
     # --- features of models ---------------------------------------------------------------------
@@ -226,36 +227,36 @@ class ListGroup(Group, ABC):
     @property
     @abstractmethod
     def side(self) -> int:
-        """The number of things that pairs are made of: items, or places."""
+        """The number of elements that pairs are made of: items, or places."""
 
     @property
     @abstractmethod
     def paired(self) -> bool:
-        """Whether models may have a table of its pairs, `(side, side)`."""
+        """Whether models may have a table of pairs, `(side, side)`."""
 
     @abstractmethod
     def features(
         self, codes: NDArray[np.int64], form: str
     ) -> tuple[NDArray[np.int64] | None, NDArray[np.int64] | None]:
-        """Return the features of rows: codes of columns, and pairs; None for those without.
+        """Return the features of rows, as codes of columns and as pairs; None if there are none.
 
-        Code v of column c has the number `c * values + v`, the pair of a and b `a * side + b`;
-        -1 fills up rows that have fewer.
+        Code v of column c has the number `c * values + v`, and the pair of a and b `a * side + b`.
+        Rows with fewer features are filled up with -1.
         """
 
     def prepare(self, worth: NDArray[np.float64], pairs: NDArray[np.float64], form: str) -> None:
-        """Adapt what features are worth for climbs, in place: `pairs` is `(side, side)`.
+        """Adapt the worths of features for climbs, in place; `pairs` is `(side, side)`.
 
-        The worth of codes and pairs that this form does not have becomes 0, and what does not
+        The worth of codes and pairs that this form does not use becomes 0. A worth that does not
         depend on the order of a pair is stored for both orders.
         """
 
 
 class Arrangement(ListGroup):
-    """Column p is the item in place p. Item v occurs `most[v]` times, which is also `least[v]`.
+    """Column p is the item in place p. Item v occurs `most[v]` times, which equals `least[v]`.
 
     A move exchanges two places, takes an item from one place and inserts it at another, or reverses
-    the stretch between two places.
+    the part between two places.
     """
 
     forms = ("places", "edges", "arrows")
@@ -266,7 +267,7 @@ class Arrangement(ListGroup):
 
     @cached_property
     def _items(self) -> NDArray[np.uint64]:
-        """A random number for each item, always the same."""
+        """A pseudo-random number for each item, always the same."""
         return np.random.default_rng(0).integers(2**63, size=self.values, dtype=np.uint64)
 
     @property
@@ -276,12 +277,12 @@ class Arrangement(ListGroup):
 
     @property
     def fixed(self) -> bool:
-        """Whether there is only one item."""
+        """Whether all items are equal."""
         return self.values < 2
 
     @property
     def resizable(self) -> bool:
-        """False: all items are there."""
+        """False: a list always has all items."""
         return False
 
     @property
@@ -295,25 +296,25 @@ class Arrangement(ListGroup):
         return self.size
 
     def valid(self, codes: NDArray[np.integer]) -> Bools:
-        """Return which rows have every item as often as it must be."""
+        """Return which rows have every item as often as they must."""
         return np.asarray((np.sort(codes, axis=1) == self._sorted).all(axis=1))
 
     def uniform(self, count: int, rng: Generator) -> Codes:
-        """Return random rows, all orders equally likely."""
+        """Return random rows; all orders are equally likely."""
         return rng.permuted(np.tile(self._sorted, (count, 1)), axis=1)
 
     def _repair_row(self, row: Codes, order: Index, rng: Generator | None) -> None:
-        # the first of each item stay, as many as there may be; the others become what is missing
+        # the first occurrences of an item stay, as far as allowed; others become missing items
         by_item = np.argsort(row[order], kind="stable")
         counts = np.bincount(row, minlength=self.values)
-        rank = np.empty(self.size, np.int64)  # among the equal ones before it
+        rank = np.empty(self.size, np.int64)  # the number of equal items before it
         rank[by_item] = np.arange(self.size) - np.repeat(np.cumsum(counts) - counts, counts)
         again = order[rank >= self.most[row[order]]]
         missing = np.repeat(np.arange(self.values), np.maximum(self.most - counts, 0))
         row[again] = missing if rng is None else rng.permutation(missing)
 
     def move(self, row: Codes, column: int, rng: Generator) -> None:
-        """Make a random move that changes a column: between it and a place of another item."""
+        """Make a random move of an item: between its place and the place of another item."""
         others = np.roll(np.arange(self.size), -column)[1:]
         if self._repeats:
             others = others[row[others] != row[column]]
@@ -323,9 +324,9 @@ class Arrangement(ListGroup):
     def _put(
         self, row: Codes, column: int, value: int, others: Index, rng: Generator, *, alone: bool
     ) -> None:
-        """Exchange a place with one that has the item, or insert the item there, half of the time.
+        """Exchange a place with one that has the item, or, half of the time, insert the item there.
 
-        An insertion moves what is in between, so that it is left out if only few may change.
+        An insertion moves the items in between, so it is not made if only few columns may change.
         """
         other = int(others[int(rng.random() * len(others)) if len(others) > 1 else 0])
         insert = not alone and rng.random() < 0.5
@@ -337,11 +338,11 @@ class Arrangement(ListGroup):
 
     @cached_property
     def moves(self) -> Moves:
-        """Exchanges, insertions both ways, and reversals; each result once, if items differ."""
+        """Exchanges, insertions both ways, and reversals; all differ if all items do."""
         if self.fixed:
             return _join([])
         low, high = _pairs(self.size)
-        far, further = high - low > 1, high - low > 2  # nearer ones are exchanges, too
+        far, further = high - low > 1, high - low > 2  # nearer ones equal exchanges
         return _join([
             (EXCHANGE, low, high),
             (INSERT, low[far], high[far]),
@@ -350,7 +351,7 @@ class Arrangement(ListGroup):
         ])  # fmt: skip
 
     def distinct(self, row: Codes, moves: Moves) -> Bools:
-        """Return which moves change a list, and not as an earlier one does."""
+        """Return which moves change a list to one that no earlier move gives."""
         found = np.ones(len(moves[0]), np.bool_)
         if self._repeats:
             prints = self._fingerprints(row, moves)
@@ -360,11 +361,11 @@ class Arrangement(ListGroup):
         return found
 
     def _fingerprints(self, row: Codes, moves: Moves) -> NDArray[np.uint64]:
-        """Return a number for what each move makes of a list: 0 if it leaves the list as it is.
+        """Return a fingerprint of each move's result: 0 if the move leaves the list unchanged.
 
-        The number is the change, modulo 2**64, of a sum over the places: a random number for the
-        item times a power of a number for the place. Sums over stretches give it; to apply all
-        moves and compare the lists takes far longer.
+        It is the change, modulo 2**64, of a sum over the places: a random number for the item times
+        a power of a number for the place. It follows from partial sums; applying all moves and
+        comparing the lists would take far longer.
         """
         kinds, a, b = moves
         low, high = np.minimum(a, b), np.maximum(a, b)
@@ -377,8 +378,8 @@ class Arrangement(ListGroup):
             np.cumsum(numbers, out=found[1:])
             return found
 
-        here = sums(items * power[: self.size])  # of what is there
-        back = sums(items * _powers_of(inverse, self.size))  # of the same the other way round
+        here = sums(items * power[: self.size])  # partial sums over the list
+        back = sums(items * _powers_of(inverse, self.size))  # partial sums over the reversed list
         before = here[high + 1] - here[low]
         exchanged = items[high] * power[low] + items[low] * power[high]
         exchanged += here[high] - here[low + 1]
@@ -395,7 +396,7 @@ class Arrangement(ListGroup):
     def _between(
         self, low: int, high: int
     ) -> list[tuple[tuple[int, int, int], tuple[int, int, int]]]:
-        """Return an exchange, an insertion either way, or a reversal, each with the one back."""
+        """Return an exchange, an insertion either way, or a reversal, each with the move back."""
         return [
             *super()._between(low, high),
             ((INSERT, low, high), (INSERT, high, low)),
@@ -416,9 +417,9 @@ class Arrangement(ListGroup):
     def features(
         self, codes: NDArray[np.int64], form: str
     ) -> tuple[NDArray[np.int64] | None, NDArray[np.int64] | None]:
-        """Return which item is where (`places`) or which are neighbours (`edges`), or both.
+        """Return which item is where (`places`), which items are neighbours (`edges`), or both.
 
-        The last place is next to the first.
+        The last place is a neighbour of the first.
         """
         if form == "places" or not self.paired:
             return np.arange(self.size) * self.values + codes, None
@@ -429,7 +430,7 @@ class Arrangement(ListGroup):
         return np.arange(self.size) * self.values + codes, codes * self.side + after
 
     def prepare(self, worth: NDArray[np.float64], pairs: NDArray[np.float64], form: str) -> None:
-        """Make the table of `edges` symmetric, and that of `places` 0."""
+        """Make the table of `edges` symmetric, and set the table of `places` to 0."""
         if form == "edges":
             worth[:] = 0.0
             pairs[:] = np.triu(pairs) + np.triu(pairs, 1).T
@@ -440,8 +441,8 @@ class Arrangement(ListGroup):
 class Selection(ListGroup):
     """A column for each item, 1 where it is chosen.
 
-    A move exchanges an item that is chosen for one that is not. Where the number of chosen items
-    may change, single columns change, too.
+    A move exchanges a chosen item for another one. If the number of chosen items may vary, single
+    columns change, too.
     """
 
     forms = ("single", "pairs")
@@ -458,7 +459,7 @@ class Selection(ListGroup):
 
     @property
     def sizes(self) -> tuple[int, int]:
-        """How many items are chosen at least and at most."""
+        """The least and the largest number of chosen items."""
         return int(self.least[1]), int(self.most[1])
 
     @property
@@ -467,7 +468,7 @@ class Selection(ListGroup):
         return 1
 
     def uniform(self, count: int, rng: Generator) -> Codes:
-        """Return random rows, all sets equally likely."""
+        """Return random rows; all sets are equally likely."""
         low, high = self.sizes
         sizes, m = np.arange(low, high + 1), self.size
         logs = np.array([-math.lgamma(k + 1) - math.lgamma(m - k + 1) for k in sizes.tolist()])
@@ -485,14 +486,14 @@ class Selection(ListGroup):
             row[others[len(others) - (low - ones) :]] = 1
 
     def move(self, row: Codes, column: int, rng: Generator) -> None:
-        """Exchange an item for one that is chosen, or not; or add or remove it."""
+        """Exchange an item for a chosen or an unchosen one, or add or remove it."""
         others = np.flatnonzero(row != row[column])
         self._put(row, column, 1 - int(row[column]), others, rng, alone=False)
 
     def _put(
         self, row: Codes, column: int, value: int, others: Index, rng: Generator, *, alone: bool
     ) -> None:
-        """Add or remove an item: alone half of the time, where possible, else for another one."""
+        """Add or remove an item: half of the time alone if possible, else by an exchange."""
         can_flip = bool(self.can_flip(row, np.array([column]))[0])
         if can_flip and (not len(others) or rng.random() < 0.5):
             row[column] = value
@@ -506,7 +507,7 @@ class Selection(ListGroup):
         return _join([] if self.fixed else [(EXCHANGE, *_pairs(self.size))])
 
     def distinct(self, row: Codes, moves: Moves) -> Bools:
-        """Return which exchanges are of a chosen item and another one."""
+        """Return which exchanges involve exactly one chosen item."""
         return np.asarray(row[moves[1]] != row[moves[2]])
 
     def can_flip(self, row: Codes, columns: Index) -> Bools:
@@ -521,7 +522,7 @@ class Selection(ListGroup):
 
     @property
     def paired(self) -> bool:
-        """Whether there are not too many pairs of chosen items."""
+        """Whether there are few enough pairs of chosen items."""
         most = self.sizes[1]
         return self.side <= MOST_TABLE and most * (most - 1) // 2 <= MOST_PAIRS
 
@@ -530,7 +531,7 @@ class Selection(ListGroup):
     ) -> tuple[NDArray[np.int64] | None, NDArray[np.int64] | None]:
         """Return which items are chosen, and with `pairs` also which are chosen together."""
         most = self.sizes[1]
-        # the chosen items first, in increasing order
+        # the chosen items come first, in increasing order
         order = np.argsort(1 - codes, axis=1, kind="stable")[:, :most]
         chosen = np.take_along_axis(codes, order, axis=1) == 1
         single = np.where(chosen, 2 * order + 1, -1)
@@ -542,7 +543,7 @@ class Selection(ListGroup):
 
 
 def source_places(kinds: Index, first: Index, second: Index, size: int) -> Index:
-    """Return the places that each move takes the items from: a row `(size,)` for each."""
+    """Return the place from which each move takes each item: a row `(size,)` for each move."""
     at = np.arange(size)
     a, b = first[:, None], second[:, None]
     low, high = np.minimum(a, b), np.maximum(a, b)
@@ -565,7 +566,7 @@ def powers(most: int) -> NDArray[np.int64]:
 
 
 def _pairs(size: int) -> tuple[Index, Index]:
-    """Return pairs of places, the smaller first; of long lists only those 1, 2, 4, ... apart."""
+    """Return pairs of places, the smaller first; in long lists only 1, 2, 4, ... apart."""
     if size * (size - 1) // 2 <= MOST_MOVES:
         low, high = np.triu_indices(size, 1)
         return low, high
@@ -576,7 +577,7 @@ def _pairs(size: int) -> tuple[Index, Index]:
 
 
 def _join(parts: Sequence[tuple[int, Index, Index]]) -> Moves:
-    """Return the moves of several kinds as one."""
+    """Return the moves of several kinds together."""
     none = np.empty(0, np.intp)
     kinds = [np.full(len(first), kind) for kind, first, _ in parts]
     firsts, seconds = [first for _, first, _ in parts], [second for _, _, second in parts]

@@ -1,8 +1,8 @@
-"""Permutations, sequences and subsets: variables whose value is a list.
+"""Permutations, sequences and subsets: variables whose values are lists.
 
-Of a permutation or sequence, column p is the item in place p; every item occurs once, or as often
-as its count. Of a subset there is a column for each item, 1 where it is chosen. What can be done
-with such columns is in `groups.py`.
+In a permutation or sequence, column p is the item in place p; every item occurs once, or as often
+as its count says. A subset has a column for each item, which is 1 if the item is chosen. The
+operations on such columns are in `groups.py`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _MOST_ITEMS = 20_000
 
 
 def _items(items: Any) -> tuple[Any, ...]:
-    """Return items as values of a variable: different, hashable, at least one."""
+    """Return items as values of a variable: at least one, hashable and different."""
     if isinstance(items, str | bytes | Mapping) or not isinstance(items, Iterable):
         raise TypeError(f"items is {short(items)}, expected a list of items")
     found = Categorical(items).values if (items := list(items)) else ()
@@ -35,14 +35,14 @@ def _items(items: Any) -> tuple[Any, ...]:
 
 
 class List(Kind):
-    """A variable whose value is a list: what all kinds have in common.
+    """A variable whose values are lists; the base class of all kinds.
 
     Attributes
     ----------
     items
-        What lists are made of.
+        The items of which lists consist.
     when
-        None: a list is in every point.
+        None: every point has the list.
     """
 
     _fields: ClassVar[tuple[str, ...]] = ("items",)
@@ -51,7 +51,7 @@ class List(Kind):
     items: tuple[Any, ...]
     when: Any = None
     since: ClassVar[int] = 3
-    _accepted: ClassVar[tuple[type, ...]] = (abc.Sequence, np.ndarray)  # as a value
+    _accepted: ClassVar[tuple[type, ...]] = (abc.Sequence, np.ndarray)  # the types of its values
 
     def __len__(self) -> int:
         """Return the number of columns, one for each item."""
@@ -76,11 +76,11 @@ class List(Kind):
         raise NotImplementedError
 
     def codes(self, value: Any) -> list[int]:
-        """Return the code of a list in each column; ValueError if it is no value."""
+        """Return the codes of a list; raise a ValueError if it is no value of the variable."""
         raise NotImplementedError
 
     def value(self, codes: abc.Sequence[int]) -> list[Any]:
-        """Return the list of these codes."""
+        """Return the list with these codes."""
         raise NotImplementedError
 
     def points(self) -> int:
@@ -88,18 +88,18 @@ class List(Kind):
         raise NotImplementedError
 
     def group(self, first: int) -> ListGroup:
-        """Return its columns in the codes of a space."""
+        """Return the columns of the list in the codes of a space."""
         raise NotImplementedError
 
     def lacks(self, value: Any) -> bool:
-        """Return whether a value stands for "absent"; no value of a list does."""
+        """Return whether a value means "absent", which no value of a list does."""
         return False
 
     _index: Categorical
 
 
 class _Order(List):
-    """All items in an order, each as often as its count."""
+    """All items in some order, each as often as its count says."""
 
     counts: tuple[int, ...]
 
@@ -107,7 +107,7 @@ class _Order(List):
         return sum(self.counts)
 
     def codes(self, value: Any) -> list[int]:
-        """Return the codes of a list; ValueError if it lacks or repeats an item."""
+        """Return the codes of a list; raise a ValueError if it lacks or repeats an item."""
         codes = self._positions(value)
         own = f"{short(value)} is not a value of {self!r}"
         found = np.bincount(np.array(codes, np.intp), minlength=len(self.items)).tolist()
@@ -120,7 +120,7 @@ class _Order(List):
         return codes
 
     def value(self, codes: abc.Sequence[int]) -> list[Any]:
-        """Return the list of these codes."""
+        """Return the list with these codes."""
         return [self.items[code] for code in codes]
 
     def points(self) -> int:
@@ -133,7 +133,7 @@ class _Order(List):
         return [self._index] * len(self)
 
     def group(self, first: int) -> ListGroup:
-        """Return its columns in the codes of a space."""
+        """Return the columns of the list in the codes of a space."""
         counts = np.array(self.counts, np.int64)
         return Arrangement(first, len(self), counts, counts)
 
@@ -145,7 +145,7 @@ class Permutation(_Order):
     Parameters
     ----------
     items : iterable of hashable
-        At least one, all different.
+        The items; at least one, and all different.
 
     Examples
     --------
@@ -164,16 +164,16 @@ class Permutation(_Order):
 
 @dataclass(frozen=True, init=False, repr=False)
 class Sequence(_Order):
-    """A variable whose value is a list of items in any order, each as often as its count.
+    """A variable whose value is a list of items in any order, each as often as its count says.
 
     In problem files it is `{ sequence = ["a", "b"], counts = [2, 3] }`.
 
     Parameters
     ----------
     items : iterable of hashable
-        At least one, all different.
+        The items; at least one, and all different.
     counts : iterable of int
-        How often each of them is in the list, at least once.
+        How often the list contains each item; at least once.
 
     Examples
     --------
@@ -204,15 +204,15 @@ class Sequence(_Order):
 
 @dataclass(frozen=True, init=False, repr=False)
 class Subset(List):
-    """A variable whose value is a list of some of the items, in the order in which they are given.
+    """A variable whose value is a list of some of its items, in the order in which they are given.
 
     Parameters
     ----------
     items : iterable of hashable
-        At least one, all different.
+        The items; at least one, and all different.
     size : int, pair of int, or None
-        How many are chosen: exactly that many, or from the first number to the second, both
-        included. None: any number, also none of them.
+        The number of chosen items: an exact number, or the least and the largest number. None
+        allows any number, including 0.
 
     Examples
     --------
@@ -248,7 +248,7 @@ class Subset(List):
         self.__dict__.update(_least=least, _most=most)
 
     def codes(self, value: Any) -> list[int]:
-        """Return the codes of a list; ValueError if it is no such subset of the items."""
+        """Return the codes of a list; raise a ValueError if it is no such subset of the items."""
         codes = self._positions(value)
         chosen = set(codes)
         if len(chosen) < len(codes):
@@ -263,7 +263,7 @@ class Subset(List):
         return [int(code in chosen) for code in range(len(self))]
 
     def value(self, codes: abc.Sequence[int]) -> list[Any]:
-        """Return the list of these codes."""
+        """Return the list with these codes."""
         return [item for item, code in zip(self.items, codes, strict=True) if code]
 
     def points(self) -> int:
@@ -272,15 +272,16 @@ class Subset(List):
         count = math.comb(n, self._least)
         for k in range(self._least, self._most + 1):
             total += count
-            count = count * (n - k) // (k + 1)  # each from the last one: `comb` takes far longer
+            # each from the one before, since `comb` takes far longer
+            count = count * (n - k) // (k + 1)
         return total
 
     def columns(self) -> list[Variable]:
-        """Return the variable of each column: whether the item is chosen."""
+        """Return the variable of each column, which says whether the item is chosen."""
         return [Binary()] * len(self)
 
     def group(self, first: int) -> ListGroup:
-        """Return its columns in the codes of a space."""
+        """Return the columns of the list in the codes of a space."""
         m = len(self)
         least = np.array([m - self._most, self._least], np.int64)
         most = np.array([m - self._least, self._most], np.int64)
@@ -291,12 +292,12 @@ LISTS: tuple[type[List], ...] = (Permutation, Sequence, Subset)
 
 
 class Layout(NamedTuple):
-    """Where the variables of a space are in its codes.
+    """The places of the variables of a space in its codes.
 
     Attributes
     ----------
     columns, labels
-        The variable of each column, and what it is called.
+        The variable of each column, and its label.
     firsts
         The first column of each variable.
     groups
@@ -310,7 +311,7 @@ class Layout(NamedTuple):
 
 
 def lay_out(names: abc.Sequence[str] | None, variables: abc.Sequence[Variable | List]) -> Layout:
-    """Return the columns of variables, with an error for labels that are not distinct."""
+    """Return the columns of variables; raise a ValueError if labels are not distinct."""
     columns: list[Variable] = []
     labels: list[str] = []
     firsts, groups = [], []

@@ -1,25 +1,25 @@
-"""The neighbourhood: what a small change of a point is, for all kinds of variables.
+"""The neighbourhood: small changes of a point, for all kinds of variables.
 
-Strategies, repairs of constraints and models all make small changes of points. What such a change
-is, is written here, once:
+Strategies, repairs of constraints and models all make small changes of points. What a small change
+is, is defined here, once:
 
-    single values   another value; of variables with many ordered values, one near or far on their
-                    scale (`digits.py`), so that all orders of magnitude are tried alike
+    single values   another value; for variables with many ordered values, a value near or far on
+                    their scale (`digits.py`), so that all orders of magnitude are tried equally
     lists           the moves and exchanges of their kind (`groups.py`)
-    conditions      variables that become present get any value, absent ones lose theirs
+    conditions      variables that become present get a random value, absent ones lose theirs
 
-It offers them in three ways: at random (`vary`, `mutate`), which is what mutations are made of; by
-number (`changes`), so that local search can go through all of them in an order of its own; and
-with a value that is wanted (`give`), which is what repairs are made of.
+There are three ways to use it: random changes (`vary`, `mutate`) are for mutations; numbered
+changes (`changes`) are for local search, which tries all of them in its own order; and changes to
+given values (`give`) are for repairs.
 
-Other libraries put this elsewhere. In Nevergrad every parameter mutates itself, and containers pass
-the request on: a new kind is one class, but points are trees of objects that are copied, and there
-is no list of neighbours. In ConfigSpace hyperparameters give their neighbours, but a function over
-the whole space asks for their types and checks conditions by trial. In pymoo operators (sampling,
-mutation, repair) are looked up by the type of variable, for matrices of one type at a time. Here
-points are rows of one matrix of integers, as fast loops require; kinds of columns are objects that
-work on their columns of it, as in Nevergrad, and what concerns whole points, conditions above all,
-is this class.
+Other libraries place this elsewhere. In Nevergrad every parameter mutates itself, and containers
+pass the request on: a new kind is one class, but points are trees of objects that are copied, and
+there is no list of neighbours. In ConfigSpace hyperparameters return their neighbours, but a
+function over the whole space checks their types, and conditions by trial. In pymoo operators
+(sampling, mutation, repair) are looked up by the type of variable, for matrices of one type at a
+time. Here points are rows of one integer matrix, as fast loops require; kinds of columns are
+objects that work on their columns of it, as in Nevergrad; and this class handles what concerns
+whole points, above all conditions.
 """
 
 from __future__ import annotations
@@ -39,26 +39,26 @@ from anyorder.space.space import Space
 
 
 class Neighbourhood:
-    """Random points of a space, and the points near a point.
+    """Random points of a space, and the points near a given point.
 
-    Points are rows of codes `(count, n)`; with `digits`, of digits. Random numbers are drawn from
-    the generator that each method is given.
+    Points are rows of codes `(count, n)`, or of digits if these are given. Random numbers are drawn
+    from the generator that is passed to each method.
 
     Parameters
     ----------
     space
         The space.
     digits
-        The digits of the space, for strategies that work on those.
+        The digits of the space, for strategies that work on digits.
 
     Attributes
     ----------
     cardinalities
-        The number of values of each column, int64: sums of a code and a step must not overflow.
+        The number of values of each column, as int64: sums of a code and a step must not overflow.
     groups
         The columns of lists.
     scales
-        The scales of variables that are stepped through near and far, by column.
+        The scales of variables that are changed by small and large steps, by column.
     free
         The columns that can change.
     """
@@ -81,7 +81,7 @@ class Neighbourhood:
 
     @cached_property
     def changes(self) -> Changes:
-        """All small changes, by number; ValueError if they are too many to hold in memory."""
+        """All small changes, with numbers; raises a ValueError if memory cannot hold them."""
         return Changes(self.cardinalities, self.scales, self.groups)
 
     # --- random points and changes --------------------------------------------------------------
@@ -98,11 +98,11 @@ class Neighbourhood:
         return self.complete(points, np.ones(shape, np.bool_), rng)
 
     def vary(self, points: Codes, rows: Index, variables: Index, rng: Generator) -> Codes:
-        """Return points of which points[rows, variables], which must be present, are changed.
+        """Return `points` with the given entries, which must be present, changed in place.
 
-        All other values are equally likely. Of a wide variable all orders of magnitude of the step
-        are: near and far. Variables that are present after a change and were not get any value. In
-        a list, a random move that involves this place is made. `points` itself is changed.
+        All other values are equally likely; for a wide variable all orders of magnitude of the step
+        are. Variables that become present by a change get a random value. In a list, a random move
+        that involves the column is made.
         """
         before = self.present(points) if self.space.conditional else None
         if self.groups:
@@ -123,7 +123,7 @@ class Neighbourhood:
         return self.complete(points, before, rng)
 
     def mutate(self, point: Codes, count: int, changes: int, rng: Generator) -> Codes:
-        """Return copies of a point, each with that many variables changed, or all that can be."""
+        """Return copies of a point, each with `changes` variables changed, or all that can."""
         points, free = np.tile(point, (count, 1)), self.changeable(point)
         changes = min(changes, len(free))
         if not changes:
@@ -138,7 +138,7 @@ class Neighbourhood:
     def other_values(
         self, codes: NDArray[np.integer], columns: Index, rng: Generator
     ) -> NDArray[np.int64]:
-        """Return for each code of a column another one, all equally likely."""
+        """Return another code of a column for each code, all equally likely."""
         values = self.cardinalities[columns]
         steps = 1 + (rng.random(len(columns)) * (values - 1)).astype(np.int64)
         found: NDArray[np.int64] = (codes + steps) % values
@@ -154,9 +154,9 @@ class Neighbourhood:
         rng: Generator,
         goal: Codes | None = None,
     ) -> Codes:
-        """Return a point with these values in some columns; lists stay valid.
+        """Return a point with the given values in some columns; lists stay valid.
 
-        With a `goal`, a point to come near to, lists change where they differ from it.
+        With a `goal`, a point to approach, lists change where they differ from it.
         """
         point = point.copy()
         for i, value in zip(columns, values, strict=True):
@@ -169,18 +169,18 @@ class Neighbourhood:
         return point
 
     def neighbours(self, point: Codes, changes: Index, rng: Generator) -> Codes:
-        """Return the points that numbered changes lead to, with values for all they have."""
+        """Return the points that numbered changes lead to; new variables get random values."""
         return self.settle(self.changes.apply(point, changes), point, rng)
 
     def distinct(self, point: Codes, changes: Index) -> Index:
-        """Return these changes without those that lead nowhere, or where an earlier one does."""
+        """Return the changes that lead to a neighbour which no earlier change leads to."""
         changeable = self.changeable(point) if self.space.conditional else None
         return self.changes.distinct(point, changes, changeable)
 
     # --- conditions -----------------------------------------------------------------------------
 
     def present(self, points: Codes) -> Bools:
-        """Return which variables the points have, or digits of them."""
+        """Return which variables, or their digits, are present in the points."""
         if not self.space.conditional:
             return np.ones(points.shape, np.bool_)
         if self._digits is None:
@@ -188,7 +188,7 @@ class Neighbourhood:
         return self.space.present(self._digits.join(points))[:, self._digits.owner]
 
     def changeable(self, point: Codes) -> Index:
-        """Return the columns that a point has and that can change."""
+        """Return the columns that are present in a point and can change."""
         if not self.space.conditional:
             return self.free
         here: Index = self.free[self.present(point[None])[0, self.free]]
@@ -197,10 +197,10 @@ class Neighbourhood:
     def complete(
         self, points: Codes, own: Bools | None, rng: Generator, kept: Bools | None = None
     ) -> Codes:
-        """Return points with any value for variables that are present and have none of their `own`.
+        """Return points in which present variables without a value of their `own` get a random one.
 
-        Without `own` they have all. Lists that are no values of their variables are repaired; the
-        columns that are `kept` change only if nothing else can.
+        Without `own` they all have one. Lists that are no values of their variables are repaired;
+        the columns that are `kept` change only if nothing else can.
         """
         if self.groups:
             points = points.copy()
@@ -223,14 +223,14 @@ class Neighbourhood:
         return self._digits.split(self.space.complete(codes, own[:, first], draw))
 
     def settle(self, points: Codes, origin: Codes, rng: Generator) -> Codes:
-        """Return changed copies of a point, with any value for variables that it did not have."""
+        """Return changed copies of a point, with random values for variables that it lacked."""
         if not self.space.conditional:
             return points
         own = np.broadcast_to(self.present(origin[None]), points.shape)
         return self.complete(points, own, rng)
 
     def mark_absent(self, points: Codes) -> Codes:
-        """Return points in which absent variables have one more value, for models of them."""
+        """Return points in which absent variables have an additional value, for models."""
         if not self.space.conditional:
             return points
         return np.where(self.present(points), points, self.cardinalities).astype(np.int32)

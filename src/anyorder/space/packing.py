@@ -1,4 +1,4 @@
-"""Points as bytes: what archives look points up by, and studies store."""
+"""Points as bytes, by which archives look points up, and as which studies store them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Packing:
     Attributes
     ----------
     width
-        Bytes of a point.
+        The number of bytes of a point.
     """
 
     def __init__(self, space: Space) -> None:
@@ -36,7 +36,7 @@ class Packing:
         return [joined[k : k + width] for k in range(0, width * len(codes), width)]
 
     def unpack(self, points: bytes | Iterable[bytes]) -> Codes:
-        """Return the codes, a row for each point; `points` may be one stretch of bytes."""
+        """Return the codes, a row for each point; `points` may be a single piece of bytes."""
         joined = points if isinstance(points, bytes) else b"".join(points)
         if self._bits:
             rows = np.frombuffer(joined, np.uint8).reshape(-1, self.width)

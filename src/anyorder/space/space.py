@@ -1,4 +1,4 @@
-"""The search space: names, values, and their translation to the codes the optimiser works on."""
+"""The search space: names, values, and their translation to the codes that strategies work on."""
 
 from __future__ import annotations
 
@@ -21,37 +21,37 @@ from anyorder.space.groups import ListGroup
 from anyorder.space.lists import List, lay_out
 from anyorder.space.variables import INTS, Binary, Categorical, Variable, plain
 
-_SHOWN = 50  # rows in the table of a notebook
+_SHOWN = 50  # the most rows in the table that a notebook shows
 
 
 @dataclass(frozen=True, init=False, repr=False)
 class Space:
     """The variables of a problem.
 
-    Codes have a column for each variable, and for each item of a `Permutation` or `Subset`. The
-    length of a space is the number of columns.
+    Codes have a column for each variable, or for each item of a list such as a `Permutation` or a
+    `Subset`. The length of a space is its number of columns.
 
     Parameters
     ----------
     variables : mapping of str to variable, or iterable of variables
-        With names, points are dicts. Without, points are integer vectors, and every value must
-        be an integer.
+        A mapping gives the variables names, and points are dicts. Otherwise points are integer
+        vectors, and every value must be an integer.
 
     Attributes
     ----------
     variables, names : tuple
-        In order; `names` is None in a nameless space.
+        The variables and their names, in order; `names` is None in a nameless space.
     columns, labels : tuple
-        The variable of each column, and what it is called: "tour[0]" is the first place of a
-        permutation "tour". The same as `variables` and `names` in a space without lists.
+        The variable and the label of each column: "tour[0]" is the first place of a permutation
+        "tour". In a space without lists they equal `variables` and `names`.
     groups : tuple of ListGroup
         The columns of each list.
     cardinalities : int32 array
-        Number of values of each column.
+        The number of values of each column.
     ordered : bool array
         Whether each column is ordered.
     conditional : bool
-        Whether some variables are present in some points only.
+        Whether some variables are only present in some points.
 
     Examples
     --------
@@ -69,7 +69,8 @@ class Space:
     ordered: NDArray[np.bool_] = field(compare=False)
     _firsts: tuple[int, ...] = field(compare=False)  # the first column of each variable
     _conditions: Conditions | None = field(compare=False)
-    # Nameless: value = code * step + low, but for tables: columns, their values, what sorts them.
+    # Nameless spaces: value = code * step + low, except for tables: columns, their values, sorting
+    # order.
     _low: NDArray[np.int64] = field(compare=False)
     _step: NDArray[np.int64] = field(compare=False)
     _tables: list[tuple[list[int], NDArray[np.int64], NDArray[np.intp]]] = field(compare=False)
@@ -154,7 +155,7 @@ class Space:
         return f"Space({{{', '.join(shown)}}})" if self.names else f"Space({' + '.join(shown)})"
 
     def _repr_html_(self) -> str:
-        """Return what a notebook shows: a row for each variable, or run of equal ones."""
+        """Return the HTML that a notebook shows: a row for each variable, or several equal ones."""
         runs = self._runs()
         rows: list[tuple[Any, ...]] = []
         for name, variable, count in runs[:_SHOWN]:
@@ -177,17 +178,17 @@ class Space:
 
     @classmethod
     def categorical(cls, n: int, d: int) -> Space:
-        """Return the space of `n` nameless variables with the values 0 to `d` - 1 in no order."""
+        """Return the space of `n` nameless, unordered variables with the values 0 to `d` - 1."""
         return cls([Categorical(range(integer("d", d, 1)))] * integer("n", n, 1))
 
     @property
     def named(self) -> bool:
-        """Whether the variables have names, and so points are dicts."""
+        """Whether the variables have names, so that points are dicts."""
         return self.names is not None
 
     @cached_property
     def conditional(self) -> bool:
-        """Whether some variables are present in some points only."""
+        """Whether some variables are only present in some points."""
         return self._conditions is not None
 
     @cached_property
@@ -197,7 +198,7 @@ class Space:
 
     @cached_property
     def _plain(self) -> bool:
-        """Whether codes are values, as of binary variables."""
+        """Whether codes equal values, as they do for binary variables."""
         return not self._tables and bool((self._step == 1).all() and (self._low == 0).all())
 
     @cached_property
@@ -208,31 +209,31 @@ class Space:
 
     @cached_property
     def size(self) -> int:
-        """Exact number of combinations of values; with conditions there are fewer points."""
+        """The exact number of combinations of values; with conditions there are fewer points."""
         return math.prod(variable.points() for variable in self.variables)
 
     @cached_property
     def points(self) -> int:
-        """Exact number of points; `size` if conditions have too many cases to count."""
+        """The exact number of points; `size` if conditions have too many cases to count them."""
         if self._conditions is None:
             return self.size
         if self.groups and any(callable(v.when) for v in self.columns):
-            return self.size  # a condition on a list can be anything
+            return self.size  # a condition may depend on a list in any way
         lists = [v for v in self.variables if isinstance(v, List)]
         combinations = math.prod(len(v) for part in lists for v in part.columns())
         return self._conditions.points() // combinations * math.prod(v.points() for v in lists)
 
     def present(self, codes: NDArray[Any]) -> NDArray[np.bool_]:
-        """Return which variables `(m, n)` the points of valid codes `(m, n)` have."""
+        """Return which variables are present, `(m, n)`, in the points of valid codes `(m, n)`."""
         if self._conditions is None:
             return np.ones(np.shape(codes), np.bool_)
         return self._conditions.settle(np.array(codes))
 
     def canonical(self, codes: NDArray[np.int32]) -> NDArray[np.int32]:
-        """Return the codes of points, of codes `(m, n)` within the numbers of values.
+        """Return the codes of points for any codes `(m, n)` that are in range.
 
-        Absent variables are set to 0, and lists are completed: items that are repeated, or too
-        many, are replaced from the end.
+        Absent variables are set to 0. Lists are made valid: items that are repeated, or too many,
+        are replaced from the end.
         """
         if not self.redundant:
             return codes
@@ -248,7 +249,7 @@ class Space:
     ) -> NDArray[np.int32]:
         """Return the codes with new values for present variables without a value of their `own`.
 
-        `draw(j, count)` gives that many codes of variable j.
+        `draw(j, count)` returns `count` codes of variable j.
         """
         if self._conditions is not None:
             self._conditions.settle(codes := codes.copy(), own, draw)
@@ -257,8 +258,8 @@ class Space:
     def encode(self, points: Iterable[Any]) -> NDArray[np.int32]:
         """Return the codes of a batch of points, one row each.
 
-        `points` is a sequence of dicts (named) or an integer matrix or sequence of integer
-        vectors (nameless). An error names the point by its position in the batch.
+        `points` is a sequence of dicts for a named space, or else an integer matrix or a sequence
+        of integer vectors. Errors name the point by its position in the batch.
         """
         if isinstance(points, Mapping) or not isinstance(points, Iterable):
             raise TypeError(f"points is {short(points)}, expected a sequence of points")
@@ -274,14 +275,14 @@ class Space:
             return known
         matrix = self._matrix(points, "points")
         values = matrix.astype(np.int64)
-        # of a value that is too small the unsigned difference is large, and not found below
+        # if a value is too small, the unsigned difference is large, and not found below
         above = (values.view(np.uint64) - self._low.view(np.uint64)) // self._step.view(np.uint64)
         codes = np.minimum(above, (self.cardinalities - 1).astype(np.uint64)).astype(np.int64)
         for columns, table, order in self._tables:
             ranks = np.searchsorted(table, values[:, columns], sorter=order)
             codes[:, columns] = order[ranks.clip(max=len(order) - 1)]
         for i in np.flatnonzero((self._values(codes) != matrix).any(axis=1)):
-            self._row(int(i), matrix[i])  # raises
+            self._row(int(i), matrix[i])  # raises the error
         return codes.astype(np.int32)
 
     def decode(self, codes: Any) -> list[dict[str, Any]] | NDArray[np.int64]:
@@ -309,7 +310,7 @@ class Space:
         return points
 
     def _named_point(self, row: list[int]) -> dict[str, Any]:
-        """Return the point of a row of codes, with a value of every variable."""
+        """Return the point of a row of codes, as if every variable were present."""
         names = self.names or ()
         if not self.groups:
             return {n: v.values[c] for n, v, c in zip(names, self.columns, row, strict=True)}
@@ -321,7 +322,7 @@ class Space:
         return point
 
     def point(self, codes: NDArray[np.int32]) -> dict[str, Any] | NDArray[np.int64]:
-        """Return the point of codes that are known to be valid; `one` checks them."""
+        """Return the point of codes that are known to be valid; `one` checks them first."""
         if self.conditional:
             return self.one(codes)
         if self.names is not None:
@@ -334,7 +335,7 @@ class Space:
         return point
 
     def one(self, codes: Any) -> dict[str, Any] | NDArray[np.int64]:
-        """Return the point of one vector of codes: a dict, or an int64 vector if nameless."""
+        """Return the point of one vector of codes: a dict, or an int64 vector without names."""
         return self.decode(np.asarray(codes)[None])[0]
 
     def brief(self, codes: NDArray[np.int32]) -> str:
@@ -371,7 +372,7 @@ class Space:
         for label, variable in zip(labels, self.variables, strict=True):
             if self.conditional and (label not in point or variable.lacks(point[label])):
                 codes += [-1] * len(variable.columns())
-                continue  # absent, which `encode` finds out
+                continue  # it is absent, which `encode` detects
             value = point[label]
             try:
                 if not self.names and not isinstance(value, INTS):
@@ -396,12 +397,12 @@ class Space:
         return values
 
     def to_dict(self) -> dict[str, Any]:
-        """Return a JSON-able description that `from_dict` reads."""
+        """Return a description that JSON can hold and `from_dict` reads."""
         return document.write(self._runs())
 
     @classmethod
     def from_dict(cls, description: Mapping[str, Any]) -> Space:
-        """Return the space that `to_dict` described."""
+        """Return the space that a description from `to_dict` describes."""
         return cls(document.read(description))
 
     def to_json(self) -> str:
@@ -410,7 +411,7 @@ class Space:
 
     @classmethod
     def from_json(cls, text: str) -> Space:
-        """Return the space that `to_json` wrote."""
+        """Return the space in a JSON text from `to_json`."""
         try:
             description = json.loads(text)
         except (ValueError, RecursionError) as error:

@@ -1,4 +1,4 @@
-"""The variables of a space: what values they have, and which code each value is."""
+"""The variables of a space: their values, and the code of each value."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ import numpy as np
 
 from anyorder._internal.checks import flag, integer, real, short
 
-_MOST = 2**31 - 1  # values of one variable: codes are int32
-_TOLERANCE = 1e-3  # of the distance to the next value: how far a float may be off its grid
+_MOST = 2**31 - 1  # the most values of a variable, since codes are int32
+_TOLERANCE = 1e-3  # how far a float may be from its grid, in units of the distance between values
 INTS = (int, np.integer, np.bool_)
 
 
 def plain(value: Any) -> Any:
-    """Return a value with Python scalars in place of NumPy's, in tuples too."""
+    """Return a value with NumPy scalars replaced by Python's, also within tuples."""
     if isinstance(value, np.generic):
         return value.item()
     return tuple(map(plain, value)) if type(value) is tuple else value
 
 
 def _condition(when: Any) -> Any:
-    """Return a condition as it is kept: None, a dict of its own, or a function."""
+    """Return a condition as it is stored: None, a new dict, or a function."""
     if when is None or callable(when):
         return when
     if not isinstance(when, Mapping) or not all(isinstance(name, str) for name in when):
@@ -37,14 +37,14 @@ def _condition(when: Any) -> Any:
 
 
 def _key(value: Any) -> tuple[Any, ...]:
-    """Return a key that tells 1, 1.0 and True apart, in tuples too."""
+    """Return a key that distinguishes 1, 1.0 and True, also within tuples."""
     if isinstance(value, Number) and value != value:
         raise ValueError(f"value {value} is not allowed, expected any value but NaN")
     return (type(value), *map(_key, value)) if isinstance(value, tuple) else (type(value), value)
 
 
 def to_json(value: Any) -> Any:
-    """Return a value as JSON can hold it: a tuple becomes a list, which no value can be."""
+    """Return a value as JSON can hold it: a tuple becomes a list, which itself is never a value."""
     if type(value) is tuple:
         return [to_json(v) for v in value]
     if value is None or type(value) in (bool, int, float, str):
@@ -54,33 +54,33 @@ def to_json(value: Any) -> Any:
 
 
 def from_json(value: Any) -> Any:
-    """Return the value that `to_json` was given."""
+    """Return the value that `to_json` converted."""
     return tuple(map(from_json, value)) if isinstance(value, list) else value
 
 
 class Kind:
-    """What all kinds of variables have in common, and lists of values (`lists.py`), too.
+    """The base class of all kinds of variables, including lists (`lists.py`).
 
     Attributes
     ----------
     when
-        Its condition, or None.
+        The condition of the variable, or None.
     since
-        The first version of JSON documents that has this kind.
+        The first version of JSON documents that has this kind of variable.
     key
-        In problem files, the key of its list of values: `{ key = [...] }`. Empty where there is no
+        In problem files, the key of the list of values: `{ key = [...] }`. Empty if the kind has no
         such list.
     """
 
     when: Any
     since: ClassVar[int] = 1
     key: ClassVar[str] = ""
-    _fields: ClassVar[tuple[str, ...]] = ()  # what JSON keeps
-    _options: ClassVar[dict[str, Any]] = {"when": None}  # what it keeps unless it is this
+    _fields: ClassVar[tuple[str, ...]] = ()  # the arguments that JSON stores
+    _options: ClassVar[dict[str, Any]] = {"when": None}  # those stored unless they have this value
 
     @classmethod
     def settings(cls) -> tuple[str, ...]:
-        """Return the names of its arguments."""
+        """Return the names of the arguments of the class."""
         return (*cls._fields, *cls._options)
 
     def __repr__(self) -> str:
@@ -90,7 +90,7 @@ class Kind:
         return f"{type(self).__name__}({', '.join(shown)})"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what `document.read` reads."""
+        """Return a dict that `document.read` reads."""
         fields = {key: to_json(getattr(self, key)) for key in self._fields}
         chosen = {
             key: to_json(value) for key, value in self._options_given().items() if key != "when"
@@ -113,10 +113,10 @@ class Kind:
 
 
 class Variable(Kind):
-    """A variable with one value: what all kinds have in common.
+    """A variable with a single value; the base class of all such kinds.
 
-    Codes number the values; `columns`, `codes`, `value`, `points` and `group` are what a space asks
-    of it and of lists alike.
+    Codes number the values. Spaces use `columns`, `codes`, `value`, `points` and `group` of these
+    variables and of lists alike.
 
     Attributes
     ----------
@@ -141,7 +141,7 @@ class Variable(Kind):
         return [self.index(value)]
 
     def value(self, codes: Sequence[int]) -> Any:
-        """Return the value of these codes."""
+        """Return the value with these codes."""
         return self.values[codes[0]]
 
     def points(self) -> int:
@@ -149,28 +149,28 @@ class Variable(Kind):
         return len(self)
 
     def group(self, first: int) -> None:
-        """Return nothing: its column is not one of several."""
+        """Return None: its column does not belong to a list."""
 
     def lacks(self, value: Any) -> bool:
-        """Return whether a value stands for "absent": None does, unless it is a value."""
+        """Return whether a value means "absent": None does, unless it is one of the values."""
         return value is None and self._find(None) is None
 
     @property
     def logarithmic(self) -> bool:
-        """Whether searches follow the logarithm of the value, which is not that of the code."""
+        """Whether searches follow the logarithm of the value instead of the code."""
         return False
 
     def integers(self) -> Sequence[int]:
-        """Return the values as integers; what else they are is found out by those who ask."""
+        """Return the values as integers; callers check whether they are any."""
         found: Sequence[int] = self.values
         return found
 
     def texts(self) -> dict[str, int]:
-        """Return codes by texts for them in tables, beside those that `index` understands."""
+        """Return codes by the texts of values in tables, besides those that `index` accepts."""
         return {}
 
     def index(self, value: Any) -> int:
-        """Return the code of `value`; ValueError if it is not one of the values."""
+        """Return the code of `value`; raise a ValueError if it is not one of the values."""
         code = self._find(value)
         if code is None:
             near = self._nearest(value)
@@ -180,7 +180,7 @@ class Variable(Kind):
         return code
 
     def _nearest(self, value: Any) -> list[Any]:
-        """Return the values next to one that is not there, for an error message."""
+        """Return the values next to a value that does not exist, for an error message."""
         return []
 
     def _find(self, value: Any) -> int | None:
@@ -188,21 +188,21 @@ class Variable(Kind):
         return int(value) - int(self.values[0]) if known else None
 
 
-# A new field for each class; functions and dicts have no part in hashes.
+# A separate field for each class; functions and dicts cannot be hashed, and are left out.
 _WHEN: Any = field(default=None, kw_only=True, hash=False)
 
 
 @dataclass(frozen=True, repr=False)
 class Binary(Variable):
-    """A variable that is False or True; 0 and 1 are understood too.
+    """A variable that is False or True; 0 and 1 are accepted too.
 
     Parameters
     ----------
     when : mapping, function or None
-        Whether a point has this variable. A dict says which values of earlier variables it takes:
-        `{"algo": "b"}`, `{"algo": ["b", "c"], "cache": True}`. A function gets a dict of the
+        Whether a point has this variable. A dict says which values earlier variables must have:
+        `{"algo": "b"}`, `{"algo": ["b", "c"], "cache": True}`. A function receives a dict of the
         earlier variables that are present, and returns True or False; it cannot be stored in a
-        study. None: always. All kinds of variables have it.
+        study. None means always. All kinds of variables have this argument.
     """
 
     when: Any = _WHEN
@@ -216,7 +216,7 @@ class Binary(Variable):
         return range(2)
 
     def texts(self) -> dict[str, int]:
-        """Return the words that tables have for True and False."""
+        """Return the words that mean True and False in tables."""
         return {"False": 0, "True": 1, "false": 0, "true": 1, "FALSE": 0, "TRUE": 1}
 
 
@@ -256,7 +256,7 @@ class _Listed(Variable):
         return hash((len(self), self.values[0], self.values[-1]))  # cheap: spaces hash variables
 
     def texts(self) -> dict[str, int]:
-        """Return codes by values as text; ValueError if two look the same."""
+        """Return codes by values as text; raise a ValueError if two values look the same."""
         texts: dict[str, int] = {}
         for code, value in enumerate(self.values):
             if texts.setdefault(str(value), code) != code:
@@ -264,7 +264,7 @@ class _Listed(Variable):
                     f"{value!r} and {self.values[texts[str(value)]]!r} look the same in a table: "
                     "pass data=(points, values)"
                 )
-        if "None" in texts:  # as CSV files and DataFrames write it
+        if "None" in texts:  # CSV files and DataFrames may contain None in these forms
             texts = {"": texts["None"], "nan": texts["None"]} | texts
         return texts
 
@@ -272,22 +272,22 @@ class _Listed(Variable):
         value = plain(value)
         try:
             code = self._codes.get(_key(value))
-            if code is None:  # 1.0 finds 1
+            if code is None:  # so that 1.0 finds 1
                 code = next((c for c, v in enumerate(self.values) if v == value), None)
             return code
-        except (TypeError, ValueError):  # not hashable, or NaN
+        except (TypeError, ValueError):  # it cannot be hashed, or is NaN
             return None
 
 
 @dataclass(frozen=True, init=False, repr=False)
 class Categorical(_Listed):
-    """A variable that takes one of several values in no particular order.
+    """A variable that takes one of several values without an order.
 
     Parameters
     ----------
     values : iterable of hashable
-        At least one, no two of them equal, as 1, 1.0 and True are in Python. Their order fixes the
-        codes: give a list rather than a set, whose order changes from run to run.
+        The values; at least one, and no two that Python considers equal, as 1, 1.0 and True. Their
+        order fixes the codes: pass a list, not a set, whose order changes from run to run.
     when : mapping, function or None
         A condition, as in `Binary`.
     """
@@ -298,15 +298,16 @@ class Categorical(_Listed):
 
 @dataclass(frozen=True, init=False, repr=False)
 class Ordinal(_Listed):
-    """An ordered variable: any values, in the order in which they are given.
+    """An ordered variable with any values, in the order in which they are given.
 
-    The search treats it as it treats an `Integer`: values that are next to each other are taken to
-    be alike. In problem files it is `{ ordered = ["s", "m", "l"] }`.
+    The search treats it like an `Integer`: neighbouring values are assumed to be similar. In
+    problem files it is `{ ordered = ["s", "m", "l"] }`.
 
     Parameters
     ----------
     values : iterable of hashable
-        At least one, all different, from one end to the other; 1, 1.0 and True are the same.
+        The values; at least one, all different, from one end to the other. 1, 1.0 and True are
+        equal.
     when : mapping, function or None
         A condition, as in `Binary`.
 
@@ -324,7 +325,7 @@ class Ordinal(_Listed):
 
 @dataclass(frozen=True, repr=False)
 class Integer(Variable):
-    """An ordered variable: the integers from `low` to `high`, both included.
+    """An ordered variable with the integers from `low` to `high`, both included.
 
     Parameters
     ----------
@@ -333,8 +334,8 @@ class Integer(Variable):
     step : int
         The distance between values: `low`, `low + step`, ..., up to at most `high`.
     log : bool
-        Whether the search follows the logarithm of the value: it treats the way from 1 to 10 like
-        that from 100 to 1,000. The values are the same; `low` must be at least 1.
+        Whether the search follows the logarithm of the value, so that it treats the way from 1 to
+        10 like the way from 100 to 1,000. The values are the same; `low` must be at least 1.
     when : mapping, function or None
         A condition, as in `Binary`.
     """
@@ -361,7 +362,7 @@ class Integer(Variable):
 
     @property
     def logarithmic(self) -> bool:
-        """Whether `log` was chosen, and there are several values."""
+        """Whether `log` was chosen and there are several values."""
         return self.log and len(self) > 1
 
     def _find(self, value: Any) -> int | None:
@@ -376,10 +377,10 @@ class Integer(Variable):
 
 @dataclass(frozen=True, repr=False)
 class Float(Variable):
-    """An ordered variable: a grid of `levels` numbers from `low` to `high`, both included.
+    """An ordered variable with a grid of `levels` numbers from `low` to `high`, both included.
 
-    It is a grid and nothing between: a search over it never proposes any other number. A point may
-    give a value to within a thousandth of the distance to the next one.
+    Only values of the grid are used: a search never proposes any other number. A point may differ
+    from its value by up to a thousandth of the distance to the next one.
 
     Parameters
     ----------
@@ -413,7 +414,7 @@ class Float(Variable):
         if log and low <= 0:
             raise ValueError(f"low is {low!r}, expected a number above 0 with log=True")
         values = _Grid(low, high, levels, log)
-        # values are closest, for their size, at the end that is larger
+        # relative to their size, values are closest at the larger end
         if not values[0] < values[1] or not values[levels - 2] < values[levels - 1]:
             raise ValueError(f"levels is {levels}, expected so few that the values differ")
         self.__dict__.update(low=low, high=high, levels=levels, log=log, values=values)
@@ -431,7 +432,7 @@ class Float(Variable):
         return code if abs(self.values[code] - float(value)) <= _TOLERANCE * step else None
 
     def _below(self, value: Any) -> int | None:
-        """Return the code of the largest value not above this one, else 0; None for no number."""
+        """Return the code of the largest value up to `value`, else 0; None if it is no number."""
         if isinstance(value, bool | np.bool_) or not isinstance(value, Real) or value != value:
             return None
         scale = math.log if self.log else float
@@ -448,7 +449,7 @@ class Float(Variable):
 
 @dataclass(frozen=True)
 class _Grid(Sequence[float]):
-    """Equally spaced numbers, or numbers of equal ratios, without storing them."""
+    """Numbers at equal distances, or with equal ratios, which are not stored."""
 
     low: float
     high: float
@@ -476,7 +477,7 @@ class _Grid(Sequence[float]):
 
 
 def _around(values: Sequence[Any], code: int) -> list[Any]:
-    """Return the values of a code and its successor, as far as they exist."""
+    """Return the values of a code and of its successor, as far as they exist."""
     last = len(values) - 1
     return [values[k] for k in sorted({min(max(0, code), last), min(max(0, code + 1), last)})]
 

@@ -1,6 +1,6 @@
-"""Search strategies: the protocol, a base class, and those of this library.
+"""Search strategies: the protocol, a base class, and the strategies of this library.
 
-`names` lists them, and `register` adds one. `docs/strategies.md` shows how to write one.
+`names` lists the strategies, and `register` adds one; `docs/strategies.md` shows how to write one.
 """
 
 from anyorder.strategies.auto.search import AutoSearch, DeltaSearch

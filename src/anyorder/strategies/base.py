@@ -1,15 +1,15 @@
 """The protocol of a search strategy, and a base class that does the bookkeeping.
 
-A strategy is what a search *is*: it proposes points and learns from what becomes of them. It works
-on integer codes and maximises. It knows nothing of users' values, workers, files or budgets; those
+A strategy is the search itself: it proposes points and learns from their answers. It works on
+integer codes and maximises. It knows nothing of users' values, workers, files or budgets, which
 belong to the session (`anyorder.run`) and to `Optimizer`.
 
     proposals = strategy.propose(8)           # points, each with a ticket
-    strategy.learn([Answer(ticket, ...)])     # what became of some of them, in any order
+    strategy.learn([Answer(ticket, ...)])     # the answers of some of them, in any order
     strategy.give_up([ticket])                # these answers will never come
 
-A proposal is known by its ticket, never by its point: two proposals of the same point are two
-proposals.
+A proposal is identified by its ticket, never by its point: two proposals of the same point are
+different proposals.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from anyorder.errors import OK
 from anyorder.space import Space
 from anyorder.space.digits import Digits
 from anyorder.space.neighbours import Neighbourhood
-from anyorder.strategies.state import State, from_state, refusing_damage, to_state
+from anyorder.strategies.state import State, check_codes, from_state, refusing_damage, to_state
 
 Codes = npt.NDArray[np.int32]
 Index = npt.NDArray[np.intp]
@@ -37,14 +37,14 @@ Seed = int | SeedSequence | BitGenerator | Generator | None
 
 
 class Proposals(NamedTuple):
-    """Points to evaluate: a ticket for each row of codes."""
+    """Points to evaluate, with a ticket for each row of codes."""
 
     tickets: Sequence[int]
     codes: Codes  # (count, n)
 
 
 class Answer(NamedTuple):
-    """What became of a point.
+    """The outcome of a point.
 
     Attributes
     ----------
@@ -53,17 +53,18 @@ class Answer(NamedTuple):
     codes
         The point, `(n,)`.
     value
-        Its value, to be maximised; NaN where there is none.
+        Its value, to be maximised; NaN if there is none.
     status
-        How the evaluation ended, an index of `anyorder.STATUSES`: "ok", a failure, or "rejected"
-        by the constraint. There is a value exactly where it is "ok".
+        The status of its evaluation, an index of `anyorder.STATUSES`: "ok", a failure, or
+        "rejected" by the constraint. There is a value if and only if it is "ok".
     known
         Whether the answer came from the archive, so that nothing was evaluated.
     violation
-        Of a point that is refused or infeasible: by how much, above 0; NaN if that is not known.
+        By how much a rejected or infeasible point violates the constraint, above 0; NaN if that is
+        not known.
     values
-        Of several objectives all values, to be maximised; `value` is the first of them. None where
-        there is one objective, or no value.
+        All values of several objectives, to be maximised; `value` is the first of them. None with
+        one objective, or without a value.
     """
 
     ticket: int | None
@@ -77,25 +78,27 @@ class Answer(NamedTuple):
 
 @runtime_checkable
 class Strategy(Protocol):
-    """A search strategy. `Search` is a base class that implements most of it.
+    """A search strategy. `Search` is a base class that implements most of the protocol.
 
     Attributes
     ----------
     name
-        What records and figures call it.
+        The name of the strategy in records and figures.
     batch
-        How many proposals it prefers at a time. It must accept any number: more when there are
-        more workers, one by one when evaluations are asynchronous.
+        The number of proposals that it prefers at a time. It must accept any number: more if there
+        are more workers, one by one if evaluations are asynchronous.
     generation
-        A counter of its own progress, such as generations or climbs; recorded with each proposal.
+        A counter of its own progress, such as generations or climbs, which is recorded with
+        proposals.
     restarts
-        How often it has started again from nothing.
+        How often it has started again from scratch.
     converged
         Whether it has settled on one point and does not expect to leave it.
     archive
-        Every answer of the run; set by the session before the first proposal. For reading only.
+        The archive with all answers of the run, set by the session before the first proposal;
+        read-only.
     influence_unit
-        What the numbers of `influence` are, for figures.
+        What the numbers of `influence` mean, for figures.
     """
 
     name: str
@@ -112,56 +115,57 @@ class Strategy(Protocol):
         Parameters
         ----------
         count
-            How many are wanted. Fewer, or none, mean that the strategy has to wait for answers; if
-            no answer is outstanding, none means that it has finished, and the run ends:
-            "collapsed" if it has converged, else "exhausted". Returning m < count points
-            leaves the strategy as `propose(m)` would; returning none changes nothing.
+            The number of points that are wanted. Returning fewer, or none, means that the strategy
+            has to wait for answers. If no answer is outstanding, returning none means that it has
+            finished, and the run ends: "collapsed" if it has converged, else "exhausted". Returning
+            m < count points leaves the strategy as `propose(m)` would; returning none changes
+            nothing.
         given
-            Points `(m, n)`, m <= count, that others want evaluated. They come first, and get
+            Points `(m, n)`, m <= count, that others want to be evaluated. They come first, and get
             tickets like any other.
         """
 
     def learn(self, answers: Sequence[Answer]) -> None:
-        """Take note of answers: of proposals in any order, late as well, or of other points."""
+        """Learn from answers: of proposals, in any order and possibly late, or of other points."""
 
     def give_up(self, tickets: Sequence[int]) -> None:
-        """Forget proposals, which will never be answered; tickets that are unknown are ignored."""
+        """Forget proposals that will never be answered; unknown tickets are ignored."""
 
     def state(self) -> State:
-        """Return all that determines future proposals, as arrays, without the archive."""
+        """Return everything that determines future proposals, except the archive, as arrays."""
 
     def restore(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
-        """Continue where `state` was taken, bit for bit; ValueError if it does not fit."""
+        """Continue from what `state` returned, bit for bit; ValueError if it does not fit."""
 
     def settings(self) -> dict[str, Any]:
-        """Return the settings it was made with, as JSON values.
+        """Return the settings with which it was made, as JSON values.
 
-        Studies keep them, and make a registered strategy again by its name, a seed and these.
+        Studies store them, and make a registered strategy again from its name, a seed and these.
         """
 
     def facts(self) -> dict[str, Any]:
-        """Return what is worth showing about the search, as JSON values; change nothing."""
+        """Return what is worth showing about the search, as JSON values; nothing is changed."""
 
     def influence(self, points: int = 10) -> npt.NDArray[np.float64] | None:
-        """Return how much variable i moves when variable j changes, `(n, n)`; None: not learned.
+        """Return how much variable i moves when variable j changes, `(n, n)`; None if not learned.
 
-        `points` is a number of samples, for strategies that draw some.
+        `points` is the number of samples, for strategies that draw samples.
         """
 
 
 class Search(ABC):
     """A base class for strategies: tickets, random numbers and state.
 
-    A subclass writes `_propose` and `_learn`, and lists in `STATE` the attributes that change
+    A subclass implements `_propose` and `_learn`, and lists in `STATE` the attributes that change
     during a search. With `digits = True` it works on the digits of variables with many values
-    (`anyorder.space.digits`): `_cardinalities`, the points it proposes and the codes of the answers
-    it learns are those of digits. `anyorder.testing.check_strategy` tells whether it keeps the
-    protocol.
+    (`anyorder.space.digits`): `_cardinalities`, the points that it proposes and the codes of the
+    answers that it learns are then those of digits. `anyorder.testing.check_strategy` checks
+    whether it follows the protocol.
 
     Parameters
     ----------
-    space : where to search.
-    seed : whatever `numpy.random.default_rng` takes.
+    space : the space to search.
+    seed : anything that `numpy.random.default_rng` accepts.
     """
 
     name: str = "search"
@@ -169,9 +173,9 @@ class Search(ABC):
     converged: bool = False
     influence_unit: str = ""
     digits: ClassVar[bool] = False
-    # Whether it takes several objectives; one that does not is refused for them.
+    # Whether it supports several objectives; otherwise they are refused.
     several: ClassVar[bool] = False
-    # The attributes of a class that make up its state; those of its bases are added.
+    # The attributes that make up the state; those of base classes are added.
     STATE: ClassVar[tuple[str, ...]] = ("generation", "restarts", "_next_ticket", "_rng")
 
     def __init__(self, space: Space, seed: Seed = None) -> None:
@@ -182,8 +186,8 @@ class Search(ABC):
         self.generation = 0
         self.restarts = 0
         self._next_ticket = 0
-        # By ticket: proposals of a strategy that are not the codes of points, because it gives
-        # absent variables values of its own, or lists an item twice.
+        # Proposals, by ticket, that differ from the codes of their points, because the strategy
+        # gives absent variables values of its own, or lists an item twice.
         self._as_proposed: dict[int, Codes] = {}
         self._rng = np.random.default_rng(seed)
         self._digits = Digits(space) if self.digits else None
@@ -192,7 +196,7 @@ class Search(ABC):
         self._free = self._neighbourhood.free  # the columns that can change
 
     def propose(self, count: int, given: Codes | None = None) -> Proposals:
-        """Return up to `count` points, those in `given` first."""
+        """Return up to `count` points; those in `given` come first."""
         first, extra = self._next_ticket, 0 if given is None else len(given)
         self._next_ticket += extra
         codes = self._propose(count - extra) if count > extra else self._none()
@@ -205,7 +209,7 @@ class Search(ABC):
         return Proposals(range(first, first + len(codes)), codes)
 
     def learn(self, answers: Sequence[Answer]) -> None:
-        """Take note of answers."""
+        """Learn from answers."""
         if self._as_proposed:
             answers = [
                 answer._replace(codes=self._as_proposed.pop(answer.ticket, answer.codes))
@@ -222,10 +226,10 @@ class Search(ABC):
             self._learn(answers)
 
     def give_up(self, tickets: Sequence[int]) -> None:  # noqa: B027  # a hook
-        """Forget proposals; a strategy that keeps none has nothing to do."""
+        """Forget proposals; a strategy that stores none has nothing to do."""
 
     def settings(self) -> dict[str, Any]:
-        """Return the arguments of the constructor, read from attributes of the same names."""
+        """Return the arguments of the constructor, read from the attributes of the same names."""
         found = {}
         names = [n for n in inspect.signature(type(self)).parameters if n not in ("space", "seed")]
         for name in names:
@@ -236,15 +240,15 @@ class Search(ABC):
         return found
 
     def facts(self) -> dict[str, Any]:
-        """Return nothing, unless a subclass knows something."""
+        """Return {}; a subclass may know facts."""
         return {}
 
     def influence(self, points: int = 10) -> npt.NDArray[np.float64] | None:
-        """Return None: which variables interact is not learned."""
+        """Return None: it is not learned which variables interact."""
         return None
 
     def state(self) -> State:
-        """Return the attributes in `STATE`, and what they belong to: the strategy and the space."""
+        """Return the attributes in `STATE`, with the name of the strategy and the space."""
         kept = {name: getattr(self, name) for name in self._kept_names()}
         return to_state({"name": self.name, "cardinalities": self._cardinalities, **kept})
 
@@ -265,6 +269,7 @@ class Search(ABC):
             integer(name, restored[name], 0, 2**62)
         with refusing_damage():
             for name in names:
+                check_codes(name, restored[name], self._cardinalities)
                 setattr(self, name, restored[name])
 
     def _kept_names(self) -> list[str]:
@@ -281,10 +286,10 @@ class Search(ABC):
 
     @abstractmethod
     def _learn(self, answers: Sequence[Answer]) -> None:
-        """Take note of at least one answer. `score` gives a number to compare by."""
+        """Learn from at least one answer; `score` returns a number by which to compare answers."""
 
     def _canonical(self, codes: Codes, ticket: int) -> Codes:
-        """Return proposals with canonical codes; answers will have those that were proposed."""
+        """Return proposals with canonical codes; answers will have the codes proposed here."""
         if not self.space.redundant:
             return codes
         canonical = self.space.canonical(codes)
@@ -295,10 +300,10 @@ class Search(ABC):
     def _none(self) -> Codes:
         return np.empty((0, len(self._cardinalities)), dtype=np.int32)
 
-    # Methods of the neighbourhood, with the random numbers of the strategy.
+    # Methods of the neighbourhood, called with the random generator of the strategy.
 
     def _uniform(self, count: int) -> Codes:
-        """Draw random points."""
+        """Return random points."""
         return self._neighbourhood.sample(count, self._rng)
 
     def _vary(self, points: Codes, rows: Index, variables: Index) -> Codes:
@@ -306,27 +311,27 @@ class Search(ABC):
         return self._neighbourhood.vary(points, rows, variables, self._rng)
 
     def _mutate(self, point: Codes, count: int, changes: int = 1) -> Codes:
-        """Return copies of a point, each with so many variables changed, or all that can be."""
+        """Return copies of a point, each with `changes` variables changed, or all that can be."""
         return self._neighbourhood.mutate(point, count, changes, self._rng)
 
 
 def is_data(answer: Answer) -> bool:
-    """Return whether a point was measured before the run: neither proposed nor evaluated in it."""
+    """Return whether a point was measured before the run, and not proposed or evaluated in it."""
     return answer.ticket is None and answer.known
 
 
 def score(answer: Answer) -> float:
-    """Return a number to compare by: the value of an answer, and -inf where there is none.
+    """Return a number by which to compare answers: the value, or -inf if there is none.
 
-    A point that violates a constraint by a known amount is in between, below all finite values that
-    functions have, so that points are ranked feasible first, then by violation.
+    A point that violates a constraint by a known amount is in between, but below all finite values
+    of functions, so that points are ranked feasible first, then by violation.
     """
     if answer.status == OK:
         return answer.value
     violation = answer.violation
-    if not violation < np.inf:  # or NaN
+    if not violation < np.inf:  # or it is NaN
         return -np.inf
     return FEASIBLE_ABOVE * (1.0 + violation / (1.0 + violation))
 
 
-FEASIBLE_ABOVE = -float(np.finfo(np.float64).max) / 2  # scores from here down are of violations
+FEASIBLE_ABOVE = -float(np.finfo(np.float64).max) / 2  # scores up to this one mean violations

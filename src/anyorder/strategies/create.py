@@ -15,13 +15,14 @@ from anyorder.strategies.base import Strategy
 from anyorder.strategies.models import layout
 from anyorder.strategies.registry import REGISTRY, find
 
-# A name, a strategy, or what makes one of a space and a seed: a class, or `anyorder.policy.Policy`.
+# A name, a strategy, or a callable that makes one from a space and a seed, such as a class or an
+# `anyorder.policy.Policy`.
 Algorithm = str | Strategy | Callable[..., Strategy]
 
-SEVERAL = "pareto"  # what "auto" is for several objectives
+SEVERAL = "pareto"  # what "auto" means for several objectives
 
 _log = logging.getLogger("anyorder")
-_SETTING = re.compile(r"\+(?=[A-Za-z_]\w*=)")  # so that 1e+3 is one word
+_SETTING = re.compile(r"\+(?=[A-Za-z_]\w*=)")  # so that 1e+3 stays one word
 
 
 class Name(NamedTuple):
@@ -51,7 +52,7 @@ def split(text: str) -> Name:
 
 
 def resolve_name(text: str) -> Name:
-    """Return the parts of the name of a strategy; ValueError if there is no such name."""
+    """Return the parts of a strategy's name; raise a ValueError if there is no such strategy."""
     parts = split(text)
     if find(parts.name) is None:
         raise unknown("algorithm", text, REGISTRY)
@@ -59,9 +60,9 @@ def resolve_name(text: str) -> Name:
 
 
 def default(space: Space, several: bool = False) -> str:
-    """Return the name of the algorithm if none is given: "auto", of several objectives "pareto".
+    """Return the name of the default algorithm: "auto", or for several objectives "pareto".
 
-    Spaces of thousands of variables, for which the tables of these do not fit, get "ils", or
+    In spaces of thousands of variables, for which their tables are too large, it is "ils" or
     "nsga2".
     """
     name, plain = (SEVERAL, "nsga2") if several else ("auto", "ils")
@@ -81,20 +82,21 @@ def create(
     budget: int | None = None,
     several: bool = False,
 ) -> Strategy:
-    """Return the strategy of that name, what a class or another callable makes, or itself.
+    """Return the strategy that a name, a class or another callable means, or the strategy given.
 
     Parameters
     ----------
     algorithm
-        A name with its settings; a class, or another callable, that is called with a space and
-        `seed=`; or a strategy. None: see `default`.
+        A name with settings; a class, or another callable, that is called with a space and `seed=`;
+        or a strategy. None: see `default`.
     space, seed
-        Where to search, and the seed of its random numbers.
+        The space to search, and the seed of the strategy's random numbers.
     budget
-        For strategies with a schedule, such as annealing: when it ends, unless their settings say.
+        The end of the schedule of strategies that have one, such as annealing, unless their
+        settings say otherwise.
     several
-        Whether there are several objectives. "auto" is then "pareto", and a strategy that has no
-        way to do it is refused.
+        Whether there are several objectives. "auto" then means "pareto", and a strategy that does
+        not support them is refused.
     """
     if algorithm is None:
         algorithm = default(space, several)
@@ -116,7 +118,7 @@ def create(
 
 
 def makes_strategies(algorithm: Any) -> bool:
-    """Return whether a value is called for a strategy, as classes are, and is none itself."""
+    """Return whether a value is a callable that makes strategies, such as a class."""
     return isinstance(algorithm, type) or (
         callable(algorithm) and not isinstance(algorithm, Strategy)
     )
@@ -139,9 +141,9 @@ def create_named(
 
 
 def arguments_of(name: str, preset: str, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments of a registered strategy that settings stand for; refuse unknown ones.
+    """Return the arguments of a registered strategy for some settings; raise if one is unknown.
 
-    They are the settings, unless the class has a method `arguments(preset, settings)`.
+    They are the settings themselves, unless the class has a method `arguments(preset, settings)`.
     """
     cls = REGISTRY[name]
     if (arguments := getattr(cls, "arguments", None)) is not None:
@@ -150,7 +152,7 @@ def arguments_of(name: str, preset: str, settings: Mapping[str, Any]) -> dict[st
         raise ValueError(f"algorithm is '{name}:{preset}', but {name} has no presets")
     known = _parameters(cls)
     if settings and not known:
-        raise ValueError(f"{name} has no settings, got {next(iter(settings))!r}")
+        raise ValueError(f"unknown setting {next(iter(settings))!r} of {name}, expected none")
     known_names(f"setting of {name}", settings, known)
     return dict(settings)
 
@@ -176,16 +178,16 @@ def _parameters(cls: Callable[..., Any]) -> list[str]:
 
 
 def recreate(name: str, settings: Mapping[str, Any], space: Space, seed: int) -> Strategy:
-    """Return the strategy with this name and these `settings()`; ValueError if it has no name."""
+    """Return the strategy with this name and these `settings()`; ValueError if it is unknown."""
     if find(name) is None:
         raise ValueError(f"{name!r} is a strategy of your own: pass algorithm= to continue it")
     return create_named(name, "", settings, space, seed)
 
 
 def describe(name: str, settings: Mapping[str, Any]) -> str:
-    """Return the name with its settings, as `algorithm=` takes it.
+    """Return the name with its settings, as `algorithm=` accepts it.
 
-    A class with a method `describe(settings)` says which settings are worth showing.
+    A class with a method `describe(settings)` decides which settings are worth showing.
     """
     if (own := getattr(find(name), "describe", None)) is not None:
         return str(own(settings))

@@ -22,10 +22,10 @@ from anyorder.strategies.plain.tabu import TabuSearch
 from anyorder.strategies.plain.univariate import CGA, PBIL, UMDA
 from anyorder.strategies.policy.search import PolicySearch
 
-GROUP = "anyorder.strategies"  # of the entry points of other packages
+GROUP = "anyorder.strategies"  # the group of entry points that other packages use
 _NAME = re.compile(r"[A-Za-z0-9_.-]+")
 
-# Each is called with a space, a seed and its own settings.
+# Each class is called with a space, a seed and its own settings.
 REGISTRY: dict[str, type[Any]] = {
     kind.name: kind
     for kind in (
@@ -37,9 +37,9 @@ REGISTRY: dict[str, type[Any]] = {
 
 
 def register(name: str, cls: type[Any]) -> None:
-    """Let `algorithm=`, the command line, campaigns and studies know a strategy by its name.
+    """Register a strategy for `algorithm=`, the command line, campaigns and studies.
 
-    Another package registers its strategies without being imported by an entry point:
+    Other packages register strategies by an entry point, so that they need not be imported:
 
         [project.entry-points."anyorder.strategies"]
         mine = "my_package:MyStrategy"
@@ -47,9 +47,9 @@ def register(name: str, cls: type[Any]) -> None:
     Parameters
     ----------
     name
-        What it is called, as its class attribute `name` says.
+        The name of the strategy, equal to its class attribute `name`.
     cls
-        A class that keeps the protocol `Strategy`, called as `cls(space, seed=seed, **settings)`.
+        A class that follows the protocol `Strategy`, called as `cls(space, seed=seed, **settings)`.
     """
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise ValueError(f"name is {short(name)}, expected letters, digits and '-', '_', '.'")
@@ -63,7 +63,7 @@ def register(name: str, cls: type[Any]) -> None:
 
 
 def _add(name: str, cls: Any) -> None:
-    if REGISTRY.get(name) is not cls:  # as it is after an earlier call
+    if REGISTRY.get(name) is not cls:  # an earlier call may have registered it
         register(name, cls)
 
 
@@ -75,6 +75,6 @@ def find(name: str) -> type[Any] | None:
 
 
 def names() -> list[str]:
-    """Return the names of all strategies, those of other packages last."""
+    """Return the names of all strategies; those of other packages come last."""
     load_entry_points(GROUP, _add)
     return list(REGISTRY)

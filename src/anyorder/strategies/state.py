@@ -1,8 +1,8 @@
 """States of strategies: Python values and arrays as a flat dict of arrays, without pickle.
 
-Numbers, strings, bytes, lists, tuples, sets, dicts, arrays and random generators are understood.
-The entry "header" is JSON, with a checksum of everything; arrays stand beside it under a number of
-their own.
+Supported are numbers, strings, bytes, lists, tuples, sets, dicts, arrays and random generators. The
+entry "header" is JSON, with a checksum of everything; arrays are stored beside it, each under a
+number.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from anyorder.errors import DAMAGE
 
 State = dict[str, npt.NDArray[Any]]
 
-CHECKSUM = "state.crc32"  # in the header; no attribute can be called that
+CHECKSUM = "state.crc32"  # a name in the header which no attribute can have
 _DAMAGED = "the state is damaged, or belongs to another strategy or space"
 _GENERATORS = {
     kind.__name__: kind
@@ -36,7 +36,7 @@ _GENERATORS = {
 
 
 def to_state(values: Mapping[str, Any]) -> State:
-    """Return the values as arrays, which `from_state` reads."""
+    """Return the values as arrays, for `from_state`."""
     arrays: list[npt.NDArray[Any]] = []
     header = {name: _encode(value, arrays) for name, value in values.items()}
     state = {f"array{k}": array for k, array in enumerate(arrays)}
@@ -50,14 +50,14 @@ def from_state(state: Mapping[str, npt.NDArray[Any]], like: Mapping[str, Any]) -
     Parameters
     ----------
     state
-        What `to_state` returned, perhaps after a trip to a file.
+        What `to_state` returned, possibly stored in a file meanwhile.
     like
         The values of a new object: names, types and numbers of dimensions must agree with them.
-        None is compatible with everything.
+        None agrees with everything.
     """
     try:
         header = json.loads(str(state["header"]))
-        # Strategies rely on what they have kept, and only this tells whether it was changed.
+        # Strategies rely on their stored values, and only this tells whether these were changed.
         check_sum(header, state)
         values = {name: _decode(header[name], state) for name in like}
     except DAMAGE as error:
@@ -79,7 +79,7 @@ def from_state(state: Mapping[str, npt.NDArray[Any]], like: Mapping[str, Any]) -
 
 @contextlib.contextmanager
 def refusing_damage() -> Iterator[None]:
-    """Turn whatever damaged contents lead to into a ValueError."""
+    """Convert whatever error damaged contents cause to a ValueError."""
     try:
         yield
     except ValueError:
@@ -88,8 +88,29 @@ def refusing_damage() -> Iterator[None]:
         raise ValueError(f"{_DAMAGED}: {error!r}") from error
 
 
+def check_codes(name: str, value: Any, cardinalities: npt.NDArray[np.integer]) -> None:
+    """Raise a ValueError if a restored value has codes that no point of the space can have.
+
+    Codes are arrays of int32 with a column for each variable, also within dicts, lists and tuples.
+    The number of values is a code, too: some strategies use it for absent variables. A repair of a
+    list with a larger code would allocate as much memory as the code says.
+    """
+    if isinstance(value, Mapping):
+        value = list(value.values())
+    if isinstance(value, list | tuple):
+        for entry in value:
+            check_codes(name, entry, cardinalities)
+    elif (
+        isinstance(value, np.ndarray)
+        and value.dtype == np.int32
+        and value.shape[-1:] == cardinalities.shape
+        and ((value < 0) | (value > cardinalities)).any()
+    ):
+        raise ValueError(f"{_DAMAGED}: {name} has codes outside the space")
+
+
 def check_sum(header: dict[str, Any], state: Mapping[str, npt.NDArray[Any]]) -> None:
-    """Take the checksum out of a header, if it has one; ValueError if it does not fit."""
+    """Remove the checksum from a header, if it has one; raise a ValueError if it is wrong."""
     if header.pop(CHECKSUM, None) not in (None, checksum_of(header, state)):
         raise ValueError("it has been changed since it was made")
 

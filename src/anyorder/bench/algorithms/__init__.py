@@ -2,7 +2,7 @@
 
     policy, policy:PRESET         the policy, with settings: policy:default+beta=2+hidden=(40,)
     NAME                          any other strategy, with settings: boa+population=500
-    nevergrad:NAME                any name of its registry
+    nevergrad:NAME                any name of nevergrad's registry
     optuna:TPE                    any sampler, with settings: optuna:TPE+n_startup_trials=20
     cmaes:CatCMAwM                with population_size
     gomea:LinkageTree             or another linkage model, with settings
@@ -82,7 +82,7 @@ def available(kind: str | None = None) -> list[str]:
 def check(name: str, problem: Problem | None = None) -> None:
     """Raise if the algorithm is unknown, or does not accept its settings or the problem.
 
-    ValueError or TypeError for a bad name or setting, ImportError for a package that is missing.
+    A bad name or setting raises a ValueError or TypeError, a missing package an ImportError.
     """
     _, _, settings = _check(name, None if problem is None else problem.space)
     if problem is not None and settings.get("graph") == "known":
@@ -170,11 +170,11 @@ def run_many(
     *,
     engine: str = "auto",
 ) -> list[Trace | str]:
-    """Do runs of the policy in one batch, as for a GPU, one on each problem; they share a space.
+    """Run the policy in one batch, as on a GPU: one run on each problem, in a shared space.
 
-    Each is what `run` returns with the same engine, or the reason why it failed. The time of a run
-    is its share of the whole. With `graph=known` there is a batch for each problem, which has a
-    graph of its own.
+    Each result is what `run` returns with the same engine, or the reason why the run failed. The
+    time of a run is its share of the whole. With `graph=known` there is a batch for each problem,
+    since each has its own graph.
     """
     kind, detail, settings = _check(name, None)
     if kind != "policy":

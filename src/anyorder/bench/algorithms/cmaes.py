@@ -19,7 +19,7 @@ class CMAES(Library):
     package = "cmaes"
 
     def names(self) -> list[str]:
-        """Return the only name."""
+        """Return the name of the only algorithm."""
         return ["CatCMAwM"]
 
     def check(self, name: str, settings: Settings, space: Space | None) -> None:

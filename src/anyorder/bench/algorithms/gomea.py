@@ -11,8 +11,8 @@ from anyorder.bench.algorithms.meter import Meter
 from anyorder.bench.algorithms.naming import Settings, check_settings, peer
 from anyorder.space import Space
 
-# Settings of the models, and of GOMEA. StaticLinkageTree and Custom require knowledge of the
-# problem, and are left out.
+# Settings of the linkage models, and of GOMEA. StaticLinkageTree and Custom are left out: they
+# require knowledge of the problem.
 _MODELS: dict[str, tuple[str, ...]] = {
     "LinkageTree": ("filtered", "maximum_set_size"),
     "Univariate": (),
@@ -39,7 +39,7 @@ class GOMEA(Library):
         peer("gomea")
         check_settings(settings, [*_MODELS[name], *_GOMEA])
         for key, value in settings.items():
-            # the library does not check them, and crashes or never ends
+            # the library does not check its settings: it crashes or never ends
             if key == "filtered":
                 flag(key, value)
             else:
@@ -48,7 +48,7 @@ class GOMEA(Library):
             free = [int(values) for values in space.cardinalities if values > 1]
             sizes = set(free)
             if name == "LinkageTree" and len(free) < 3:
-                # the library then hangs in its first generations
+                # the library would then hang in its first generations
                 raise ValueError(f"there are {len(free)} variables, expected at least 3")
             if len(sizes) > 1 or max(sizes, default=0) > 127:
                 raise ValueError(

@@ -1,4 +1,4 @@
-"""What a campaign asks of a source of algorithms."""
+"""The interface of a library whose algorithms a campaign can run."""
 
 from __future__ import annotations
 
@@ -12,17 +12,19 @@ from anyorder.space import Space
 
 
 class Library(ABC):
-    """A source of algorithms, each known by its name there.
+    """A library of algorithms, each with a name.
 
-    What has a default is for algorithms that compute on engines and whose presets may change.
+    The methods that are not abstract are for algorithms that run on engines and have presets which
+    may change.
     """
 
-    package: str | None = None  # that must be installed
-    used: tuple[str, ...] = ("numpy",)  # the packages whose versions a run notes, beside `package`
+    package: str | None = None  # the package that must be installed
+    # the packages whose versions are stored with a run, besides `package`
+    used: tuple[str, ...] = ("numpy",)
 
     @abstractmethod
     def names(self) -> list[str]:
-        """List its algorithms."""
+        """Return the names of its algorithms."""
 
     @abstractmethod
     def check(self, name: str, settings: Settings, space: Space | None) -> None:
@@ -32,11 +34,11 @@ class Library(ABC):
     def search(self, name: str, settings: Settings, meter: Meter, seed: int) -> Settings:
         """Evaluate points by the meter until its budget is spent, or the algorithm has ended.
 
-        Returns the settings, with defaults where they are known.
+        Return the settings, with their defaults where these are known.
         """
 
     def choose_engine(self, settings: Settings, engine: str) -> Settings:
-        """Return the settings of a run that is to be computed by an engine, if it has engines."""
+        """Return the settings of a run with the engine that is to compute it, if it needs one."""
         return settings
 
     def engine(self, settings: Settings) -> str:

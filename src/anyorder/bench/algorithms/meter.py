@@ -18,27 +18,27 @@ Ints = npt.NDArray[np.int64]
 
 
 class Spent(BaseException):
-    """The budget is spent. Not an Exception: libraries catch those and continue."""
+    """Raised when the budget is spent. Not an Exception: libraries catch those and continue."""
 
 
 @dataclass(frozen=True, eq=False)
 class Trace:
-    """One run; more is better.
+    """The record of a run; higher values are better.
 
     Attributes
     ----------
     grid, curve
-        `(G,)`: numbers of evaluations, and the best value evaluated up to each.
+        `(G,)`: numbers of evaluations, and the best value found within each number.
     best, best_value
-        The best point that was evaluated, the first of equals, and its value.
+        The best point that was evaluated, the first of equally good ones, and its value.
     budget, evaluations
-        The number of evaluations allowed, and of those done. Duplicates count.
+        The numbers of evaluations that were allowed and done. Duplicates count.
     seconds
-        The duration, evaluations included.
+        The duration of the run, evaluations included.
     configuration
         The settings of the algorithm, with defaults where it reports them.
     duplicates
-        The number of evaluations of a point that had been evaluated before; None: not counted.
+        The number of evaluations of a point that had been evaluated before; None if not counted.
     """
 
     grid: Ints
@@ -91,11 +91,11 @@ class Meter:
         self._best: Codes | None = None
         self._best_value = -np.inf
         self._curve = np.empty(len(self.grid))
-        self._passed = 0  # points of the grid
+        self._passed = 0  # the number of grid points that have been passed
 
     @property
     def left(self) -> int:
-        """How many evaluations are left."""
+        """The number of evaluations left."""
         return self.budget - self.done
 
     def value(self, point: npt.ArrayLike) -> float:
@@ -104,12 +104,12 @@ class Meter:
             raise Spent
         codes = np.zeros(self._n, dtype=np.int32)
         codes[self.free] = point
-        value = self.problem(codes.copy())  # it may change its argument
+        value = self.problem(codes.copy())  # the problem may change its argument
         self._record(codes, value)
         return value
 
     def evaluate(self, points: npt.ArrayLike) -> Floats:
-        """Evaluate a batch of whole points."""
+        """Evaluate a batch of points of all variables."""
         codes = np.ascontiguousarray(points, dtype=np.int32)
         allowed = codes[: self.left]
         values = self.problem.evaluate(allowed.copy()) if len(allowed) else np.empty(0)
@@ -136,7 +136,7 @@ class Meter:
             self._each(value)
 
     def trace(self, seconds: float, configuration: Mapping[str, Any]) -> Trace:
-        """Return the record of the run; the rest of the curve is flat."""
+        """Return the record of the run; the curve is flat after the last evaluation."""
         if self._best is None:
             raise RuntimeError("the algorithm stopped before its first evaluation")
         self._curve[self.grid > self.done] = self._best_value

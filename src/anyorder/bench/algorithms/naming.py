@@ -12,11 +12,11 @@ from anyorder.strategies import create
 from anyorder.strategies.registry import find, names
 
 Settings = dict[str, Any]
-STRATEGY = "strategy"  # the kind of a strategy by its name alone
+STRATEGY = "strategy"  # the kind of a strategy that is given by its name alone
 
 
 class Parts(NamedTuple):
-    """An algorithm's library, its name there, its settings: `optuna`, `TPE`, {...}."""
+    """The parts of an algorithm's name: its library, its name there, and its settings."""
 
     kind: str
     name: str
@@ -26,8 +26,8 @@ class Parts(NamedTuple):
 def split(text: str) -> Parts:
     """Split an algorithm's name into its parts.
 
-    The strategies of this library are of the kinds "policy", whose names are its presets, and
-    "strategy", which is no part of the text.
+    The strategies of this library are of two kinds: "policy", whose names are the presets, and
+    "strategy", a word which the text does not contain.
     """
     kind, name, settings = create.split(text)
     if kind == STRATEGY:
@@ -38,7 +38,7 @@ def split(text: str) -> Parts:
 
 
 def check_settings(settings: Mapping[str, Any], known: Iterable[str]) -> None:
-    """Raise for the first setting that is not known."""
+    """Raise a ValueError for the first setting that is not known."""
     known = list(known)
     if settings and not known:
         raise ValueError(f"unknown setting {next(iter(settings))!r}, expected none")
@@ -46,10 +46,10 @@ def check_settings(settings: Mapping[str, Any], known: Iterable[str]) -> None:
 
 
 def complete(maker: Callable[..., Any], settings: Mapping[str, Any]) -> Settings:
-    """Complete settings by the defaults in a signature, without the seed."""
+    """Return the settings with the defaults of the maker's signature, without the seed."""
     try:
         parameters = inspect.signature(maker).parameters.values()
-    except (TypeError, ValueError):  # compiled
+    except (TypeError, ValueError):  # the signature of compiled code is unknown
         return dict(settings)
     defaults = {p.name: p.default for p in parameters if p.default is not p.empty}
     defaults.pop("seed", None)
@@ -57,7 +57,7 @@ def complete(maker: Callable[..., Any], settings: Mapping[str, Any]) -> Settings
 
 
 def plain(value: Any) -> Any:
-    """Return a value for JSON; objects that JSON does not have are replaced by their names."""
+    """Return a value that JSON has; other objects are replaced by their names."""
     if isinstance(value, dict):
         return {str(key): plain(entry) for key, entry in value.items()}
     if isinstance(value, list | tuple):
@@ -73,6 +73,6 @@ def is_installed(package: str) -> bool:
 
 
 def peer(package: str, purpose: str | None = None) -> Any:
-    """Import another library, or say how to install it; `purpose` is what requires it."""
+    """Import another library, or say how to install it; `purpose` says what requires it."""
     extra = "cuda" if package == "torch" else "peers"
     return require(package, extra, f"{purpose or 'the algorithm'} requires {package}")

@@ -1,4 +1,4 @@
-"""`nevergrad:NAME`, for every name of its registry.
+"""`nevergrad:NAME`, for every name in nevergrad's registry.
 
 Variables are `TransitionChoice`s, unordered ones with `ordered=False`: their values are explicit,
 while those of a `Choice` are sampled, which makes a deterministic function random. Each optimiser
@@ -19,7 +19,7 @@ from anyorder.bench.algorithms.meter import Codes, Meter
 from anyorder.bench.algorithms.naming import Settings, check_settings, peer, plain
 from anyorder.space import Space
 
-_PATIENCE = 50  # times 0.02 s for a thread to end
+_PATIENCE = 50  # how often to wait 0.02 s for a thread to end
 
 
 class Nevergrad(Library):
@@ -32,12 +32,13 @@ class Nevergrad(Library):
         return sorted(_registry())
 
     def check(self, name: str, settings: Settings, space: Space | None) -> None:
-        """Raise for any setting: the registry has an optimiser for each.
+        """Raise for any setting: the registry has an optimiser for each combination of settings.
 
-        Some require a package that nevergrad itself does not, and report it only when they search.
+        Some optimisers require a package that nevergrad itself does not, and report it only when
+        they search.
         """
         check_settings(settings, [])
-        missing = _missing(name)
+        missing = _missing_package(name)
         if missing is not None:
             raise ImportError(f"nevergrad:{name} requires {missing}: pip install {missing}")
 
@@ -61,10 +62,10 @@ class Nevergrad(Library):
 
 
 class _Variables:
-    """The meter's variables as one of nevergrad's parameters.
+    """The variables of a meter as a parameter of nevergrad.
 
-    Equal variables are one choice with repetitions, as in nevergrad's documentation; several kinds
-    are a tuple of such choices.
+    Equal variables are one choice with repetitions, as in nevergrad's documentation; variables of
+    several kinds are a tuple of such choices.
     """
 
     def __init__(self, meter: Meter) -> None:
@@ -88,8 +89,8 @@ class _Variables:
 
 
 @functools.cache
-def _missing(name: str) -> str | None:
-    """Return the package that an optimiser requires and that is not installed."""
+def _missing_package(name: str) -> str | None:
+    """Return the package that an optimiser requires if it is not installed, else None."""
     parameter = peer("nevergrad").p.TransitionChoice(range(2), repetitions=4)
     before = set(threading.enumerate())
     try:
@@ -100,7 +101,7 @@ def _missing(name: str) -> str | None:
         cause: BaseException | None = error
         while cause is not None and not isinstance(cause, ImportError):
             cause = cause.__cause__ or cause.__context__
-        # a run reports anything else better
+        # other errors are reported better by a run
         return None if cause is None else cause.name or str(cause)
     finally:
         _stop(set(threading.enumerate()) - before)
@@ -108,7 +109,7 @@ def _missing(name: str) -> str | None:
 
 
 def _registry() -> dict[str, Any]:
-    # one name of 1.0.12 ends in a space
+    # a name of version 1.0.12 ends in a space
     registry = peer("nevergrad").optimizers.registry
     return {name.strip(): optimizer for name, optimizer in registry.items()}
 
@@ -116,8 +117,8 @@ def _registry() -> dict[str, Any]:
 def _stop(threads: set[threading.Thread]) -> None:
     """End the threads in which nevergrad runs libraries that have no ask and tell.
 
-    They wait for an answer, and the process would wait for them when it ends. A library may take
-    the first notice for a failed evaluation, and ask again.
+    These threads wait for an answer, and the process would wait for them at its end. A library may
+    take the first notice for a failed evaluation, and ask again.
     """
     for thread in threads:
         for _ in range(_PATIENCE):

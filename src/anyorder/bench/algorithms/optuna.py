@@ -10,11 +10,11 @@ from anyorder.bench.algorithms.meter import Meter
 from anyorder.bench.algorithms.naming import Settings, check_settings, complete, peer
 from anyorder.space import Space
 
-# These require more than a space, or are base classes.
+# These samplers require more than a space, or are base classes.
 _LEFT_OUT = ("Base", "BaseGA", "Grid", "PartialFixed")
-# These do not support categories, and would sample them at random.
+# These samplers do not support categories, and would sample them at random.
 _NUMERIC = ("CmaEs", "QMC")
-# Packages that these import only when they run.
+# Packages that samplers import only when they run.
 _NEEDS = {"CmaEs": ("cmaes",), "GP": ("scipy", "torch"), "QMC": ("scipy",)}
 
 

@@ -21,12 +21,12 @@ from anyorder.strategies.policy.engines import ENGINES
 
 
 class Presets(Library):
-    """A preset with settings of `Config` changed; `engine`, and `graph=known`."""
+    """The policy, by preset, with settings of `Config`; also `engine`, and `graph=known`."""
 
     used = ("numpy", "numba")
 
     def names(self) -> list[str]:
-        """Return the presets; no name is the default one."""
+        """Return the names of the presets; without a name the default preset is meant."""
         return ["", *PRESETS]
 
     def check(self, name: str, settings: Settings, space: Space | None) -> None:
@@ -53,20 +53,20 @@ class Presets(Library):
         return str(settings.get("engine", "auto"))
 
     def meaning(self, name: str, settings: Settings) -> tuple[Hashable | Settings, ...]:
-        """Return the configuration, the engine and whether the graph is known."""
+        """Return a key with the configuration, the engine, and whether the graph is known."""
         return *configure(name, settings), "graph" in settings
 
     def still(self, name: str, settings: Settings, configuration: Mapping[str, Any]) -> bool:
-        """Return whether the preset with these settings is what a run was configured by."""
+        """Return whether the preset with these settings is still the configuration of a run."""
         fields = {key: x for key, x in configuration.items() if key not in ("engine", "graph")}
         try:
             return Config.from_dict(fields) == configure(name, settings)[0]
-        except (TypeError, ValueError):  # settings of another version
+        except (TypeError, ValueError):  # the configuration has settings of another version
             return False
 
 
 def configure(name: str, settings: Settings) -> tuple[Config, str]:
-    """Return what `policy:NAME` with these settings is, and the engine that computes it."""
+    """Return the configuration that `policy:NAME` with these settings means, and its engine."""
     rest = dict(settings)
     engine, graph = rest.pop("engine", "auto"), rest.pop("graph", "known")
     if graph != "known":
@@ -75,7 +75,7 @@ def configure(name: str, settings: Settings) -> tuple[Config, str]:
 
 
 def known_graph(problem: Problem) -> Any:
-    """Return the interaction graph of a problem; raise an error if it has none."""
+    """Return the interaction graph of a problem; raise a ValueError if it has none."""
     graph = problem.interaction_graph()
     if graph is None:
         raise ValueError(f"graph is 'known', but {problem.name} does not know its graph")
@@ -86,11 +86,11 @@ class Others(Library):
     """Any other strategy, with its keyword arguments as settings."""
 
     def names(self) -> list[str]:
-        """List those that have names, except for the policy."""
+        """Return the names of all registered strategies except the policy."""
         return [name for name in registry.names() if name != "policy"]
 
     def check(self, name: str, settings: Settings, space: Space | None) -> None:
-        """Raise for a setting it does not have, or a value it does not accept."""
+        """Raise for an unknown setting, or a value that the strategy does not accept."""
         create_named(*_parts(name), settings, space or Space.binary(64), seed=0, budget=1_000)
 
     def search(self, name: str, settings: Settings, meter: Meter, seed: int) -> Settings:
@@ -106,7 +106,7 @@ def _parts(name: str) -> tuple[str, str]:
 
 
 def _run(meter: Meter, seed: int, algorithm: Algorithm, batch: int | None = None) -> Result:
-    # every candidate is evaluated and counted: the meter is the cache's opposite
+    # every candidate is evaluated and counted, so there is no cache
     result = maximize(
         meter.evaluate, meter.problem.space, meter.budget, algorithm=algorithm, seed=seed,
         vectorized=True, batch=batch, progress=False, cache=False,

@@ -1,8 +1,8 @@
-"""What the drivers of `solve_many` share: the task, the log, and the ledger that fills it.
+"""The interface of the drivers of `solve_many`: the task, the log, and the ledger that fills it.
 
-A driver is a function of an engine, an objective, a task and a progress bar that returns a log.
-`host.py` is the driver for engines with NumPy arrays, and uses the ledger; `device.py` does its
-bookkeeping in kernels.
+A driver is a function that takes an engine, an objective, a task and a progress bar, and returns a
+log. `host.py` is the driver for engines with NumPy arrays, and uses the ledger; `device.py` does
+its bookkeeping in kernels.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ from anyorder.strategies.policy.engines import Batch, Draw
 
 @dataclass(frozen=True)
 class Task:
-    """What the runs have in common, and a seed for each.
+    """What the runs have in common, and the seed of each.
 
     Attributes
     ----------
     digits
-        The variables of the model: those of the space, with wide ones split.
+        The variables of the model: those of the space, with wide ones split into digits.
     sign
-        1 to maximise, -1 to minimise: what is ranked is the sign times the value.
+        1 to maximise, -1 to minimise: candidates are ranked by the sign times the value.
     stopping
-        What stops a run before its budget.
+        The rules that stop a run before its budget.
     start
-        When the call began, on `time.monotonic`'s clock.
+        The time at which the call began, on the clock of `time.monotonic`.
     """
 
     space: Space
@@ -54,7 +54,7 @@ class Task:
 
 @dataclass(frozen=True)
 class RunProgress:
-    """How far one run is: `stopping.Progress`."""
+    """The progress of one run, as `stopping.Progress` has it."""
 
     direction: str
     evaluations: int
@@ -67,23 +67,24 @@ class RunProgress:
 
 @dataclass(frozen=True)
 class Log:
-    """What a driver gives back about R runs; it is filled in place.
+    """What a driver returns about R runs; it is filled in place.
 
     Attributes
     ----------
     values
-        `(R, budget)`, in order of evaluation; NaN where a run had stopped.
+        `(R, budget)`: the values in order of evaluation; NaN after a run stopped.
     best_codes, best_values
         `(R, n)` and `(R,)`: each run's first best point, and its value. A run without an evaluation
         has the worst infinity, and codes of -1.
     evaluations
-        `(R,)`: how many were finished.
+        `(R,)`: the number of finished evaluations.
     restarts
-        After how many evaluations each run's policy was restarted.
+        For each run, the numbers of evaluations after which its policy was restarted.
     stop_reasons
-        "budget", "failed", what a stopping rule returned, or "interrupted" until another is known.
+        "budget", "failed", the reason of a stopping rule, or "interrupted" until another one is
+        known.
     errors
-        What made a run fail, else None.
+        The error that made a run fail, else None.
     """
 
     values: Values
@@ -96,7 +97,7 @@ class Log:
 
     @classmethod
     def start(cls, task: Task) -> Log:
-        """Return an empty log, as it is before the first evaluation."""
+        """Return an empty log, in the state before the first evaluation."""
         runs = len(task.seeds)
         return cls(
             values=np.full((runs, task.budget), np.nan),
@@ -110,7 +111,7 @@ class Log:
 
     @classmethod
     def join(cls, logs: Sequence[Log]) -> Log:
-        """Join the logs of several batches of runs."""
+        """Return the joint log of several batches of runs."""
         return cls(
             values=np.concatenate([log.values for log in logs]),
             best_codes=np.concatenate([log.best_codes for log in logs]),
@@ -123,17 +124,17 @@ class Log:
 
 
 class Ledger:
-    """The bookkeeping of runs in lockstep: that of `PolicySearch`, for many runs at once.
+    """The bookkeeping of runs in lockstep: what `PolicySearch` does, for many runs at once.
 
-    All active runs are in the same generation; ages, restarts and ends are each run's own.
+    All active runs are in the same generation; their ages, restarts and ends are independent.
 
     Attributes
     ----------
     active
-        The numbers of the active runs, in increasing order; the rows of every array that a driver
-        works on belong to them.
+        The numbers of the active runs, in increasing order. They are the rows of every array that a
+        driver works on.
     told
-        Evaluations of each of them so far.
+        The number of evaluations of each active run so far.
     """
 
     def __init__(self, task: Task) -> None:
@@ -142,11 +143,12 @@ class Ledger:
         runs = len(task.seeds)
         self.active: Ints = np.arange(runs)
         self.told = 0
-        self._age = np.zeros(runs, np.int64)  # trainings since a policy was restarted
-        self._collapsed = np.zeros(runs, np.int64)  # generations in a row of nearly one point
-        self._restarting = np.zeros(runs, np.bool_)  # to be restarted after this generation
-        self._best = np.full(runs, -np.inf)  # signed
-        self._improved = np.zeros(runs, np.int64)  # after how many evaluations
+        self._age = np.zeros(runs, np.int64)  # trainings since the last restart of a policy
+        # generations in a row in which almost all points were equal
+        self._collapsed = np.zeros(runs, np.int64)
+        self._restarting = np.zeros(runs, np.bool_)  # whether to restart after this generation
+        self._best = np.full(runs, -np.inf)  # the sign times the best value
+        self._improved = np.zeros(runs, np.int64)  # evaluations until the last improvement
         rules = task.stopping.rules
         self._rules = [copy.deepcopy(rules) for _ in range(runs)] if rules else []
         self._free = task.digits.cardinalities > 1
@@ -158,7 +160,7 @@ class Ledger:
 
     @property
     def generation(self) -> int:
-        """How often each active run has trained: all batches but the last are whole populations."""
+        """The number of trainings of each active run; all batches but the last are populations."""
         return self.told // self.task.config.population
 
     def draw(self) -> Draw:
@@ -173,11 +175,11 @@ class Ledger:
         )
 
     def take(self, points: Codes, codes: Codes, evaluated: Evaluated) -> Ints:
-        """Record a batch and which runs stop; returns the rows that remain, to be trained on.
+        """Record a batch and which runs stop; return the rows that remain, to be trained on.
 
-        `points` are the model's, `codes` the same points in the codes of the space.
+        `points` are points of the model, and `codes` the same points in the codes of the space.
 
-        `active` then holds the runs of those rows.
+        `active` then holds the runs of the remaining rows.
         """
         log, task, active = self.log, self.task, self.active
         count = points.shape[1]
@@ -189,7 +191,7 @@ class Ledger:
         log.evaluations[active] += finished
         for row in np.flatnonzero(~whole):
             error, place = evaluated.errors[row], self.told + finished[row] + 1
-            if error is not None:  # else it was interrupted
+            if error is not None:  # otherwise it was interrupted
                 log.stop_reasons[active[row]] = "failed"
                 log.errors[active[row]] = f"{error} (at evaluation {place})"
         self.told += count
@@ -203,7 +205,7 @@ class Ledger:
         return rows
 
     def _rule_reason(self, run: int) -> str | None:
-        """Return why a stopping rule ends a run, if one does."""
+        """Return the reason of a stopping rule to end a run, or None."""
         if not self._rules:
             return None
         log, task = self.log, self.task
@@ -219,7 +221,7 @@ class Ledger:
         return ask_rules(self._rules[run], progress)
 
     def batch(self, points: Codes, old: npt.NDArray[np.floating], values: Values) -> Batch:
-        """Return what the active runs train on: the generation that `take` has just recorded."""
+        """Return the batch to train the active runs on: the generation last recorded by `take`."""
         task, shape = self.task, points.shape
         config, generation = task.config, self.generation - 1
         advantage = advantages(task.sign * values, config.utility, config.ties)
@@ -237,7 +239,7 @@ class Ledger:
         )
 
     def finish_training(self) -> Ints:
-        """Record that the active runs have trained; returns the rows to be restarted."""
+        """Record that the active runs have been trained; return the rows to restart."""
         self._age[self.active] += 1
         rows = np.flatnonzero(self._restarting[self.active])
         self._age[self.active[rows]] = 0
@@ -249,9 +251,9 @@ class Ledger:
 
     def _record_best(self, points: Codes, values: Values, finished: Ints) -> None:
         signed = np.where(np.isnan(values), -np.inf, self.task.sign * values)
-        place = signed.argmax(axis=1)  # the first of equals
+        place = signed.argmax(axis=1)  # of equally good points the first
         best = signed[np.arange(len(signed)), place]
-        first = (self.log.evaluations[self.active] == 0) & (finished > 0)  # it may be -inf
+        first = (self.log.evaluations[self.active] == 0) & (finished > 0)  # the value may be -inf
         better = np.flatnonzero(first | (best > self._best[self.active]))
         runs = self.active[better]
         self._best[runs] = best[better]
@@ -260,7 +262,7 @@ class Ledger:
         self.log.best_codes[runs] = points[better, place[better]]
 
     def _record_collapse(self, points: Codes, values: Values, whole: npt.NDArray[np.bool_]) -> None:
-        """Record which runs are restarted after this generation's training."""
+        """Record which runs to restart after the training of this generation."""
         config, rows = self.task.config, np.flatnonzero(whole)
         limit = config.restart_agreement
         self._restarting[:] = False

@@ -1,9 +1,10 @@
-"""The driver for objectives on the GPU: everything stays there until all runs have ended.
+"""The driver for objectives on the GPU: all data stay there until all runs have ended.
 
-A generation is seven kernels and the objective's own, and a few more with a critic. They follow one
-another without the host looking at a number: what each run needs (its generation, age, status) is
-an array on the device that the kernels read and write. For problems, the launches of a generation
-are recorded once, as a CUDA graph, and replayed. A user's function is called every time.
+A generation is seven kernels and those of the objective, and a few more with a critic. They are
+launched one after another, and the host looks at no number in between: what each run needs (its
+generation, age, status) is in arrays on the device that the kernels read and write. For problems,
+the launches of a generation are recorded once, as a CUDA graph, and replayed. A user's function is
+called every time.
 """
 
 from __future__ import annotations
@@ -33,12 +34,12 @@ from anyorder.strategies.policy.engines.cuda import CudaEngine, DeviceOrder, Sha
 from anyorder.strategies.policy.engines.cuda.kernels import common, generation
 from anyorder.strategies.policy.rng import drop_threshold
 
-_REASONS = {0: "budget", 1: "failed", 2: "target"}  # of a status less ENDED
+_REASONS = {0: "budget", 1: "failed", 2: "target"}  # by the status minus ENDED
 _IN_FLIGHT = 16  # generations between two checks whether any run is still active
 
 
 def runs_here(engine: Any, objective: Objective, task: Task) -> bool:
-    """Return whether this driver takes the objective; `host.py` takes any."""
+    """Return whether this driver supports the objective and the task; `host.py` supports all."""
     if not isinstance(engine, CudaEngine | SharedCudaEngine):
         return False
     if task.digits.split_any or task.space.conditional or task.config.kl_target is not None:
@@ -51,7 +52,7 @@ def runs_here(engine: Any, objective: Objective, task: Task) -> bool:
 
 
 def run_device(engine: Any, objective: Objective, task: Task, bar: Any) -> Log:
-    """Do all runs in one batch on the device; Ctrl-C returns what there is."""
+    """Do all runs in one batch on the device; after Ctrl-C return what there is."""
     return _Batch(engine, objective, task).run(bar)
 
 
@@ -94,9 +95,9 @@ class _Batch:
         self.free = put((model.cards > 1).astype(np.int8))
         self.utility = put(self._utilities())
         self.weights = torch.ones((1, 1, 1), device=device).expand(self.size, self.count, model.n)
-        self.patience, self.agreeing = config.restart_patience, self._agreeing()
-        # A run that has ended draws nothing and keeps its last candidates: one batch for whole
-        # populations, one for what the budget leaves at the end.
+        self.patience, self.agreeing = config.restart_patience, self._least_agreement()
+        # A run that has ended draws nothing and keeps its last candidates. There is one batch for
+        # whole populations, and one for what the budget leaves at the end.
         self.batches = {
             count: (
                 torch.zeros((self.size, count, model.n), dtype=torch.int32, device=device),
@@ -107,7 +108,7 @@ class _Batch:
         }
         self.evaluate = _evaluator(engine, objective)
         self.order: DeviceOrder | None = None
-        self.orders: Any = None  # learned ones change with every epoch
+        self.orders: Any = None  # learned orders change in every epoch
         if isinstance(engine, CudaEngine) and config.generation_order == "learned":
             self.order = DeviceOrder(engine.model)
         else:
@@ -117,7 +118,7 @@ class _Batch:
         self.recorded = isinstance(objective, Problems) and device.type == "cuda"
 
     def run(self, bar: Any) -> Log:
-        """Run to the end, or to Ctrl-C."""
+        """Run until the end, or until Ctrl-C, and return the log."""
         rest = self.task.budget % self.count
         trained = self.generations - (rest == 0)
         try:
@@ -130,7 +131,7 @@ class _Batch:
         return self._log()
 
     def _run_generations(self, generations: int, bar: Any) -> None:
-        """Run the generations that are trained on."""
+        """Run the generations that are followed by training."""
         replay: Callable[[], None] | None = None
         for g in range(generations):
             if replay is not None:
@@ -147,9 +148,9 @@ class _Batch:
                     return
 
     def _record(self) -> Callable[[], None]:
-        """Record a generation as a CUDA graph.
+        """Return a function that replays a generation, recorded as a CUDA graph.
 
-        One has run before, so that every kernel is compiled.
+        A generation must have run before, so that every kernel is compiled.
         """
         torch.cuda.synchronize()
         graph = torch.cuda.CUDAGraph()
@@ -222,7 +223,7 @@ class _Batch:
             torch.cuda.current_stream().wait_stream(self.side)
 
     def _draw_orders(self) -> None:
-        """Draw orders into the same memory every time, because its address is recorded."""
+        """Draw orders into the same memory every time, since its address is recorded."""
         stamps = self._stamps(self.count)
         self.orders = self.engine.orders(self.runs, self.count, stamps, self.orders)
         if self.critic is not None:
@@ -236,7 +237,7 @@ class _Batch:
         return torch.stack([generation, index], dim=2)
 
     def _utilities(self) -> Any:
-        """Return U at ranks 0, 1/2, 1, ...: all values that a rank can have."""
+        """Return the utilities at ranks 0, 1/2, 1, ...: all values that a rank can have."""
         config, size = self.task.config, self.count
         table = np.zeros(2 * size - 1)
         if size > 1:
@@ -245,8 +246,8 @@ class _Batch:
             table = np.interp(where, knots, config.utility)
         return table.astype(np.float32)
 
-    def _agreeing(self) -> int:
-        """Return how many values of a population must equal the best one's to call it collapsed."""
+    def _least_agreement(self) -> int:
+        """Return how many values must equal the best one's in a collapsed population."""
         limit, free = self.task.config.restart_agreement, int((self.engine.model.cards > 1).sum())
         of = self.count * free
         if limit is None or not of:
@@ -255,7 +256,7 @@ class _Batch:
         return int(np.searchsorted(shares, limit, "left"))
 
     def _log(self) -> Log:
-        """Copy the log from the device."""
+        """Return the log, copied from the device."""
         log, ended = Log.start(self.task), common.ENDED.value
         status = self.runs[:, common.STATUS.value].cpu().numpy()
         restarted, ends = self.restarted.cpu().numpy(), self.ends.cpu().numpy()
@@ -278,12 +279,12 @@ class _Batch:
 
 
 def _evaluator(engine: Any, objective: Objective) -> Callable[[Any], Any]:
-    """Return a function that gives the values (R, count) of codes (R, count, n) on the device."""
+    """Return a function that computes values (R, count) of codes (R, count, n) on the device."""
     if isinstance(objective, Problems):
         return together(objective.problems)
     assert isinstance(objective, Torch)
     function, model = objective.function, engine.model
-    # the value of every code of every variable, as the function sees it
+    # the value of every code of every variable, as the function receives it
     codes = np.zeros((int(model.cards.max()), model.n), np.int32)
     for code in range(len(codes)):
         codes[code] = np.minimum(code, model.cards - 1)

@@ -16,7 +16,7 @@ Tensor = Any
 
 
 class DeviceCritic:
-    """The critics of all runs, in populations of `count`; `runs` is the array of `common.py`."""
+    """The critics of all runs, in populations of `count`; for the array `runs` see `common.py`."""
 
     def __init__(self, model: Model[Network], seeds: Sequence[int], count: int) -> None:
         critic = Critic(model, "cuda")
@@ -35,10 +35,10 @@ class DeviceCritic:
         self, runs: Tensor, points: Tensor, values: Tensor, weights: Tensor, orders: Any,
         most_steps: int,
     ) -> Tensor:  # fmt: skip
-        """Train the critics on a generation; then the advantages (R, count, n).
+        """Train the critics on a generation, and return the advantages (R, count, n).
 
-        `values`, (R, count), are float64, and more is better. `orders` are those that the policy
-        trains under.
+        `values`, (R, count), are float64, and higher is better. `orders` are the orders under which
+        the policy is trained.
         """
         targets = finite(values)[:, :, None]
         estimates = torch.ones(points.shape, device=points.device)
@@ -52,12 +52,12 @@ class DeviceCritic:
         return gain.clamp_(-LARGEST_GAIN, LARGEST_GAIN).float()
 
     def restart(self, runs: Tensor) -> None:
-        """Initialize the critics of the runs whose status is RESTARTING."""
+        """Initialize the critics of the runs with the status RESTARTING."""
         self.engine.restart(self.policy, runs, TWIN)
 
 
 def finite(values: Tensor) -> Tensor:
-    """Return values in which failed and refused candidates have the worst one, or 0.
+    """Return values in which failed and rejected candidates have the worst value, or 0.
 
     (`where` would copy a number to the device, which cannot be recorded; `masked_fill` does not.)
     """

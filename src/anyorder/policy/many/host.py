@@ -18,7 +18,7 @@ from anyorder.strategies.policy.penalty import Penalty
 
 
 def run_host(engine: Engine, objective: Objective, task: Task, bar: Any) -> Log:
-    """Do all runs, one generation of each at a time; Ctrl-C returns what there is."""
+    """Do all runs, one generation of each at a time; after Ctrl-C return what there is."""
     ledger = Ledger(task)
     critic = None if task.config.critic is None else Critic(engine.model, engine.name)
     learns = task.config.generation_order == "learned"

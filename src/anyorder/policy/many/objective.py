@@ -1,7 +1,7 @@
 """Ways to evaluate the candidates of many runs at once.
 
-The kind of an objective is its class, and a driver may ask for it: one that keeps its candidates on
-a device can hand them to a `Torch` function, or compute the values of `Problems` there, without
+The kind of an objective is its class, which drivers may check: a driver that keeps its candidates
+on a device can pass them to a `Torch` function, or compute the values of `Problems` there, without
 calling `values`.
 """
 
@@ -28,17 +28,17 @@ Values = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Evaluated:
-    """Values of a batch.
+    """The values of a batch.
 
     Attributes
     ----------
     values
-        `(A, count)`; NaN from where a run failed or was interrupted.
+        `(A, count)`: the values; NaN from where a run failed or was interrupted.
     errors
-        For each run why it failed ("type: message"), or None.
+        For each run the reason why it failed ("type: message"), or None.
     interrupted
-        Ctrl-C came meanwhile, and `values` are those that were finished. An objective that cannot
-        tell which were lets KeyboardInterrupt through.
+        Whether Ctrl-C came meanwhile, so that `values` are only those that were finished. An
+        objective that cannot tell which were finished raises KeyboardInterrupt instead.
     """
 
     values: Values
@@ -47,16 +47,17 @@ class Evaluated:
 
 
 class Objective(ABC):
-    """What the runs optimise."""
+    """The function, or the problems, that the runs optimise."""
 
     def __init__(self, space: Space) -> None:
         self.space = space
 
     @abstractmethod
     def values(self, points: Codes, active: Ints) -> Evaluated:
-        """Return the values of codes `(A, count, n)` whose rows belong to the runs in `active`.
+        """Return the values of codes `(A, count, n)`; their rows belong to the runs in `active`.
 
-        A failure of one run is part of the result; one that cannot be attributed is raised.
+        The failure of one run is part of the result; a failure that cannot be attributed to a run
+        is raised.
         """
 
     def part(self, runs: range) -> Objective:
@@ -64,12 +65,12 @@ class Objective(ABC):
         return self
 
     def _decode(self, points: Codes) -> npt.NDArray[np.int64]:
-        """Return the values of a nameless space, in the shape of the codes."""
+        """Return the values in a nameless space, in the shape of the codes."""
         matrix = np.asarray(self.space.decode(points.reshape(-1, points.shape[-1])))
         return matrix.reshape(points.shape)
 
     def _check(self, values: Values, points: Codes) -> Evaluated:
-        """Check values, and mark runs that have a NaN as failed from there on."""
+        """Return the values, checked; a run with a NaN has failed from there on."""
         evaluated = Evaluated(values, [None] * len(values))
         failed = np.isnan(values)
         for row in np.flatnonzero(failed.any(axis=1)):
@@ -99,7 +100,7 @@ class Vectorized(Objective):
         self.function = function
 
     def values(self, points: Codes, active: Ints) -> Evaluated:
-        """Evaluate all points in one call; what the function raises is raised."""
+        """Evaluate all points in one call; exceptions of the function are raised."""
         result = self.function(self._argument(points))
         return self._check(matrix(result, points.shape[:2]), points)
 
@@ -117,7 +118,7 @@ class Torch(Vectorized):
 
 
 class Problems(Objective):
-    """A problem for each run, of one nameless space."""
+    """A problem for each run, all in one nameless space."""
 
     def __init__(self, problems: Sequence[Problem], space: Space) -> None:
         super().__init__(space)
@@ -139,13 +140,13 @@ class Problems(Objective):
             if self._together is None or not np.array_equal(active, self._active):
                 self._together, self._active = _problems.together(mine), active.copy()
             values = matrix(self._together(self._decode(points)), points.shape[:2])
-        except Exception:  # a problem of somebody else's may raise anything; it is found below
+        except Exception:  # problems of other packages may raise anything; the error is found below
             return one_by_one(mine, self.space, points)
         return self._check(values, points)
 
 
 def one_by_one(functions: Sequence[Callable[..., Any]], space: Space, points: Codes) -> Evaluated:
-    """Evaluate every point by itself, with a function for each run."""
+    """Evaluate each point by itself, with a function for each run."""
     values = np.full(points.shape[:2], np.nan)
     errors: list[str | None] = [None] * len(points)
     try:
@@ -165,8 +166,8 @@ def one_by_one(functions: Sequence[Callable[..., Any]], space: Space, points: Co
 
 
 def matrix(result: Any, shape: tuple[int, ...]) -> Values:
-    """Return what a vectorised function gave as floats; None is NaN."""
-    if hasattr(result, "detach"):  # a tensor, wherever it is
+    """Return what a vectorised function gave, as floats; None becomes NaN."""
+    if hasattr(result, "detach"):  # a tensor, on any device
         if result.is_complex():
             raise TypeError(f"f returned {result.dtype}, expected numbers")
         result = result.detach().cpu().double().numpy()
@@ -187,7 +188,7 @@ def matrix(result: Any, shape: tuple[int, ...]) -> Values:
 
 
 def wrong_shape(found: tuple[int, ...], expected: tuple[int, ...]) -> str:
-    """Return the message for values that are not one for each candidate."""
+    """Return the message for values whose shape is not one number for each candidate."""
     hint = f" ({SEVERAL})" if len(found) > len(expected) else ""
     return f"f returned shape {found}, expected {expected}: a number for each{hint}"
 

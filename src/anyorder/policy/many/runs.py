@@ -1,4 +1,4 @@
-"""What `solve_many` leaves: its runs, and arrays over all of them."""
+"""The outcome of `solve_many`: its runs, and arrays over all of them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from anyorder.plotting.runs import averages
 from anyorder.space import Space
 from anyorder.strategies.policy.config import Config
 
-_SHOWN = 10  # runs in the table of a notebook
+_SHOWN = 10  # the most runs in the table of a notebook
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,20 +27,21 @@ class Run:
     Attributes
     ----------
     best, best_value
-        The best point found, as the function saw it, and its value; None and the worst infinity if
-        not one evaluation was finished.
+        The best point found, as the function receives it, and its value; None and the worst
+        infinity if no evaluation was finished.
     values
-        What the function gave, `(evaluations,)`.
+        The values of the function, `(evaluations,)`.
     curve
-        The best value so far at the grid of the `Runs`.
+        The best value so far at each point of the grid of the `Runs`.
     restarts
         The numbers of evaluations after which the policy was restarted.
     seed, problem
-        What it takes to run it again; `problem` is a name, or None for a function.
+        What is needed to repeat the run; `problem` is a name, or None for a function.
     stop_reason, error
-        "budget", "target", "interrupted", or "failed", and then what went wrong.
+        "budget", "target", the reason of a stopping rule, "interrupted", or "failed"; if it failed,
+        the error, else None.
     evaluations
-        How many were finished.
+        The number of finished evaluations.
     """
 
     best: Any
@@ -59,32 +60,32 @@ class Run:
 class Runs(Sequence[Run]):
     """The outcome of `solve_many`: a sequence of its R runs, and arrays over all of them.
 
-    The runs of a problem are neighbours: with 10 runs of each, run 25 is of the third problem.
+    The runs of a problem are neighbours: with 10 runs of each problem, run 25 is of the third one.
 
     Attributes
     ----------
     seeds, problems
-        Of each run; `problems` are names, or None for a function.
+        The seed and the problem of each run; `problems` are names, or None for a function.
     grid
-        `(G,)` numbers of evaluations.
+        `(G,)`: numbers of evaluations.
     curves
-        `(R, G)`: the best value so far. A run that has reached the target keeps its last best, so
-        that means over runs stay what they mean; one that failed or was interrupted is NaN from
-        there on.
+        `(R, G)`: the best value so far. After a run has reached the target its curve stays
+        constant, so that means over runs remain meaningful; after it failed or was interrupted its
+        curve is NaN.
     best_values, best_codes
-        `(R,)` and `(R, n)`: the best value of each run, and its point as indices of its values.
+        `(R,)` and `(R, n)`: the best value of each run, and its point as indices of values.
     values
-        `(R, budget)`: every evaluation, in order; NaN where a run had stopped.
+        `(R, budget)`: the values in order of evaluation; NaN after a run stopped.
     evaluations
-        `(R,)`: how many were finished.
+        `(R,)`: the number of finished evaluations.
     restarts
-        For each run, after how many evaluations its policy was restarted.
+        For each run, the numbers of evaluations after which its policy was restarted.
     stop_reasons, errors
-        Of each run, see `Run`.
+        The stop reason and the error of each run, see `Run`.
     direction, space, config, engine
-        What all runs had in common.
+        What all runs have in common.
     seconds
-        Wall time of all together, the function's included.
+        The wall time of all runs together, including the evaluations.
     """
 
     seeds: tuple[int, ...]
@@ -142,7 +143,7 @@ class Runs(Sequence[Run]):
         return f"<Runs: {text}, {self.evaluations.sum()} evaluations in {self.seconds:.3g} s>"
 
     def _repr_html_(self) -> str:
-        """Return what a notebook shows: the runs, and the mean of their curves."""
+        """Return the HTML that a notebook shows: the runs, and the mean of their curves."""
         head = ["run", "problem", "seed", "best value", "evaluations", "stopped by", "error"]
         rows = [
             (r, run.problem, run.seed, run.best_value, run.evaluations, run.stop_reason, run.error)
@@ -160,13 +161,13 @@ class Runs(Sequence[Run]):
         return markup.panel(repr(self)[1:-1], *parts)
 
     def plot(self, path: str | os.PathLike[str] | None = None) -> Any:
-        """Draw the mean curve and its standard error; write it or return the figure."""
+        """Draw the mean curve and its standard error; write or return the figure."""
         return averages({f"anyorder, {len(self)} runs": self}, path)
 
     def to_csv(self, path: str | os.PathLike[str]) -> None:
         """Write a row for each run and grid point: problem, seed, evaluations, best.
 
-        `problem` is empty for a function. The numbers are written so that they read back exactly.
+        `problem` is empty for a function. The numbers read back exactly.
         """
         with open(path, "w", newline="", encoding="utf-8") as file:
             table = csv.writer(file, lineterminator="\n")

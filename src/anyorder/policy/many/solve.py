@@ -1,4 +1,4 @@
-"""solve_many: checks the arguments and chooses a driver."""
+"""solve_many: check the arguments and choose a driver."""
 
 from __future__ import annotations
 
@@ -56,25 +56,25 @@ def solve_many(
     Each run is what `maximize` or `minimize` gives with `algorithm=Policy(config, engine, graph)`,
     its seed and `cache=False`: points that are proposed again are evaluated again. On one engine a
     run is the same, bit for bit, alone and in a batch of any size and order. Runs stop
-    independently. A run whose function raises, or returns no number, is `"failed"` and keeps its
-    error; the others continue. If memory does not hold all runs at once, they are done in several
-    batches.
+    independently. If the function raises an exception in a run, or returns no number, that run is
+    `"failed"` and has the error, while the others continue. If memory does not hold all runs at
+    once, they are done in several batches.
 
     Parameters
     ----------
     problem
-        A `Problem`, several of one space, or a function together with `space`.
+        A `Problem`, several problems with one space, or a function together with `space`.
     runs
-        Runs of each problem. Left out, as many as `seeds` has; with neither, one.
+        The number of runs of each problem; by default as many as `seeds` has, or one.
     budget
-        Evaluations of each run.
+        The evaluations of each run.
     seeds
-        A seed for each run, the first problem's runs first; an integer s is s, s + 1, ..., and None
-        is 0, 1, ...
+        A seed for each run, with the first problem's runs first. An integer s stands for s, s + 1,
+        ..., and None for 0, 1, ...
     space
-        Where to search; problems know it.
+        The space to search, for a function; problems have one.
     direction
-        "maximize" or "minimize", for a function; problems know it.
+        "maximize" or "minimize", for a function; problems have a direction.
     config, graph
         As in `Policy`.
     progress
@@ -82,20 +82,20 @@ def solve_many(
     engine
         "cuda", "cpu" or "reference"; "auto" takes the fastest that can run here for so many runs.
     vectorized
-        For functions of a nameless space. False: a function gets one point. True: it gets the
-        candidates of all runs that go on, integers of shape (runs, candidates, n), and returns
-        numbers of shape (runs, candidates). "torch": the same as a tensor on the engine's device;
-        it returns a tensor or an array. On a GPU, runs that have ended stay in the batch (their
-        values are ignored), and where memory asks for it the batch is cut into chunks of runs, one
-        after the other. What a vectorised function raises ends all runs; NaN ends the runs it
-        belongs to.
+        For functions of a nameless space. If False, the function receives one point. If True, it
+        receives the candidates of all active runs, integers of shape (runs, candidates, n), and
+        returns numbers of shape (runs, candidates). With "torch" it receives them as a tensor on
+        the engine's device, and returns a tensor or an array. On a GPU, runs that have ended stay
+        in the batch, and their values are ignored; if memory is scarce, the batch is cut into
+        chunks of runs, which are done one after the other. An exception of a vectorised function
+        ends all runs; NaN ends the runs that it belongs to.
     target
-        A run stops after the batch in which a value is at least this good.
+        A run stops after the batch in which a value is at least as good as this one.
     max_seconds, patience, stop
         Further rules that stop a run after a batch, as in `maximize`. The time is that of the whole
-        call. On a GPU, they let the host keep the books, which is slower.
+        call. On a GPU these rules move the bookkeeping to the host, which is slower.
     grid
-        Where `curves` are taken: after every so many evaluations and at the budget, or increasing
+        Where `curves` are taken: an interval, for multiples of it and the budget, or increasing
         numbers of evaluations.
 
     Returns
@@ -151,10 +151,10 @@ def solve_many(
 
 
 def _run(engine: Engine, objective: Objective, task: Task, bar: Any) -> Log:
-    """Do all runs, as many at a time as fit into the memory of the GPU or the machine."""
+    """Do all runs, as many at a time as the memory of the GPU or of the machine holds."""
     driver, total = run_host, len(task.seeds)
     size = engine.runs_that_fit(total, task.budget)
-    if engine.name == "cuda":  # only then is PyTorch there for certain
+    if engine.name == "cuda":  # only then is PyTorch certainly installed
         from anyorder.policy.many.device import run_device, runs_here
 
         if runs_here(engine, objective, task):
@@ -171,7 +171,7 @@ def _run(engine: Engine, objective: Objective, task: Task, bar: Any) -> Log:
 
 
 def _check_memory(runs: int, budget: int) -> None:
-    """Check that all values fit into memory, where they stay even if runs are done in batches."""
+    """Raise if the values of all runs do not fit into memory, where they stay until the end."""
     need, have = 8 * runs * budget, memory_here()
     if need > 0.9 * have:
         fit = int(0.9 * have / (8 * budget)) or "not even one"
@@ -182,7 +182,7 @@ def _check_memory(runs: int, budget: int) -> None:
 
 
 def _problems_in(problem: Any, vectorized: Any) -> list[Problem]:
-    """Return the problems, or none for a function."""
+    """Return the problems; an empty list for a function."""
     if not isinstance(vectorized, bool) and vectorized != "torch":
         raise ValueError(f"vectorized is {vectorized!r}, expected False, True or 'torch'")
     if isinstance(problem, Problem):
@@ -208,7 +208,7 @@ def _problems_in(problem: Any, vectorized: Any) -> list[Problem]:
 
 def _direction(direction: str, problems: list[Problem]) -> str:
     if direction not in ("maximize", "minimize"):
-        raise ValueError(f"direction must be 'maximize' or 'minimize', got {direction!r}")
+        raise ValueError(f"direction is {direction!r}, expected 'maximize' or 'minimize'")
     if not problems:
         return direction
     own = {str(problem.direction) for problem in problems}
@@ -225,7 +225,7 @@ def _direction(direction: str, problems: list[Problem]) -> str:
 
 def _space(space: Space | None, problems: list[Problem]) -> Space:
     if space is not None and not isinstance(space, Space):
-        raise TypeError(f"space must be a Space, got {space!r}")
+        raise TypeError(f"space is {space!r}, expected a Space")
     if not problems:
         if space is None:
             raise ValueError("space is None, expected the Space that the function is defined on")
@@ -245,7 +245,7 @@ def _space(space: Space | None, problems: list[Problem]) -> Space:
 
 
 def _seeds(runs: Any, seeds: Any, problems: int) -> tuple[int, tuple[int, ...]]:
-    """Return how many runs each problem has, and the seeds of all runs."""
+    """Return the number of runs of each problem, and the seeds of all runs."""
     largest = 2**64 - 1
     if runs is not None:
         runs = integer("runs", runs, 1, _MOST_RUNS)
@@ -298,8 +298,8 @@ def _grid(grid: Any, budget: int) -> Ints:
 
 
 def _curves(log: Log, grid: Ints, direction: str) -> npt.NDArray[np.float64]:
-    """Return the best value so far of every run; `Runs` says what it is after a run's end."""
-    best = np.fmax if direction == "maximize" else np.fmin  # these pass over NaN
+    """Return the best value so far of every run at the grid; see `Runs` for the end of a run."""
+    best = np.fmax if direction == "maximize" else np.fmin  # these ignore NaN
     curves: npt.NDArray[np.float64] = best.accumulate(log.values, axis=1)[:, grid - 1]
     for r, reason in enumerate(log.stop_reasons):
         if reason in ("failed", "interrupted"):

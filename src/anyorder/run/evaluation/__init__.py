@@ -1,8 +1,8 @@
-"""Where evaluations run.
+"""The places where evaluations run.
 
 jobs.py         the evaluations that are running, and their time limits
-evaluators.py   what they have in common, and those in this process
-executors.py    on an executor or a cluster
-processes.py    in worker processes
+evaluators.py   the common interface, and evaluations in this process
+executors.py    evaluations on an executor or a cluster
+processes.py    evaluations in worker processes
 interrupts.py   Ctrl-C
 """

@@ -1,12 +1,12 @@
-"""Where evaluations run: in this process, in worker processes, or on the user's executor.
+"""Evaluators: evaluations in this process, in worker processes, or on the user's executor.
 
-Each takes jobs and puts their outcomes on a queue (`jobs.py`).
+Each evaluator takes jobs, and puts their outcomes on a queue (`jobs.py`).
 
     Inline       calls the function in this process
     OnExecutor   a concurrent.futures.Executor, a Dask Client, "threads" or "ray": executors.py
     Processes    `workers=8`: processes.py
 
-They call `Checked`, which checks what the user's function returns.
+They call `Checked`, which checks the values that the user's function returns.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from anyorder.errors import FAILED, INFEASIBLE, OK, TIMEOUT, Infeasible
 class Outcome(NamedTuple):
     """The outcome of a job: an index of `anyorder.STATUSES`, and a value where it is "ok".
 
-    A status of None with a reason: the evaluator cannot evaluate any more.
+    A status of None, with a reason, means that the evaluator cannot evaluate any more.
     """
 
     status: int | None
@@ -36,25 +36,25 @@ class Outcome(NamedTuple):
     reason: str | None = None
     error: Exception | None = None
     seconds: float = 0.0
-    notes: Any = None  # as JSON; of a vectorised function a list
+    notes: Any = None  # as JSON; a list of them if the function is vectorised
 
 
 Done = SimpleQueue[tuple[int, Outcome]]
 
 
 class Evaluator(Protocol):
-    """Runs up to `slots` jobs at a time; puts (job, outcome) on the queue it was made with.
+    """Runs up to `slots` jobs at a time, and puts (job, outcome) on the queue that it was given.
 
     Attributes
     ----------
     slots
-        How many jobs can run at a time, which may change.
+        The number of jobs that can run at a time, which may change.
     waits
         Whether there is no slot because no worker has come yet.
     in_process
         Whether `start` evaluates before it returns.
     keeps_time
-        Whether it enforces time limits itself.
+        Whether the evaluator enforces time limits itself.
     """
 
     @property
@@ -66,26 +66,26 @@ class Evaluator(Protocol):
     keeps_time: bool
 
     def start(self, job: int, points: Any) -> None:
-        """Evaluate a point (for a vectorised function: points); returns without waiting."""
+        """Start evaluating a point, or points if the function is vectorised; do not wait."""
 
     def abandon(self, job: int) -> None:
         """Drop a job that takes too long; its slot is free again when it ends."""
 
     def close(self) -> None:
-        """Stop all that still runs."""
+        """Stop all jobs that still run."""
 
 
 class Noted(NamedTuple):
-    """A value, or values, with notes as JSON: of a point, or a list with those of each point."""
+    """A value with its notes as JSON, or the values of several points with a list of notes."""
 
     value: Any
     notes: Any
 
 
 class Checked:
-    """The user's function, with what it returns checked: a number for a point, or an exception.
+    """The user's function with a check of what it returns: a number for a point, or an exception.
 
-    Of several objectives it is a tuple of numbers.
+    With several objectives it must return a tuple of numbers.
     """
 
     def __init__(
@@ -94,9 +94,9 @@ class Checked:
         self.f, self.vectorized, self.objectives = f, vectorized, objectives
 
     def __call__(self, points: Any) -> Any:
-        """Return a number, or one for each point of a vectorised function, NaN where it failed.
+        """Return a number, or one per point if the function is vectorised; NaN where it failed.
 
-        If there are notes, `Noted`.
+        If there are notes, return a `Noted`.
         """
         if self.vectorized:
             size = len(points)  # before f can change it
@@ -118,7 +118,7 @@ class Checked:
             except ValueError as error:
                 if notes is None or isinstance(error, ProgramError):
                     raise
-                found = (math.nan,) * len(self.objectives)  # its notes are kept
+                found = (math.nan,) * len(self.objectives)  # the notes are still stored
             return found if notes is None else Noted(found, notes)
         value = value_of("what f returned", returned)
         if notes is not None:
@@ -132,7 +132,7 @@ class Checked:
 
 
 def call(f: Callable[[Any], Any], points: Any) -> Outcome:
-    """Evaluate in this process; exceptions become outcomes."""
+    """Return the outcome of a call in this process; exceptions become outcomes."""
     start = time.perf_counter()
     try:
         value = f(points)
@@ -149,7 +149,7 @@ def call(f: Callable[[Any], Any], points: Any) -> Outcome:
 
 
 def _text(error: BaseException) -> str:
-    """Return the message of an error, with bytes that are no text escaped (names of files)."""
+    """Return the message of an error, with bytes that are no text, as in file names, escaped."""
     try:
         return str(error).encode("utf-8", "backslashreplace").decode()
     except Exception:  # raised by the exception's own __str__
@@ -157,12 +157,12 @@ def _text(error: BaseException) -> str:
 
 
 def describe(error: BaseException) -> str:
-    """Return type and message of an exception, even if its message raises another."""
+    """Return type and message of an exception, even if making the message raises another one."""
     return f"{type(error).__name__}: {_text(error)}"
 
 
 def call_remotely(f: Callable[..., Any], points: Any) -> Outcome:
-    """Return the outcome of `call` in a form to pickle; the error's notes hold its traceback."""
+    """Return the outcome of `call` so that it can be pickled, with the traceback as a note."""
     outcome = call(f, points)
     if outcome.error is None:
         return outcome
@@ -189,11 +189,11 @@ class Inline:
         self._f, self._done = f, done
 
     def start(self, job: int, points: Any) -> None:
-        """Evaluate now."""
+        """Evaluate the job before returning."""
         self._done.put((job, call(self._f, points)))
 
     def abandon(self, job: int) -> None:
         """Do nothing: `start` has returned only after the evaluation."""
 
     def close(self) -> None:
-        """Do nothing: no worker is to be stopped."""
+        """Do nothing: there are no workers."""

@@ -21,16 +21,16 @@ from anyorder.run.evaluation.evaluators import Done, Outcome, call_remotely, des
 
 logger = logging.getLogger("anyorder")
 
-_LOOK = 0.2  # seconds between looks at futures that do not call back, and at clusters
+_LOOK = 0.2  # seconds between checks of clusters, and of futures that do not call back
 _DEATHS = ("KilledWorker", "WorkerCrashedError", "ActorDiedError", "OutOfMemoryError")
 
 
 class OnExecutor:
     """Jobs on any `concurrent.futures.Executor`, a Dask `Client`, "threads" or "ray".
 
-    An executor cannot stop a job that runs: one that exceeds its time limit is dropped, and its
+    An executor cannot stop a running job: a job that exceeds its time limit is dropped, and its
     slot stays occupied until it ends. The slots of a cluster follow its workers, up to `limit`.
-    Futures that cannot call back, such as submitit's, are looked at by a thread.
+    Futures that cannot call back, such as submitit's, are checked by a thread.
     """
 
     in_process = False
@@ -47,9 +47,9 @@ class OnExecutor:
             )
         if limit is not None:
             integer("workers", limit, 1)
-        self._dropped = 0  # jobs that were given up and still occupy a worker
+        self._dropped = 0  # jobs that were dropped and still occupy a worker
         self._futures: dict[int, Any] = {}
-        self._watched: dict[int, Any] = {}  # of those, the ones that do not call back
+        self._watched: dict[int, Any] = {}  # the jobs whose futures do not call back
         self._lock = threading.Lock()  # callbacks of futures run in other threads
         self._closed = threading.Event()
         self._watcher: threading.Thread | None = None
@@ -58,7 +58,7 @@ class OnExecutor:
 
     @property
     def slots(self) -> int:
-        """Return how many jobs can run at a time."""
+        """Return the number of jobs that can run at a time."""
         found = self._workers
         most = self._limit if found is None else found
         if self._limit is not None and self._backend.changes:
@@ -73,10 +73,10 @@ class OnExecutor:
         return self._backend.changes and not self._workers
 
     def start(self, job: int, points: Any) -> None:
-        """Submit it to the executor."""
+        """Submit a job to the executor."""
         try:
             future = self._executor.submit(call_remotely, self._f, points)
-        except Exception as error:  # broken, or shut down
+        except Exception as error:  # the executor is broken, or shut down
             self._done.put((job, Outcome(None, None, describe(error), error)))
             return
         calls_back = hasattr(future, "add_done_callback")
@@ -117,7 +117,7 @@ class OnExecutor:
         self._done.put((job, outcome))
 
     def abandon(self, job: int) -> None:
-        """Cancel it if it has not started; else its slot is free again when it ends."""
+        """Cancel a job if it has not started; otherwise its slot is free again when it ends."""
         with self._lock:
             future = self._futures.pop(job, None)
             self._dropped += future is not None
@@ -125,12 +125,12 @@ class OnExecutor:
             future.cancel()
 
     def close(self) -> None:
-        """Cancel what has not started; an executor that is the user's goes on."""
+        """Cancel jobs that have not started; the user's executor is not shut down."""
         self._closed.set()
         with self._lock:
             futures, self._futures = list(self._futures.values()), {}
         for future in futures:
-            with suppress(AttributeError):  # not all can be cancelled
+            with suppress(AttributeError):  # not all futures can be cancelled
                 future.cancel()
         self._backend.close()
 
@@ -172,7 +172,7 @@ class OnExecutor:
             self._wake()
 
     def _wake(self) -> None:
-        self._done.put((-1, Outcome(None)))  # the session looks how many slots there are
+        self._done.put((-1, Outcome(None)))  # the session then checks the number of slots
 
 
 # --- kinds of executors ---------------------------------------------------------------------------
@@ -187,15 +187,15 @@ class _Fixed:
         self.executor = executor
 
     def count(self) -> int | None:
-        """Return how many workers it has, if it says so."""
+        """Return the number of workers, or None if the executor does not tell."""
         count: int | None = getattr(self.executor, "_max_workers", None)
         return count
 
     def ask_for_workers(self) -> None:
-        """Ask for nothing."""
+        """Do nothing: the number of workers is fixed."""
 
     def close(self) -> None:
-        """Leave it to the user."""
+        """Do nothing: the executor belongs to the user."""
 
 
 class _Threads(_Fixed):
@@ -205,7 +205,7 @@ class _Threads(_Fixed):
         super().__init__(ThreadPoolExecutor(count, thread_name_prefix="anyorder"))
 
     def close(self) -> None:
-        """End them, as soon as what they evaluate has ended."""
+        """Shut the threads down once their evaluations have ended."""
         self.executor.shutdown(wait=False, cancel_futures=True)
 
 
@@ -215,23 +215,23 @@ class _Dask(_Fixed):
     changes = True
 
     def __init__(self, client: Any) -> None:
-        # equal points are separate evaluations, and retries are the session's business
+        # equal points are separate evaluations, and the session does the retries
         super().__init__(client.get_executor(pure=False, retries=0))
         self._client, self._probe = client, None
 
     def count(self) -> int | None:
-        """Return how many threads its workers have."""
+        """Return the number of threads of the cluster's workers."""
         threads: dict[str, int] = self._client.nthreads()
         return sum(threads.values())
 
     def ask_for_workers(self) -> None:
-        """Submit a task that computes nothing: a cluster that adapts starts a worker for it."""
+        """Submit a task that computes nothing, for which an adaptive cluster starts a worker."""
         if self._probe is None:
             self._probe = self._client.submit(int, pure=False)
 
 
 class _Ray(_Fixed, Executor):
-    """A Ray cluster, the one this process is connected to or else a local one."""
+    """The Ray cluster that this process is connected to, or else a local one."""
 
     changes = True
 
@@ -245,11 +245,11 @@ class _Ray(_Fixed, Executor):
         self._put: dict[int, Any] = {}  # functions that the cluster has already
 
     def count(self) -> int | None:
-        """Return how many cores it has; an empty cluster gets one job, and may grow for it."""
+        """Return the number of cores, at least 1, so that an empty cluster may grow for a job."""
         return max(1, int(self._ray.cluster_resources().get("CPU", 1)))
 
     def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
-        """Evaluate args[1] by the function args[0]."""
+        """Evaluate args[1] by the function args[0], and return a future."""
         f, points = args
         if id(f) not in self._put:
             self._put[id(f)] = self._ray.put(f)
@@ -258,7 +258,7 @@ class _Ray(_Fixed, Executor):
 
 
 def _backend_of(executor: Any, limit: int | None) -> _Fixed:
-    """Return what an `executor=` stands for; options.py has checked it."""
+    """Return the backend that an `executor=` stands for; options.py has checked it."""
     if isinstance(executor, str):
         return _Ray() if executor == "ray" else _Threads(cores() if limit is None else limit)
     if hasattr(executor, "get_executor") and hasattr(executor, "scheduler_info"):

@@ -1,4 +1,4 @@
-"""Ctrl-C: the first finishes what is running and stops, the second stops at once."""
+"""Ctrl-C: the first one stops after running work, the second one stops at once."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ logger = logging.getLogger("anyorder")
 
 
 class Interrupts:
-    """A context in which the first Ctrl-C is only counted; the second raises KeyboardInterrupt.
+    """A context in which the first Ctrl-C is only counted, and the second raises KeyboardInterrupt.
 
     Only the main thread can handle signals; in other threads this changes nothing.
 
     Parameters
     ----------
     message
-        Logged at the first Ctrl-C: which work is being finished.
+        The message to log at the first Ctrl-C, which says what work is being finished.
     waiting
-        That work, if it can be given; nothing is logged while it is empty.
+        That work, if it can be given; while it is empty, nothing is logged.
     always
-        Whether to replace a signal handler other than Python's default, too.
+        Whether to replace signal handlers other than Python's default, too.
 
     Attributes
     ----------
     count
         How often Ctrl-C was pressed.
     at_once
-        Whether the first raises KeyboardInterrupt, too: while nothing is done that should be
-        finished, however long it takes.
+        Whether the first Ctrl-C raises KeyboardInterrupt, too. It is set while nothing is being
+        done that should be finished.
     """
 
     def __init__(self, message: str, waiting: Sized | None = None, *, always: bool = False) -> None:

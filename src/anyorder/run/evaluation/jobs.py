@@ -1,4 +1,4 @@
-"""Jobs on an evaluator: starts them, enforces their time limits, waits for their outcomes."""
+"""Jobs on an evaluator: start them, enforce their time limits, and wait for their outcomes."""
 
 from __future__ import annotations
 
@@ -28,30 +28,30 @@ _LONGEST_WAIT = 1.0
 
 
 class EvaluatorError(RuntimeError):
-    """No evaluation is possible any more."""
+    """No further evaluation is possible."""
 
 
 class Jobs:
-    """The jobs that are out, each known by a number of its own.
+    """The running jobs, each known by its number.
 
     Parameters
     ----------
     make
-        Makes the evaluator, given the queue it delivers to.
+        A function that makes the evaluator, given the queue for its outcomes.
     timeout
-        Seconds that a job may take; for evaluators that do not keep time themselves.
+        The seconds that a job may take, for evaluators that do not enforce time limits themselves.
 
     Attributes
     ----------
     error
-        Set once no evaluation is possible any more.
+        The reason why no further evaluation is possible, or None.
     """
 
     def __init__(self, make: Callable[[Done], Evaluator], timeout: float | None = None) -> None:
         self._done: Done = SimpleQueue()
         self._evaluator = make(self._done)
         self._timeout = None if self._evaluator.keeps_time else timeout
-        self._deadlines: dict[int, float] = {}  # of every job that is out
+        self._deadlines: dict[int, float] = {}  # the deadline of every running job
         self._next = 0
         self.error: EvaluatorError | None = None
 
@@ -60,7 +60,7 @@ class Jobs:
 
     @property
     def slots(self) -> int:
-        """How many jobs can run at a time."""
+        """The number of jobs that can run at a time."""
         return self._evaluator.slots
 
     @property
@@ -75,11 +75,11 @@ class Jobs:
 
     @property
     def timed(self) -> bool:
-        """Whether time limits are kept here, from the moment a job is started."""
+        """Whether time limits are enforced here, from the start of each job."""
         return self._timeout is not None
 
     def start(self, payload: Any) -> int:
-        """Start a job; returns its number."""
+        """Start a job, and return its number."""
         job, self._next = self._next, self._next + 1
         limit = float("inf") if self._timeout is None else time.monotonic() + self._timeout
         self._deadlines[job] = limit
@@ -87,18 +87,19 @@ class Jobs:
         return job
 
     def wait(self, until: float | None = None) -> list[tuple[int, Outcome]]:
-        """Wait for an outcome, a time limit, or the time `until`; returns all outcomes there are.
+        """Wait for an outcome, a time limit, or the time `until`; return all outcomes there are.
 
-        May return none: something else has happened, such as a worker that is free again, or the
-        time has come to look for signals.
+        The list may be empty: something else has happened, such as a worker that is free again, or
+        it is time to check for signals.
         """
         found: list[tuple[int, Outcome]] = []
         pause = self._pause(until)
         try:
-            # a queue that has something is not waited for, whatever the time
+            # if the queue has an outcome, do not wait, whatever the time is
             job, outcome = self._done.get_nowait() if not pause else self._done.get(timeout=pause)
             self._take(job, outcome, found)
-            while self._deadlines or not self._evaluator.in_process:  # else there are no more
+            # otherwise no further outcomes will come
+            while self._deadlines or not self._evaluator.in_process:
                 job, outcome = self._done.get_nowait()
                 self._take(job, outcome, found)
         except Empty:
@@ -112,7 +113,7 @@ class Jobs:
         return found
 
     def _pause(self, until: float | None) -> float:
-        """Return how long to wait for an outcome at most."""
+        """Return the most seconds to wait for an outcome."""
         if until is None and self._timeout is None:
             return _LONGEST_WAIT
         limit = min((self._deadlines.values() if self._timeout is not None else ()), default=None)
@@ -125,11 +126,11 @@ class Jobs:
             if outcome.reason is not None:
                 self.error = self.error or EvaluatorError(outcome.reason)
                 self.error.__cause__ = self.error.__cause__ or outcome.error
-        elif self._deadlines.pop(job, None) is not None:  # else it was given up before
+        elif self._deadlines.pop(job, None) is not None:  # otherwise it was dropped before
             found.append((job, outcome))
 
     def close(self) -> None:
-        """End everything that still runs."""
+        """Stop everything that still runs."""
         self._evaluator.close()
 
 

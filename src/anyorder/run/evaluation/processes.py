@@ -1,4 +1,4 @@
-"""`workers=8`: local processes that each hold the function, replaced when they hang or die."""
+"""`workers=8`: local processes that hold the function, and are replaced if they hang or die."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ from anyorder._internal.checks import integer, wait_time
 from anyorder.errors import DIED, FAILED, TIMEOUT
 from anyorder.run.evaluation.evaluators import Done, Outcome, call_remotely, describe
 
-# A worker that fails while it starts is replaced so many times; then the run ends with an error.
+# A worker that fails at its start is replaced so many times; after that the run ends with an error.
 _FAILED_STARTS = 2
 _UNGUARDED = 113  # the exit status of a process that runs a script without a main guard
 _GUARD = (
     "a script that uses workers= or timeout= needs its main part under `if __name__ == "
     "'__main__':`, since every worker process imports it"
 )
-_EXIT_SECONDS = 2.0  # idle workers get so long to exit before they are killed
+_EXIT_SECONDS = 2.0  # idle workers have so long to exit before they are killed
 
 
 @dataclass
 class _Worker:
     """A worker process.
 
-    `ready` once it has read the function; `job`, `started` and `deadline` are those of the job it
-    evaluates, if any.
+    `ready` is set once it has read the function; `job`, `started` and `deadline` belong to the job
+    that it is evaluating, if any.
     """
 
     process: Any
@@ -49,9 +49,9 @@ class _Worker:
 
 
 class _Message(NamedTuple):
-    """What a worker sends: an outcome of a job, or (without a job) that it is ready or cannot be.
+    """A message of a worker: an outcome of a job, or, without a job, whether it is ready.
 
-    A function may fork, and both processes have the pipe then; `pid` tells them apart.
+    If a function forks, both processes have the pipe; `pid` tells them apart.
     """
 
     pid: int
@@ -72,9 +72,9 @@ if hasattr(os, "register_at_fork"):
 
 
 def leave_unguarded_import() -> None:
-    """End this process, without a word, if it is a worker that imports an unguarded script.
+    """End this process, without a message, if it is a worker that imports an unguarded script.
 
-    The process that started it says what is missing, once.
+    The process that started it reports what is missing, once.
     """
     if getattr(multiprocessing.current_process(), "_inheriting", False):
         os._exit(_UNGUARDED)
@@ -83,10 +83,10 @@ def leave_unguarded_import() -> None:
 class Processes:
     """Worker processes that each hold the function.
 
-    One thread waits for their messages and for their exit. A worker that exceeds the time limit is
-    killed with all processes it has started, and one that dies is replaced; either fails the job it
-    had and no other. Workers do not receive Ctrl-C, and exit when this process does, however that
-    happens.
+    A thread waits for their messages and for their exit. A worker that exceeds the time limit is
+    killed with all processes that it has started, and a worker that dies is replaced; in both cases
+    only its current job fails. Workers do not receive Ctrl-C. They exit when this process does,
+    however that happens.
     """
 
     in_process = False
@@ -96,14 +96,14 @@ class Processes:
     def __init__(
         self, f: Callable[..., Any], done: Done, count: int, timeout: float | None
     ) -> None:
-        # Windows waits for at most 64 things at once; a worker is two.
+        # Windows waits for at most 64 objects at once, and a worker is two of them.
         self.slots = integer("workers", count, 1, 31 if os.name == "nt" else None)
         self._payload = _pickle(f)
         self._done, self._timeout = done, timeout
         methods = multiprocessing.get_all_start_methods()
-        # Forking a process that has threads, as this one does, may deadlock; the fork server has
-        # none.
-        forks = "forkserver" in methods and not _forked  # the server answers its parent only
+        # Forking a process that has threads, as this one does, may deadlock; the fork server has no
+        # threads.
+        forks = "forkserver" in methods and not _forked  # the server only answers its parent
         self._context: Any = multiprocessing.get_context("forkserver" if forks else "spawn")
         if forks:  # so that replacing a worker takes milliseconds
             self._context.set_forkserver_preload(["__main__", __name__])
@@ -124,7 +124,7 @@ class Processes:
         self._thread.start()
 
     def start(self, job: int, points: Any) -> None:
-        """Send it to an idle worker."""
+        """Send a job to an idle worker."""
         self._jobs.put((job, points))
         self._wake.send_bytes(b".")
 
@@ -132,7 +132,7 @@ class Processes:
         """Do nothing: this class enforces time limits itself."""
 
     def close(self) -> None:
-        """Kill busy workers, and wait until all have exited."""
+        """Kill busy workers, and wait until all workers have exited."""
         self._jobs.put(None)
         self._wake.send_bytes(b".")
         self._thread.join()
@@ -158,7 +158,7 @@ class Processes:
         worker.pipe.close()
 
     def _stop_workers(self) -> None:
-        """Let idle workers exit by themselves, so that their exit handlers run; kill the others."""
+        """Let idle workers exit by themselves, so that exit handlers run, and kill the others."""
         idle = [worker for worker in self._workers if worker.ready and worker.job is None]
         for worker in idle:
             worker.pipe.close()
@@ -167,7 +167,7 @@ class Processes:
             with contextlib.suppress(ValueError):
                 worker.process.join(max(0.0, end - time.monotonic()))
         for worker in self._workers:
-            with contextlib.suppress(ValueError):  # killed before, and could not be replaced
+            with contextlib.suppress(ValueError):  # it was killed before, and could not be replaced
                 self._kill_worker(worker)
         self._workers.clear()
 
@@ -184,7 +184,7 @@ class Processes:
             self._stop_workers()
 
     def _step(self) -> bool:
-        """Wait for an event and handle it; False once the evaluator is closed."""
+        """Wait for an event and handle it; return False once the evaluator is closed."""
         deadlines = [w.deadline for w in self._workers if w.deadline is not None]
         left = wait_time(min(deadlines) - time.monotonic()) if deadlines else None
         sentinels: list[Any] = [w.process.sentinel for w in self._workers]
@@ -197,7 +197,7 @@ class Processes:
                 return False
             self._waiting.append(task)
         for k, worker in enumerate(self._workers):
-            # First the pipe: what a worker sent before it died is valid.
+            # The pipe comes first: what a worker sent before it died is valid.
             if worker.pipe in events and self._receive(worker):
                 continue
             dead = worker.pipe in events or worker.process.sentinel in events
@@ -212,7 +212,7 @@ class Processes:
         return True
 
     def _receive(self, worker: _Worker) -> bool:
-        """Read a message; False if the worker's end of the pipe is closed."""
+        """Read a message; return False if the worker's end of the pipe is closed."""
         try:
             sent = worker.pipe.recv_bytes()
         except (EOFError, OSError):
@@ -224,10 +224,10 @@ class Processes:
             failure = Outcome(FAILED, None, reason, RuntimeError(reason))
             pid, job, outcome = worker.process.pid, worker.job, failure
         if pid != worker.process.pid:
-            return True  # from a process that the function forked
+            return True  # the message is from a process that the function forked
         if outcome is None:
             worker.ready, self._failed_starts = True, 0
-        elif job is None:  # the function cannot be read there
+        elif job is None:  # the worker cannot read the function
             self._done.put((-1, outcome))
         elif job == worker.job:
             self._done.put((job, outcome))
@@ -242,7 +242,7 @@ class Processes:
             worker.pipe.send((job, points))
 
     def _report_loss(self, worker: _Worker, late: bool) -> None:
-        """Report what the death or the time-out of a worker means for its job, or for the run."""
+        """Report what the death or the timeout of a worker means for its job, or for the run."""
         seconds = time.monotonic() - worker.started
         if worker.job is not None:
             worker.process.join(0 if late else 1)
@@ -263,7 +263,7 @@ class Processes:
 def _has_script() -> bool:
     """Return whether the main module has a file that a worker process can import.
 
-    A notebook, an interactive session, and a program on standard input have none.
+    Notebooks, interactive sessions, and programs on standard input have no such file.
     """
     path = getattr(sys.modules.get("__main__"), "__file__", None)
     return path is not None and os.path.exists(path)
@@ -271,7 +271,7 @@ def _has_script() -> bool:
 
 @contextlib.contextmanager
 def _without_missing_script() -> Iterator[None]:
-    """Let a process start without the main module if that has a name and no file."""
+    """Let processes start without the main module if it has a name but no file."""
     main = sys.modules.get("__main__")
     path = getattr(main, "__file__", None)
     if main is None or path is None or _has_script():
@@ -285,8 +285,8 @@ def _without_missing_script() -> Iterator[None]:
 
 
 def _pickle(f: Callable[..., Any]) -> bytes:
-    """Return the function as bytes; one that no process can import is pickled by value."""
-    import cloudpickle  # which takes a while
+    """Return the function as bytes; if processes cannot import it, it is pickled by value."""
+    import cloudpickle  # importing it takes a while
 
     theirs = getattr(f, "f", f)
     try:
@@ -305,7 +305,7 @@ def _pickle(f: Callable[..., Any]) -> bytes:
 
 
 def _kill(process: Any) -> None:
-    """Kill a worker and the processes it has started."""
+    """Kill a worker and the processes that it has started."""
     with contextlib.suppress(OSError, ValueError):
         _kill_tree(process.pid)
     with contextlib.suppress(OSError, ValueError):
@@ -318,14 +318,14 @@ def _kill_tree(pid: int) -> None:
         with contextlib.suppress(subprocess.SubprocessError):
             subprocess.run(command, capture_output=True, timeout=_EXIT_SECONDS, check=False)
     else:
-        os.killpg(pid, signal.SIGKILL)  # a worker leads a process group, once it runs
+        os.killpg(pid, signal.SIGKILL)  # once it runs, a worker leads a process group
 
 
 def _serve(pipe: Any, payload: bytes) -> None:
     """Evaluate jobs until the pipe is closed: the main function of a worker."""
     pid = os.getpid()
     if hasattr(os, "setsid"):
-        os.setsid()  # the terminal's Ctrl-C does not reach it, and killpg reaches its children
+        os.setsid()  # Ctrl-C of the terminal does not reach it, and killpg reaches its children
     else:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_exit_with_parent, daemon=True).start()

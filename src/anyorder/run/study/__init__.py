@@ -1,8 +1,8 @@
 """The file of a run.
 
-writing.py     the file, written; describes the format
-reading.py     the file, read
-ownership.py   the lock of the process that writes it
-replay.py      continues a run from its file
-rescue.py      a study as CSV, also of a damaged one
+writing.py     writing the file; describes its format
+reading.py     reading the file
+ownership.py   the lock of the process that writes the file
+replay.py      resuming a run from its file
+rescue.py      exporting a study as CSV, even if it is damaged
 """

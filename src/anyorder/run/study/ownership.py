@@ -1,4 +1,4 @@
-"""One process writes a study: the lock that makes sure of it."""
+"""The lock which makes sure that only one process writes a study."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from pathlib import Path
 
 from anyorder.errors import StudyError
 
-_MOUNTS = Path("/proc/self/mountinfo")  # of Linux
+_MOUNTS = Path("/proc/self/mountinfo")  # Linux only
 
 
 def refuse_other_names(path: Path, exists: bool) -> None:
-    """Raise StudyError if a study may have other names, in whose folders there is no lock of ours.
+    """Raise a StudyError if a study may have other names, in whose folders we hold no lock.
 
-    Two processes could write it, and what one of them has in its write-ahead log is not seen by
-    the other.
+    Two processes could then write it, and what one of them has in its write-ahead log is not seen
+    by the other.
     """
     file = path.resolve()
     if exists and file.stat().st_nlink > 1:
@@ -32,13 +32,13 @@ def refuse_other_names(path: Path, exists: bool) -> None:
 
 
 def _is_mounted(file: Path) -> bool:
-    """Return whether a file, not its folder, is a mount point; False where that is not known."""
+    """Return whether a file, not its folder, is a mount point; False if that is not known."""
     try:
         lines = os.fsdecode(_MOUNTS.read_bytes()).splitlines()
     except OSError:
         return False
     escaped = str(file)
-    for one in "\\ \t\n":  # as the kernel writes them, in octal
+    for one in "\\ \t\n":  # the kernel writes them in octal
         escaped = escaped.replace(one, f"\\{ord(one):03o}")
     return any(line.split(" ")[4:5] == [escaped] for line in lines)
 
@@ -49,7 +49,7 @@ def owner_file(path: Path) -> Path:
 
 
 def being_written(file: Path) -> bool | None:
-    """Return whether a process is writing the study, or None if that cannot be seen."""
+    """Return whether a process is writing the study; None if that cannot be determined."""
     file = file.resolve()
     owner = owner_file(file)
     if not owner.exists():
@@ -60,11 +60,11 @@ def being_written(file: Path) -> bool | None:
             database.execute("SELECT count(*) FROM sqlite_master")
     except sqlite3.Error as error:
         return True if "locked" in str(error) else None
-    return False  # left behind by a process that was killed
+    return False  # the file was left behind by a process that was killed
 
 
 def claim(path: Path) -> sqlite3.Connection:
-    """Take the lock of the only writer, which the system releases when this process ends."""
+    """Take the writer's lock, which the system releases when this process ends."""
     file = owner_file(path)
     while True:
         try:
@@ -80,7 +80,7 @@ def claim(path: Path) -> sqlite3.Connection:
             if "locked" in str(error):
                 raise StudyError(f"study {path} is being written by another process") from None
             raise StudyError(f"study {path}: {error}") from error
-        # The last owner may have removed the file after `touch`: nobody would see this lock.
+        # The last owner may have removed the file after `touch`; then nobody would see this lock.
         with contextlib.suppress(FileNotFoundError):
             if file.stat().st_ino == before:
                 return owner
@@ -88,10 +88,10 @@ def claim(path: Path) -> sqlite3.Connection:
 
 
 def release(path: Path, owner: sqlite3.Connection) -> None:
-    """Let others write, and remove the file of the lock."""
+    """Release the lock, so that others may write, and remove its file."""
     file = owner_file(path)
     try:
-        file.unlink(missing_ok=True)  # while it is ours
+        file.unlink(missing_ok=True)  # as long as it is ours
     except PermissionError:
         # Windows removes no open file: neither ours, nor that of the next owner a moment later.
         owner.close()

@@ -1,6 +1,6 @@
-"""Reading a study: its settings, its history, its last state. Nothing in the file is changed.
+"""Reading a study: its settings, its history, its last state. The file is not changed.
 
-`writing.py` describes the file, and writes it.
+`writing.py` writes the file, and describes its format.
 """
 
 from __future__ import annotations
@@ -32,12 +32,13 @@ from anyorder.space import Space
 from anyorder.space.packing import Packing
 
 VERSION = 2
-# When evaluations began and ended. It is no part of the run, and older studies do not have it.
+# The times at which evaluations began and ended. They are no part of the run; older studies have
+# none.
 TIMES = (
     "CREATE TABLE IF NOT EXISTS times "
     "(number INTEGER PRIMARY KEY, started REAL NOT NULL, ended REAL)"
 )
-# What evaluations told besides their values; only studies of runs that have notes have it.
+# What evaluations reported besides their values; only studies of runs with notes have this table.
 NOTES = (
     "CREATE TABLE IF NOT EXISTS notes "
     "(number INTEGER PRIMARY KEY, text TEXT NOT NULL, checksum INTEGER NOT NULL)"
@@ -55,7 +56,8 @@ CREATE TABLE state (
     counters TEXT NOT NULL, checksum INTEGER NOT NULL);
 {TIMES};
 """
-# All values of several objectives, float64; the candidate has the first. Only where there are some.
+# All values of several objectives, as float64; the candidate holds the first. Other studies lack
+# it.
 OBJECTIVES = (
     "CREATE TABLE IF NOT EXISTS objectives "
     "(number INTEGER PRIMARY KEY, answers BLOB NOT NULL, checksum INTEGER NOT NULL)"
@@ -89,12 +91,12 @@ class Row(NamedTuple):
 
     @property
     def checksum(self) -> int:
-        """What is stored beside it, to notice changed bytes."""
+        """The checksum of the row, which is stored with it to notice changed bytes."""
         return checksum_of(*self)
 
 
 class Kept(NamedTuple):
-    """A state of the search that a study keeps: after how many candidates and answers."""
+    """A stored state of the search, with the numbers of candidates and answers before it."""
 
     arrays: dict[str, npt.NDArray[Any]]
     drawn: int
@@ -107,14 +109,14 @@ class Kept(NamedTuple):
 
 @contextlib.contextmanager
 def open_study(path: str | os.PathLike[str]) -> Iterator[sqlite3.Connection]:
-    """Open a study to read, whether it is being written or not."""
+    """Open a study to read it, even while it is being written."""
     with reading(path, STUDY) as database, translate_errors(Path(path).absolute()):
         yield database
 
 
 @contextlib.contextmanager
 def translate_errors(path: Path | None) -> Iterator[None]:
-    """Turn SQLite's errors, and what damaged contents lead to, into a StudyError with advice."""
+    """Convert errors of SQLite, and errors caused by damaged contents, to a StudyError."""
     try:
         with STUDY.errors(path):
             yield
@@ -125,7 +127,7 @@ def translate_errors(path: Path | None) -> Iterator[None]:
 
 
 def damage_error(path: Path | None, reason: object) -> StudyError:
-    """Return the error for contents that anyorder has not written."""
+    """Return the error for contents that anyorder cannot have written."""
     named = isinstance(reason, Exception) and not isinstance(reason, ValueError)
     text = f"{type(reason).__name__}: {reason}" if named else str(reason)
     return StudyError(
@@ -137,7 +139,7 @@ def damage_error(path: Path | None, reason: object) -> StudyError:
 
 
 def read_settings(database: sqlite3.Connection) -> dict[str, Any]:
-    """Return what the run was started with, checked."""
+    """Return the settings with which the run was started, checked."""
     settings: dict[str, Any] = {}
     for name, value, checksum in database.execute("SELECT name, value, checksum FROM settings"):
         if checksum != checksum_of(name, value):
@@ -145,7 +147,7 @@ def read_settings(database: sqlite3.Connection) -> dict[str, Any]:
         settings[name] = json.loads(value)
     if not settings:
         raise StudyError("the study is empty: its run was stopped before it began")
-    # Before these were among the settings of a strategy.
+    # Early studies lack these settings of a strategy.
     engine, graph = settings.pop("engine", None), settings.pop("graph", None)
     if engine is not None:
         settings["config"] = {"engine": engine, "graph": graph, **settings["config"]}
@@ -187,7 +189,7 @@ _SETTINGS: dict[str, Check] = {
 def read_rows(
     database: sqlite3.Connection, space: Space, where: str = "1", parameters: tuple[Any, ...] = ()
 ) -> Iterator[Row]:
-    """Yield candidates, verified; ValueError for one that was changed or is impossible."""
+    """Yield candidates, verified; raise a ValueError for one that was changed or is impossible."""
     for row, problem in check_rows(database, space, where, parameters):
         if problem is not None:
             raise ValueError(problem)
@@ -197,7 +199,7 @@ def read_rows(
 def check_rows(
     database: sqlite3.Connection, space: Space, where: str = "1", parameters: tuple[Any, ...] = ()
 ) -> Iterator[tuple[Row, str | None]]:
-    """Yield candidates, each with what is wrong with it, if anything is."""
+    """Yield candidates, each with a description of what is wrong with it, or None."""
     packing = Packing(space)
     query = f"SELECT {COLUMNS}, checksum FROM candidates WHERE {where}"
     cursor = database.execute(query, parameters)
@@ -215,7 +217,7 @@ def check_rows(
 
 
 def problem_of(row: Row, checksum: int | None) -> str | None:
-    """Return what is wrong with a candidate, if anything is."""
+    """Return what is wrong with a candidate, or None."""
     if checksum != row.checksum:
         return f"candidate {row.number} has been changed since it was written"
     for name, value, (kinds, nullable) in zip(row._fields, row, _KINDS, strict=True):
@@ -233,15 +235,16 @@ def problem_of(row: Row, checksum: int | None) -> str | None:
     return None
 
 
-_KINDS: tuple[tuple[Any, bool], ...] = (  # the types of a row's columns, and which may be NULL
+# the types of a row's columns, and whether NULL is allowed
+_KINDS: tuple[tuple[Any, bool], ...] = (
     (int, False), (int, False), (int, False), (bytes, False), (int, True), (int, True),
     (int | float, True), (int, True), (int, True), (int | float, True), (str, True),
 )  # fmt: skip
 
 
 def read_answers(database: sqlite3.Connection, archive: Archive, before: int | None = None) -> None:
-    """Fill an archive with the answers of a study, those before a place, in order."""
-    first = len(archive)  # what was known before the run
+    """Add the answers of a study to an archive, in order; with `before` only up to a place."""
+    first = len(archive)  # the number of answers that were known before the run
     vectors = read_vectors(database, archive.objectives)
     limit = "" if before is None else f" AND place < {int(before)}"
     notes = read_notes(database)
@@ -261,9 +264,9 @@ def read_vectors(
     database: sqlite3.Connection, objectives: Objectives | None, where: str = "1",
     parameters: tuple[Any, ...] = (),
 ) -> dict[int, Values] | None:  # fmt: skip
-    """Return all values of several objectives by the number of the candidate; None: one objective.
+    """Return all values of several objectives by candidate's number; None with one objective.
 
-    ValueError if they have been changed.
+    Raises a ValueError if they have been changed.
     """
     if objectives is None:
         return None
@@ -278,7 +281,7 @@ def read_vectors(
 
 
 def vector_of(row: Row, vectors: Mapping[int, Values] | None) -> Values | None:
-    """Return all values of a candidate that has one; ValueError if they are missing."""
+    """Return all values of a candidate that has any; raise a ValueError if they are missing."""
     if vectors is None or row.status != OK:
         return None
     if row.number not in vectors:
@@ -303,7 +306,7 @@ def read_notes(
 
 
 def read_restarts(database: sqlite3.Connection) -> list[int]:
-    """Return the numbers of answers after which the strategy was restarted."""
+    """Return the numbers of answers after which the strategy restarted."""
     rows = database.execute("SELECT number, told FROM restarts ORDER BY number").fetchall()
     restarts = [told for _, told in rows]
     sound = all(isinstance(told, int) and told >= 0 for told in restarts)
@@ -313,7 +316,7 @@ def read_restarts(database: sqlite3.Connection) -> list[int]:
 
 
 def check_complete(database: sqlite3.Connection) -> None:
-    """Raise ValueError if candidates have been removed."""
+    """Raise a ValueError if candidates have been removed."""
     count, last, answered, last_place = database.execute(
         "SELECT count(*), max(number), count(place), max(place) FROM candidates"
     ).fetchone()
@@ -329,7 +332,7 @@ def check_complete(database: sqlite3.Connection) -> None:
 
 
 def read_state(database: sqlite3.Connection) -> Kept | None:
-    """Return the last state that was kept; None if there is none."""
+    """Return the last stored state; None if there is none."""
     row = database.execute("SELECT drawn, told, arrays, counters, checksum FROM state").fetchone()
     if row is None:
         return None
@@ -342,12 +345,12 @@ def read_state(database: sqlite3.Connection) -> Kept | None:
     try:
         with np.load(io.BytesIO(arrays), allow_pickle=False) as loaded:
             return Kept(dict(loaded), drawn, told, dict(json.loads(counters)))
-    except Exception as error:  # zipfile, zlib and NumPy each have their own
+    except Exception as error:  # zipfile, zlib and NumPy raise exceptions of their own
         raise ValueError(f"its state cannot be read: {error}") from error
 
 
 def state_checksum(drawn: int, told: int, arrays: Any, counters: str) -> int:
-    """Return what is stored beside a state to notice changed bytes."""
+    """Return the checksum that is stored with a state to notice changed bytes."""
     if not isinstance(arrays, bytes | memoryview):
         raise TypeError(f"the state is {type(arrays).__name__}, expected bytes")
     return zlib.crc32(arrays, checksum_of(drawn, told, counters))
@@ -374,11 +377,11 @@ def load(path: str | os.PathLike[str]) -> History:
 
 
 def check(path: str | os.PathLike[str]) -> list[str]:
-    """Return everything that is wrong with a study; nothing if it can be continued."""
+    """Return everything that is wrong with a study; an empty list if it can be resumed."""
     problems: list[str] = []
 
     @contextlib.contextmanager
-    def noting() -> Iterator[None]:
+    def note_error() -> Iterator[None]:
         try:
             with translate_errors(file):
                 yield
@@ -387,10 +390,10 @@ def check(path: str | os.PathLike[str]) -> list[str]:
 
     file = Path(path).absolute()
     with open_study(file) as database:
-        with noting():
+        with note_error():
             found = database.execute("PRAGMA integrity_check").fetchall()
             problems += [text for (text,) in found if text != "ok"]
-        with noting():
+        with note_error():
             settings = read_settings(database)
             space = Space.from_dict(settings["space"])
             vectors = read_vectors(database, Objectives.from_json(settings.get("objectives")))
@@ -398,6 +401,6 @@ def check(path: str | os.PathLike[str]) -> list[str]:
                 vector_of(row, vectors)
             problems += [text for _, text in check_rows(database, space) if text is not None]
         for part in (check_complete, read_restarts, read_state, read_notes):
-            with noting():
+            with note_error():
                 part(database)
     return problems

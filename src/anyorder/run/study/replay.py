@@ -20,7 +20,7 @@ from anyorder.archive import CLAIM, CONFIRM
 from anyorder.archive.candidate import Candidate
 from anyorder.archive.objectives import Objectives, Values
 from anyorder.errors import INFEASIBLE, OK, StudyError
-from anyorder.optimizer import Optimizer
+from anyorder.proposer import Proposer
 from anyorder.run.evaluation.evaluators import Outcome
 from anyorder.run.progress import count_of
 from anyorder.run.study.reading import (
@@ -56,11 +56,11 @@ class Replay:
     def __init__(self, state: State, study: Study) -> None:
         self._study = study
         kept = study.state()
-        archive = state.optimizer.archive
+        archive = state.archive
         tickets: dict[int, int | None] = {}
         if kept is not None:
             with translate_errors(study.path):
-                state.optimizer._restore_search(kept.arrays)
+                state.proposer.restore(kept.arrays)
                 state.drawn, state.told = kept.drawn, kept.told
                 state.idle = integer("idle", kept.counters["idle"], 0)
                 state.seconds_before = real("seconds", kept.counters.get("seconds", 0.0), 0.0)
@@ -107,18 +107,11 @@ class Replay:
             for candidate, row in zip(session.state.batch, rows, strict=True):
                 self._fill_in(candidate, row)
         if not self._later:
-            self._reopen(session, session.state.batch)
+            self._settle(session, [c for c in session.state.batch if c.status is None])
             session.state.replaying = False
         session.learn([])
         if self._later and session.state.batch:
             raise damage_error(self._study.path, "answers are missing")
-
-    def _reopen(self, session: Session, batch: list[Candidate]) -> None:
-        """Hand the unanswered candidates of a batch to be evaluated."""
-        for candidate in batch:
-            if candidate.status is not None:
-                session.state.note_value(candidate)
-        self._settle(session, [candidate for candidate in batch if candidate.status is None])
 
     def _all_answers(self, session: Session) -> None:
         """Propose and learn in the order in which it happened, in asynchronous mode."""
@@ -149,9 +142,9 @@ class Replay:
 
     def _again(self, session: Session, rows: list[Row]) -> list[Candidate]:
         """Propose candidates again; they should be those that the study has."""
-        optimizer = session.state.optimizer
+        proposer = session.state.proposer
+        points = proposer.archive.packing.unpack(row.point for row in rows)
         if rows[0].generation in (CONFIRM, CLAIM):  # not the strategy's
-            points = optimizer.archive.packing.unpack(row.point for row in rows)
             again = [
                 Candidate(None, codes, row.point, row.generation)
                 for row, codes in zip(rows, points, strict=True)
@@ -169,10 +162,9 @@ class Replay:
                 self._study.path, rows[0].number,
             )  # fmt: skip
             tickets = [candidate.ticket for candidate in candidates]
-            optimizer.strategy.give_up([ticket for ticket in tickets if ticket is not None])
-            points = optimizer.archive.packing.unpack(row.point for row in rows)
-            optimizer._suggested[:0] = list(points)
-            candidates = optimizer._draw(len(rows))
+            proposer.strategy.give_up([ticket for ticket in tickets if ticket is not None])
+            proposer.suggested[:0] = list(points)
+            candidates = proposer.draw(len(rows))
         session.number(candidates)
         for candidate, row in zip(candidates, rows, strict=True):
             candidate.generation = row.generation
@@ -211,13 +203,13 @@ def verify(session: Session, study: Study) -> None:
     Other evaluations wait for it, so that no value of another function gets into the study. It
     costs no budget, and neither the strategy nor the archive learns of it.
     """
-    space = session.state.optimizer.space
+    space = session.state.archive.space
     row = study.best_row(space)
     if row is None:
         return
     with translate_errors(study.path):
         had = vector_of(row, study.vectors()) or (float(row.value or 0.0),)
-    codes = session.state.optimizer.archive.packing.unpack([row.point])
+    codes = session.state.archive.packing.unpack([row.point])
     vectorized = session.state.evaluation.vectorized
     job = session.state.jobs.start(space.decode(codes) if vectorized else space.point(codes[0]))
     session.state.running[job] = []  # no candidate waits for it
@@ -271,6 +263,6 @@ def load_strategy(study: str) -> Strategy | None:
         space, seed = Space.from_dict(settings["space"]), settings["seed"]
         strategy = recreate(settings["algorithm"], settings["config"], space, seed)
         several = Objectives.from_json(settings.get("objectives"))
-        optimizer = Optimizer._of(space, seed, strategy, settings["direction"], True, None, several)
-        optimizer._restore_search(kept.arrays)
+        proposer = Proposer(space, seed, strategy, settings["direction"], True, None, several)
+        proposer.restore(kept.arrays)
     return strategy

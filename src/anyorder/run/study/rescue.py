@@ -1,8 +1,8 @@
-"""A study as a CSV table; of a damaged study, the candidates that can still be read.
+"""A study as a CSV table; for a damaged study, the candidates that can still be read.
 
-SQLite's own recovery is part of its command line only, not of Python, and distributions build that
-without it: Debian 12's `sqlite3 FILE .recover` cannot even copy an intact file. Every row that is
-read here is compared with its checksum, which SQLite does not know.
+SQLite's own recovery is only part of its command line, not of Python, and distributions build the
+command line without it: Debian 12's `sqlite3 FILE .recover` cannot even copy an intact file. Here
+every row is also compared with its checksum, which SQLite does not know.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ from anyorder.run.study.reading import (
 from anyorder.space import Space
 from anyorder.space.packing import Packing
 
-_GAP = 100_000  # consecutive numbers that may be unreadable before the search ends
+_GAP = 100_000  # after so many consecutive unreadable numbers the search ends
 
 
 class Found(NamedTuple):
-    """How many candidates were written, how many are known to be lost, and why."""
+    """The number of candidates that were written, the number known to be lost, and the reason."""
 
     written: int
     lost: int
@@ -46,10 +46,10 @@ class Found(NamedTuple):
 
 
 def write_csv(study: str | os.PathLike[str], path: str | os.PathLike[str]) -> Found:
-    """Write every candidate that was answered, in the order in which the strategy learned them.
+    """Write all answered candidates, in the order in which the strategy learned them.
 
-    Of a damaged study, every one that can still be read; points are written as hexadecimal numbers
-    if the space cannot be read.
+    From a damaged study, write all that can still be read; points are written as hexadecimal
+    numbers if the space cannot be read.
     """
     error = space = None
     rows: list[tuple[Row, bool]] = []
@@ -61,17 +61,17 @@ def write_csv(study: str | os.PathLike[str], path: str | os.PathLike[str]) -> Fo
             told.read(database)
     except StudyError as damage:
         if damage.__cause__ is None or isinstance(damage.__cause__, OSError):
-            raise  # no such file, not a study, of another version
+            raise  # there is no such file, or it is no study, or of another version
         error = str(damage.__cause__)
         space, rows, told = _rescue(Path(study).absolute())
-    # a damaged tree may lead to a row twice
+    # the damaged tree may lead to a row twice
     sound = list({row.number: row for row, good in rows if good}.values())
     if error is None and not all(good for _, good in rows):
         error = "some candidates have been changed"
     answered = sorted(
         (row for row in sound if row.status is not None), key=lambda row: (row.place, row.number)
     )
-    # names and messages may have lone surrogates, such as of bytes that were no text
+    # names and messages may have lone surrogates, such as from bytes that were no text
     with open(path, "w", newline="", encoding="utf-8", errors="backslashreplace") as file:
         table = csv.writer(file, lineterminator="\n")
         names = [*(["point"] if space is None else columns(space)), *record(told.objectives)]
@@ -102,7 +102,7 @@ def _query(where: str = "1 ORDER BY number") -> str:
 
 
 def _check(entry: tuple[Any, ...], space: Space | None) -> tuple[Row, bool]:
-    """Return a candidate, and whether it is what was written."""
+    """Return a candidate, and whether it is unchanged since it was written."""
     *columns, checksum = entry
     row = Row(*columns)
     if problem_of(row, checksum) is not None:
@@ -116,7 +116,7 @@ def _check(entry: tuple[Any, ...], space: Space | None) -> tuple[Row, bool]:
 
 
 def _values(points: list[bytes], space: Space | None) -> list[Any]:
-    """Return a row of values for each point."""
+    """Return the values of each point as a row."""
     if space is None:
         return [[point.hex()] for point in points]
     codes = Packing(space).unpack(points)
@@ -134,7 +134,7 @@ def _space(database: sqlite3.Connection) -> Space:
 
 
 class _Told:
-    """What the tables beside that of the candidates hold: notes, and several objectives."""
+    """The contents of the tables besides the candidates: notes, and several objectives."""
 
     def __init__(self) -> None:
         self.notes: dict[int, str] = {}
@@ -142,7 +142,7 @@ class _Told:
         self._vectors: dict[int, Values] = {}
 
     def read(self, database: sqlite3.Connection) -> None:
-        """Read all of it."""
+        """Read these tables."""
         query = "SELECT value FROM settings WHERE name='objectives'"
         found = database.execute(query).fetchone()
         self.objectives = None if found is None else Objectives.from_json(json.loads(found[0]))
@@ -150,14 +150,14 @@ class _Told:
         self.notes = read_notes(database)
 
     def values(self, row: Row) -> Sequence[float | None]:
-        """Return the value of a candidate, or those of several objectives."""
+        """Return the value of a candidate, or its values of several objectives."""
         if self.objectives is None:
             return (row.value,)
         return self._vectors.get(row.number, (None,) * len(self.objectives))
 
 
 def _rescue(file: Path) -> tuple[Space | None, list[tuple[Row, bool]], _Told]:
-    """Return space, candidates and more, as far as they can be read from a copy of the file."""
+    """Return the space, the candidates and the rest, as far as a copy of the file can be read."""
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / "study"
         copy_apart(file, copy)
@@ -167,7 +167,8 @@ def _rescue(file: Path) -> tuple[Space | None, list[tuple[Row, bool]], _Told]:
         with closing(sqlite3.connect(copy, isolation_level=None)) as database:
             told = _Told()
             database.text_factory = lambda text: text.decode(errors="replace")
-            database.execute("PRAGMA writable_schema=ON")  # also reads a truncated file
+            # with this, a truncated file can be read, too
+            database.execute("PRAGMA writable_schema=ON")
             try:
                 STUDY.check(database, file)
                 space = _readable_space(database)
@@ -187,7 +188,7 @@ def _readable_space(database: sqlite3.Connection) -> Space | None:
 
 
 def _readable(database: sqlite3.Connection) -> Iterator[tuple[Any, ...]]:
-    """Yield candidates up to the first damage, from the end back to the last, then between."""
+    """Yield candidates up to the first damage, then from the end back to the last, then between."""
     first, last = -1, None
     try:
         for row in database.execute(_query()):

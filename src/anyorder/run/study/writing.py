@@ -1,33 +1,33 @@
-"""The durable form of a run: one SQLite file, from which the run continues bit for bit.
+"""The durable form of a run: one SQLite file, from which the run is resumed bit for bit.
 
-A candidate is written before it is sent out, an answer before the strategy learns it. A strategy
-proposes the same candidates from the same state and answers, so a run is continued by proposing
-again from the last state kept and taking the answers that are there; a state is kept now and then,
-only to make that short.
+A candidate is written before it is sent out, and an answer before the strategy learns it. From the
+same state and the same answers a strategy proposes the same candidates. A run is therefore resumed
+by proposing again from the last stored state, and taking the answers that are in the file. States
+are stored now and then only to make this short.
 
-    settings     what the run was started with, as JSON
+    settings     the settings with which the run was started, as JSON
     candidates   in the order in which they were proposed:
-                   number      of all the run's candidates
-                   after       how many answers the strategy had when it was proposed
-                   generation  the strategy's, when it was proposed
+                   number      of the candidate in the run
+                   after       the number of answers that the strategy had when it was proposed
+                   generation  of the strategy when it was proposed
                    point       its codes, packed
                    place       of its answer among all answers, in the order they are learned
-                   status      how it ended, an index of errors.STATUSES; NULL: not yet
-                   value       NULL where it failed
-                   paid        1 where it was evaluated; 0: known already, or rejected
+                   status      how it ended, an index of errors.STATUSES; NULL if it has not
+                   value       NULL if it failed
+                   paid        1 if it was evaluated; 0 if it was known already, or rejected
                    tries, seconds, error
-                   checksum    of all that
-    objectives   of several objectives, all values of a candidate; its own is the first of them
-    restarts     after how many answers the strategy was restarted, each time
-    state        the strategy's state after so many candidates and answers, and the session's
-                 counters
-    notes        what evaluations told besides their values, as JSON by number; a study without
+                   checksum    of all these columns
+    objectives   with several objectives, all values of a candidate; its `value` is the first
+    restarts     the number of answers before each restart of the strategy
+    state        the state of the strategy after some candidates and answers, and the counters of
+                 the session
+    notes        what evaluations reported besides their values, as JSON by number; a study without
                  notes has no such table
     times        when the evaluation of a candidate was sent out and when its answer came, in
-                 seconds since 1970; for people who look, a run does not depend on it
+                 seconds since 1970; this is for people, and the run does not depend on it
 
-Settings and the state have checksums as well, so that a changed byte is noticed. Nothing in it is
-code, and nothing in it is run.
+Settings and the state have checksums as well, so that a changed byte is noticed. Nothing in the
+file is code, and nothing in it is executed.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ from anyorder.run.study.reading import (
 )
 from anyorder.space import Space
 
-_SYNC_EVERY = 1.0  # seconds: what a power failure may cost
+_SYNC_EVERY = 1.0  # seconds of work that a power failure may cost
 _MAY_DIFFER = ("engine", "stop_collapsed", "budget", "library")
 _LARGEST_STATE = 900_000_000  # bytes: SQLite's limit is 1e9
 
@@ -81,24 +81,24 @@ logger = logging.getLogger("anyorder")
 
 
 class Study:
-    """A study that is being written. One process writes, any number read.
+    """A study that is being written. One process writes; any number may read.
 
     Parameters
     ----------
     path
-        A file, created if there is none.
+        The file, which is created if it does not exist.
     settings
-        What the run is started with, JSON-able. A study that exists must have been started with
-        the same, except for those of `_MAY_DIFFER`.
+        The settings with which the run is started, as JSON can hold them. An existing study must
+        have been started with the same settings, except for those of `_MAY_DIFFER`.
     seed_given
-        Whether the seed was asked for, and so must be the same as well.
+        Whether the user gave the seed, which must then be the same as well.
 
     Attributes
     ----------
     resumed
-        Whether the file held a run already.
+        Whether the file already held a run.
     settings
-        The settings of the run; of a run that is resumed, those it was started with.
+        The settings of the run; for a resumed run, those with which it was started.
     """
 
     def __init__(
@@ -107,12 +107,12 @@ class Study:
         settings: Mapping[str, Any],
         seed_given: bool = True,
     ) -> None:
-        # Links are resolved: a study is written by one process, whatever it is called.
+        # Links are resolved: a study is written by one process, whatever name it is given.
         self.path = Path(path).absolute()
         self._file = self.path.resolve()
         if not self._file.parent.is_dir():
             raise StudyError(f"study {self.path}: there is no such folder")
-        # refuse other files before anything is written beside them
+        # check what the file is before anything is written beside it
         refuse_other_names(self.path, STUDY.exists(self._file))
         self._owner: sqlite3.Connection | None = claim(self._file)
         try:
@@ -126,7 +126,7 @@ class Study:
             raise
 
     def _start(self, settings: Mapping[str, Any], seed_given: bool) -> None:
-        settings = json.loads(json.dumps(dict(settings)))  # as they will be read
+        settings = json.loads(json.dumps(dict(settings)))  # in the form in which they will be read
         with self._store.transaction() as database:
             database.execute(TIMES)
             if settings.get("objectives") is not None:
@@ -171,11 +171,12 @@ class Study:
                 raise StudyMismatch(
                     f"study {self.path} was started {words}: pass the same, or another file"
                 )
-            if isinstance(had, dict) and isinstance(value, dict):  # only what differs
+            if isinstance(had, dict) and isinstance(value, dict):  # show only what differs
                 keys = [key for key in {**had, **value} if had.get(key) != value.get(key)]
-                # a schedule laid out for a budget keeps it when the run gets a larger one
+                # a schedule that was laid out for a budget keeps it when the run gets a larger
+                # budget
                 keys = [key for key in keys if key not in _MAY_DIFFER]
-                if name == "config":  # a setting that is newer than the study
+                if name == "config":  # the setting is newer than the study
                     keys = [key for key in keys if key in had]
                 if not keys:
                     continue
@@ -188,7 +189,7 @@ class Study:
         self.settings["budget"] = None if None in budgets else max(budgets)
 
     def _compare_objectives(self, settings: Mapping[str, Any]) -> None:
-        """Refuse other objectives than the study has; the reference point may be another one."""
+        """Raise unless the objectives are those of the study; their reference point may differ."""
         had = Objectives.from_json(self.settings.get("objectives"))
         given = Objectives.from_json(settings.get("objectives"))
         if (had and had.unnamed) != (given and given.unnamed):
@@ -207,21 +208,21 @@ class Study:
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[None]:
-        """Write in one transaction: at its end it is on disk, or with the operating system."""
+        """Write in one transaction; at its end the data are on disk, or with the system."""
         with STUDY.errors(self.path):
             self._put_back()
         with self._store.transaction():
             yield
 
     def _inodes(self) -> tuple[int, int | None]:
-        """Return the inodes of the file and of its write-ahead log; None where there is none."""
+        """Return the inodes of the file and of its write-ahead log; None if there is no log."""
         log = self._file.with_name(self._file.name + "-wal")
         with contextlib.suppress(FileNotFoundError):
             return self._file.stat().st_ino, log.stat().st_ino
         return self._file.stat().st_ino, None
 
     def _put_back(self) -> None:
-        """Write the file again if it, or its write-ahead log, was deleted: we have them open.
+        """Write the file again if it, or its write-ahead log, was deleted; we still have them open.
 
         Another process deletes the log if this one has lost its locks on the file, which happens
         when anything in this process opens and closes it, such as `shutil.copy`.
@@ -237,26 +238,26 @@ class Study:
                 return
             lost = "lost its write-ahead log (a file of this process was opened and closed on it)"
         logger.warning("study %s %s while it was written: it is put back", self.path, lost)
-        # Beside it first, then in its place: connections of one process to one file share a log.
+        # Write it beside, then move it: connections of one process to one file share a log.
         spare = self._file.with_name(self._file.name + "-new")
         spare.unlink(missing_ok=True)
         with contextlib.closing(sqlite3.connect(spare, isolation_level=None)) as copy:
             self._database.backup(copy)
         with contextlib.suppress(FileNotFoundError):
             shutil.copymode(self._file, spare)
-        self._store.close()  # which removes a log of that name
+        self._store.close()  # this removes a log of that name
         os.replace(spare, self._file)
         for suffix in ("-wal", "-shm"):
             self._file.with_name(self._file.name + suffix).unlink(missing_ok=True)
         again = sqlite3.connect(self._file, isolation_level=None, timeout=60.0)
         self._store.connection = again
         again.execute("PRAGMA journal_mode=WAL")
-        again.execute("BEGIN IMMEDIATE")  # which creates the log
+        again.execute("BEGIN IMMEDIATE")  # this creates the log
         again.execute("COMMIT")
         self._inode, self._log_inode = self._inodes()
 
     def add(self, candidates: Sequence[Candidate]) -> None:
-        """Record candidates that are about to be sent out; within `writing`."""
+        """Record candidates that are about to be sent out; call it within `writing`."""
         rows = [_row(candidate) for candidate in candidates]
         self._database.executemany(
             "INSERT INTO candidates VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -265,7 +266,7 @@ class Study:
         self._add_vectors(candidates)
 
     def _add_vectors(self, candidates: Iterable[Candidate]) -> None:
-        """Record all values of answers that have several."""
+        """Record all values of answers with several objectives."""
         rows = [
             (c.number, np.array(c.values, "<f8").tobytes())
             for c in candidates
@@ -278,7 +279,7 @@ class Study:
             )
 
     def answer(self, candidates: Sequence[Candidate]) -> None:
-        """Record answers that are about to be learned; within `writing`."""
+        """Record answers that are about to be learned; call it within `writing`."""
         rows = [_row(candidate) for candidate in candidates]
         self._database.executemany(
             "UPDATE candidates SET place=?, status=?, value=?, paid=?, tries=?, seconds=?, "
@@ -296,7 +297,7 @@ class Study:
             )
 
     def note_running(self, candidates: Iterable[Candidate]) -> None:
-        """Record since when candidates are being evaluated."""
+        """Record the times at which the evaluation of candidates began."""
         with self.writing():
             self._note_times(candidates)
 
@@ -311,7 +312,7 @@ class Study:
         )
 
     def add_restarts(self, restarts: Sequence[int], first: int) -> None:
-        """Record restarts, of which there were `first` before; doing it again does no harm."""
+        """Record restarts, numbered from `first` on; recording one again has no effect."""
         with self.writing():
             self._database.executemany(
                 "INSERT OR REPLACE INTO restarts VALUES (?, ?)", enumerate(restarts, first)
@@ -324,7 +325,7 @@ class Study:
         told: int,
         counters: Mapping[str, Any],
     ) -> None:
-        """Keep the state of the search and the session's counters, in place of the last."""
+        """Store the state of the search and the session's counters, in place of the last ones."""
         buffer = io.BytesIO()
         np.savez(buffer, **state)  # type: ignore[arg-type]
         if buffer.tell() > _LARGEST_STATE:
@@ -341,12 +342,12 @@ class Study:
     # --- reading --------------------------------------------------------------------------------
 
     def state(self) -> Kept | None:
-        """Return the last state that was kept."""
+        """Return the last stored state."""
         with translate_errors(self.path):
             return read_state(self._database)
 
     def fill(self, archive: Archive, told: int) -> None:
-        """Fill an archive with the answers before a place, and drop later restarts."""
+        """Add the answers before a place to an archive, and delete later restarts."""
         known = len(archive)
         with translate_errors(self.path):
             read_answers(self._database, archive, told)
@@ -360,7 +361,7 @@ class Study:
             return list(read_rows(self._database, space, where, (drawn, told)))
 
     def vectors(self) -> dict[int, Values] | None:
-        """Return all values of several objectives by the number of the candidate."""
+        """Return all values of several objectives, by candidate's number."""
         objectives = Objectives.from_json(self.settings.get("objectives"))
         with translate_errors(self.path):
             return read_vectors(self._database, objectives)
@@ -371,14 +372,14 @@ class Study:
             return read_notes(self._database)
 
     def best_row(self, space: Space) -> Row | None:
-        """Return the evaluation with the best value, to be measured again."""
+        """Return the evaluation with the best value, which is to be measured again."""
         order = "DESC" if self.settings["direction"] == "maximize" else "ASC"
         where = f"status = 0 AND paid ORDER BY value {order}, number LIMIT 1"
         with translate_errors(self.path):
             return next(read_rows(self._database, space, where), None)
 
     def evaluations(self) -> tuple[int, int]:
-        """Return how many candidates were evaluated, and how many of those failed."""
+        """Return the number of evaluations, and of those that failed."""
         with translate_errors(self.path):
             paid, failed = self._database.execute(
                 "SELECT count(*), coalesce(sum(status != 0), 0) FROM candidates WHERE paid"
@@ -389,9 +390,10 @@ class Study:
 
     def close(self) -> None:
         """Close the file, so that another process may write it."""
-        with contextlib.suppress(Exception):  # an error that ends the run is not to be hidden
+        # errors here must not hide the error that ends the run
+        with contextlib.suppress(Exception):
             self._put_back()
-        with contextlib.suppress(AttributeError):  # it could not be opened
+        with contextlib.suppress(AttributeError):  # the file could not be opened
             self._store.close()
         if self._owner is not None:
             release(self._file, self._owner)

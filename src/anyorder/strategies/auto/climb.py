@@ -34,7 +34,6 @@ from anyorder.strategies.models.checking import check_kept
 from anyorder.strategies.models.landscape import Landscape
 
 MOST_FREE_MOVES = 3  # times n: moves in a row that are not paid for
-DISTRUST = 2  # times n: evaluations without free moves after a value that was not as predicted
 MOST_LOOKS = 100  # and 4n: changes looked at in one call
 CONFIDENT = 1.0  # deviations: a gain that is added to others without measuring it again
 READINGS = 4  # of a point before it becomes the best, once there is noise
@@ -73,7 +72,6 @@ class Climb:
         self.number = 0
         self._awaited = False  # whether the value of the present point is being measured
         self._free = 0  # moves in a row that were not paid for
-        self._suspicious = 0  # evaluations before moves are free again
         self._fallback: tuple[float, bytes] = (-math.inf, b"")  # the best of what was combined
         self._readings = 1  # of the present point
         self._held = -1  # a variable that is not changed
@@ -120,7 +118,7 @@ class Climb:
                     return found
                 continue
             else:
-                free = 0 if self._suspicious else MOST_FREE_MOVES * self._n - self._free
+                free = MOST_FREE_MOVES * self._n - self._free
             step = landscape.advance(max(free, 0))
             self._free += step.moves
             found = None
@@ -243,7 +241,6 @@ class Climb:
 
     def answered(self, request: Request, f: float | None, best: Best) -> None:
         """Take the value of a request; None if it failed, or will never come."""
-        self._suspicious = max(self._suspicious - 1, 0)
         landscape = self._landscape
         here = self.active and request.base == landscape.point.tobytes()
         if request.kind == CHANGE:
@@ -267,11 +264,9 @@ class Climb:
     def _arrive(self, f: float) -> None:
         """Take the value of the present point."""
         landscape = self._landscape
-        expected = not math.isnan(landscape.value)
         (other, fallback), self._fallback = self._fallback, (-math.inf, b"")
         self._free, self._readings = 0, 1
-        if landscape.measure(f) and expected and not fallback:
-            self._suspicious = DISTRUST * self._n
+        landscape.measure(f)
         if fallback and landscape.above(other, f):
             landscape.go_to(np.frombuffer(fallback, np.int32), other)
 
@@ -287,7 +282,7 @@ class Climb:
     def _learn_change(self, request: Request, f: float | None, best: Best, *, here: bool) -> None:
         """Learn from a change of the present point, or of one that was left since."""
         landscape, i = self._landscape, request.variable
-        code = np.frombuffer(request.key, np.int32).item(i)
+        code = int(request.point[i])
         if here and landscape.measured:
             if f is None:
                 landscape.exclude(i, code, failed=True)
@@ -298,12 +293,12 @@ class Climb:
             landscape.exclude(i, code, failed=True)
         at = request.at
         if math.isnan(at):  # asked before the value of its base came, which may be known now
-            found = self._memory.value(self._memory.key(np.frombuffer(request.base, np.int32)))
+            found = self._memory.value(self._memory.key(request.start))
             at = math.nan if found is None else found
         if math.isnan(at):
             return
         value = math.nan if f is None else f
-        landscape.learn_elsewhere(np.frombuffer(request.base, np.int32), at, i, code, value)
+        landscape.learn_elsewhere(request.start, at, i, code, value)
         same = self.active and request.climb == self.number
         if same and f is not None and landscape.above(f, at):
             self._combine(request, i, code, f, best)
@@ -313,7 +308,7 @@ class Climb:
         landscape = self._landscape
         if f is None:
             return
-        landscape.note(np.frombuffer(request.base, np.int32), request.point, request.at, f)
+        landscape.note(request.start, request.point, request.at, f)
         same = self.active and request.climb == self.number and landscape.measured
         if same and landscape.above(f, landscape.value):
             landscape.go_to(request.point, f)
@@ -343,7 +338,7 @@ class Climb:
     # --- state ------------------------------------------------------------------------------------
 
     _STATE = (
-        "active", "number", "_awaited", "_free", "_suspicious", "_fallback", "_readings",
+        "active", "number", "_awaited", "_free", "_fallback", "_readings",
         "_repeats", "_held", "_moves",
     )  # fmt: skip
 

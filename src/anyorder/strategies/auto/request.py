@@ -50,7 +50,12 @@ class Request(NamedTuple):
     @property
     def point(self) -> Codes:
         """The point, as codes."""
-        return np.frombuffer(bytearray(self.key), np.int32)
+        return _codes(self.key)
+
+    @property
+    def start(self) -> Codes:
+        """The present point at the time of the request, as codes."""
+        return _codes(self.base)
 
     def check(self, cardinalities: Any) -> Request:
         """Return it if it can be one of this space; ValueError if not."""
@@ -58,3 +63,8 @@ class Request(NamedTuple):
             check_kept(codes, cardinalities)
         integer("variable", self.variable, 0 if self.kind == CHANGE else -1, len(cardinalities) - 1)
         return self
+
+
+def _codes(key: bytes) -> Codes:
+    """Return codes that can be written to: loops would be compiled again for those that cannot."""
+    return np.frombuffer(bytearray(key), np.int32)

@@ -1,11 +1,11 @@
 """Search with a Gaussian process, for small budgets.
 
     search      the strategy
-    model       the process; kernels: its compiled loops; minimise: how it is fitted
-    columns     how points look to the model, and values how values do
-    around      the points that a step of an ascent compares
-    region      how far from the best point to look
-    answers     what has been evaluated
+    model       the process; kernels: its compiled loops; minimise: the optimiser that fits it
+    columns     how the model sees points; values: how it sees values
+    around      the points that are compared in a step of an ascent
+    region      how far from the best point to search
+    answers     the evaluated points
 
 docs/gp.md explains the method.
 """

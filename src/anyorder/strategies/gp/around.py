@@ -1,4 +1,4 @@
-"""Points around another one: single changes, of which some are drawn where there are many."""
+"""Points near another point: its single changes, or a random part of them if they are many."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from anyorder.space.changes import Changes
 from anyorder.space.neighbours import Neighbourhood
 from anyorder.strategies.base import Codes
 
-TRIED = 12  # single changes of a variable that are compared in a step
-TRIED_MOVES = 128  # of a list
-MOST_NEIGHBOURS = 1_000  # changes in all
-COMPLETIONS = 8  # of a change that gives the point further variables
+TRIED = 12  # the most single changes of a variable that are compared in a step
+TRIED_MOVES = 128  # the most changes of a list
+MOST_NEIGHBOURS = 1_000  # the most changes in all
+COMPLETIONS = 8  # versions of a change that makes further variables present
 
 
 class Around:
@@ -29,7 +29,7 @@ class Around:
 
     def __init__(self, near: Neighbourhood) -> None:
         self._near, self._space = near, near.space
-        # Wide variables are stepped through by steps of all lengths instead.
+        # Wide variables are changed by steps of all lengths instead.
         narrow, scales = near.cardinalities.copy(), near.scales
         narrow[list(scales)] = 1
         self._changes = Changes(narrow, None, near.groups)
@@ -38,9 +38,9 @@ class Around:
             for scale in dict.fromkeys(scales.values())
         ]
         self._deciding = _find_deciders(self._space)
-        # Which changes are always tried, and of which ranges some are drawn.
+        # The changes that are always tried, and the ranges from which some are drawn.
         owner = self._changes.variables.copy()
-        moves = self._changes.steps == 0  # of lists
+        moves = self._changes.steps == 0  # those of lists
         for k, group in enumerate(near.groups):
             columns = np.arange(group.first, group.first + group.size)
             owner[moves & np.isin(self._changes.variables, columns)] = len(self._space) + k
@@ -55,11 +55,12 @@ class Around:
     def of(
         self, point: Codes, present: npt.NDArray[np.bool_], rng: np.random.Generator, branches: bool
     ) -> tuple[Codes, npt.NDArray[np.bool_] | None]:
-        """Return some single changes of a canonical point, all of those of small variables.
+        """Return single changes of a canonical point: all of small variables, some of others.
 
-        In a space with conditions, also which variables they have. A change that decides about
-        others comes several times, with different values of variables that the point did not have;
-        without `branches` only if it leaves the variables as they are.
+        In a space with conditions, also return which variables they have. A change that decides
+        about the presence of other variables is returned several times, with different values of
+        variables that the point did not have; without `branches`, it is only returned if it leaves
+        all variables present that were.
         """
         chosen = self._always
         if len(self._drawn_first):
@@ -99,7 +100,7 @@ class Around:
 
 
 def _find_deciders(space: Space) -> npt.NDArray[np.bool_]:
-    """Return which columns of codes decide about the presence of others."""
+    """Return which columns of codes decide whether others are present."""
     labels = space.labels or ()
     found = np.zeros(len(space), np.bool_)
     for j, variable in enumerate(space.columns):

@@ -1,9 +1,9 @@
 """Points as the Gaussian process sees them: columns of numbers, each with a kind and a weight.
 
-A variable without order is a nominal column, and so is each item of a subset. An ordered one is its
-place between 0 and 1, on a logarithmic scale if it is searched on one. Where a variable is absent,
-the column is -1. A permutation has three kinds of columns, each with one weight for all items:
-which item is where, where each item is, and which two items are next to it.
+An unordered variable is a nominal column, and so is each item of a subset. An ordered variable is
+its place between 0 and 1, on a logarithmic scale if it is searched on one. If a variable is absent,
+its column is -1. A permutation has three kinds of columns, each with one weight for all items:
+which item is at a place, where an item is, and which two items are next to it.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ Floats = npt.NDArray[np.float64]
 # Kinds of columns; nominal ones come first in the features of a point.
 NOMINAL, ORDERED, NEIGHBOURS = range(3)
 PAIR = 65536.0  # the neighbours a < b of an item are the number a * PAIR + b
-ABSENT = -1.0  # what a column of an absent variable holds
-_EDGES = 4  # items have other neighbours after a reversal, the smallest change of a tour
+ABSENT = -1.0  # the value of a column if its variable is absent
+_EDGES = 4  # so many items get another neighbour by a reversal, the smallest change of a tour
 
 
 class Columns:
@@ -33,13 +33,13 @@ class Columns:
     kinds
         The kind of each column, nominal ones first.
     nominal
-        How many are nominal.
+        The number of nominal columns.
     owner
-        `(m,)`: whose weight each column has.
+        `(m,)`: the index of the weight of each column.
     share
-        `(m,)`: what part of it.
+        `(m,)`: the share of the weight that each column has.
     labels
-        What each weight belongs to.
+        The variable, or the part of it, that each weight belongs to.
     """
 
     def __init__(self, space: Space) -> None:
@@ -53,7 +53,7 @@ class Columns:
         share: list[float] = []
         step: list[float] = []
         self.labels: list[str] = []
-        self._codes: list[int] = []  # columns of codes that are columns here
+        self._codes: list[int] = []  # the columns of codes that are columns here
         names = space.labels or [f"x[{j}]" for j in range(len(space))]
         for j in np.flatnonzero((space.cardinalities > 1) & (listed < 0)).tolist():
             self._codes.append(j)
@@ -96,7 +96,7 @@ class Columns:
     def of(self, codes: Codes, present: npt.NDArray[np.bool_] | None = None) -> Floats:
         """Return the columns `(k, m)` of canonical codes `(k, n)`.
 
-        `present` says which variables the points have, if that is known.
+        `present` says which variables are present, if the caller knows it.
         """
         parts = [codes[:, self._codes] * self._scale]
         for k, low, step, width in self._logs:
@@ -113,9 +113,9 @@ class Columns:
         return np.ascontiguousarray(np.concatenate(parts, axis=1)[:, self._order])
 
     def distances(self, columns: Floats, other: Floats) -> Floats:
-        """Return how many changes points `(k, m)` are from another one.
+        """Return by how many changes points `(k, m)` differ from another point.
 
-        Variables that only one of them has do not count.
+        Variables that only one of the two has do not count.
         """
         differ = (columns != other) & (columns >= 0) & (other >= 0)
         found: Floats = (differ * self._step).sum(axis=1)

@@ -1,8 +1,9 @@
 """The compiled loops of the Gaussian process.
 
-All of them are plain loops, and none calls BLAS, whose results depend on the number of its threads.
-Matrices are buffers that may be larger than what is used; only lower triangles are read. The entry
-of `weights` is w for nominal columns and those of neighbours, and sqrt(6 w) for ordered ones.
+All of them are plain loops. None calls BLAS, whose results depend on its number of threads.
+Matrices are buffers that may be larger than the part in use; only lower triangles are read. The
+entry of `weights` is w for nominal columns and columns of neighbours, and sqrt(6 w) for ordered
+columns.
 """
 
 from __future__ import annotations
@@ -16,17 +17,17 @@ from anyorder.strategies.gp.columns import NEIGHBOURS, ORDERED, PAIR
 
 _LARGE = 1e100  # more than any distance
 _LOG_ROOT_2PI = 0.5 * math.log(2.0 * math.pi)
-# Sums may be reordered, so that they vectorise. Infinities and NaN keep their meaning.
+# Sums may be reordered, so that they vectorise; infinities and NaN keep their meaning.
 FAST = {"reassoc", "contract", "arcp"}
 
 
 @inner(fastmath=FAST)
 def apart(x, y):
-    """Return the share of two neighbours of an item that are not those of another list.
+    """Return the share of an item's two neighbours that are not its neighbours in another list.
 
-    Both may be the same, as where an item is alone: one of them then counts once in common with one
-    of the others. If it counted twice, x would have more in common with y than y with x, and the
-    matrix of correlations negative eigenvalues.
+    Both neighbours may be equal, as for an item that is alone: then only one of them may be in
+    common with one neighbour in the other list. If both counted, x would have more in common with y
+    than y with x, and the matrix of correlations would have negative eigenvalues.
     """
     a, b = x // PAIR, x % PAIR
     c, d = y // PAIR, y % PAIR
@@ -44,8 +45,8 @@ def apart(x, y):
 def distance(x, y):
     """Return how far apart two values of an ordered column are; an absent one is in the middle.
 
-    A correlation that did not depend on y where x is absent would be no covariance: its matrix has
-    negative eigenvalues.
+    If the correlation did not depend on y where x is absent, it would be no covariance: its matrix
+    would have negative eigenvalues.
     """
     return abs((0.5 if x < 0.0 else x) - (0.5 if y < 0.0 else y))
 
@@ -83,8 +84,8 @@ def correlate(rows, others, weights, kinds, nominal, first, same, out):
 def extend(correlations, noise, first, count, inverse):
     """Write rows `first` to `count` - 1 of the inverse of the Cholesky factor of a covariance.
 
-    The covariance is correlations + 1 + noise I, and earlier rows are there. A row depends on
-    earlier ones only, so the result is the same however many are added at a time.
+    The covariance is correlations + 1 + noise I. Earlier rows must be there. A row depends on
+    earlier rows only, so the result does not depend on how many rows are added at a time.
     """
     column, row = np.empty(count), np.empty(count)
     for k in range(first, count):
@@ -98,7 +99,7 @@ def extend(correlations, noise, first, count, inverse):
             row[i] = total
         for i in range(k):
             rest -= row[i] * row[i]
-        pivot = math.sqrt(max(rest, 0.5 * noise))  # it is at least noise but for rounding
+        pivot = math.sqrt(max(rest, 0.5 * noise))  # it is at least noise, except for rounding
         for j in range(k):
             inverse[k, j] = 0.0
         for i in range(k):
@@ -128,8 +129,8 @@ def solve(inverse, count, values, out):
 def slope(rows, weights, kinds, nominal, correlations, inverse, solution, variance, precision, out):
     """Write the derivatives of the likelihood by the log of each weight; return that by the noise.
 
-    The log is that of w, also where the entry of `weights` is its root. `precision`, a buffer, gets
-    the inverse of the covariance.
+    It is the log of w, even where the entry of `weights` is a root. `precision` is a buffer that
+    receives the inverse of the covariance.
     """
     count = rows.shape[0]
     for i in range(count):
@@ -169,10 +170,11 @@ def slope(rows, weights, kinds, nominal, correlations, inverse, solution, varian
 def neighbours(origin, own, points, rows, weights, kinds, nominal, solution, out, mean):
     """Write the correlations of points with rows, and their predicted means.
 
-    `own` are those of `origin`, from which the points differ in few columns.
+    `own` are the correlations of `origin`, from which the points differ in few columns.
     """
     count, known = rows.shape[0], solution.shape[0]
-    before, changed = np.empty(count), -1  # factors of the last ordered column that changed
+    # factors of the ordered column that changed last, and its index
+    before, changed = np.empty(count), -1
     for c in range(points.shape[0]):
         for b in range(count):
             out[c, b] = own[b]

@@ -1,4 +1,4 @@
-"""A small L-BFGS within bounds, for smooth functions that are costly compared with its own work.
+"""A small L-BFGS within bounds, for smooth functions that cost more than the algorithm itself.
 
 Nocedal and Wright, "Numerical Optimization" (2006), algorithm 7.4. Bounds are kept by projection.
 """
@@ -11,19 +11,19 @@ import numpy as np
 import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
-Function = Callable[[Floats], tuple[float, Floats]]  # value and gradient
+Function = Callable[[Floats], tuple[float, Floats]]  # returns value and gradient
 
-_MEMORY = 8  # steps that tell the curvature
-_DECREASE = 1e-4  # of what the slope promises: the least a step must bring
-_HALVINGS = 12  # of a step, before it is given up
-_FIRST = 1.0  # the longest first step
-_CLOSE = 1e-3  # of the gradient: where it ends
+_MEMORY = 8  # the number of steps from which the curvature is estimated
+_DECREASE = 1e-4  # the least decrease of a step, as a share of what the slope promises
+_HALVINGS = 12  # how often a step is halved before it is given up
+_FIRST = 1.0  # the length of the first step at most
+_CLOSE = 1e-3  # it ends when the gradient is at most this large
 
 
 def minimise(
     function: Function, start: Floats, low: Floats, high: Floats, iterations: int
 ) -> Floats:
-    """Return the best point after at most so many iterations."""
+    """Return the best point after at most `iterations` iterations."""
     x = np.clip(start, low, high)
     value, gradient = function(x)
     steps: list[Floats] = []
@@ -55,7 +55,7 @@ def minimise(
 
 
 def _direction(downhill: Floats, steps: list[Floats], changes: list[Floats]) -> Floats:
-    """Return the quasi-Newton direction."""
+    """Return the quasi-Newton direction of descent."""
     q = downhill.copy()
     pairs = list(zip(steps, changes, strict=True))
     used = []

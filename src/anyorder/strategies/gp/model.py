@@ -7,11 +7,11 @@ The correlation of two points is a product over columns (`columns.py`), k = prod
     neighbours g = exp(-w s), s the share of an item's two neighbours that differ
 
 and w_i = exp(T + u_i) / n. For a small weight, the ends of an ordered variable are as different as
-two categories are: g = exp(-w |x - y|^2) but for terms of higher order. Of an ordered column that
-is absent in one of two points, g is exp(-w) times that of a value in the middle. The covariance of
-values is s^2 (k + 1 + v [x = y]), where the 1 stands for an unknown constant. T, u and log v are
-the maximum of the posterior density under normal priors, and s^2 is that of the likelihood. Small
-weights with a large s^2 are the additive model.
+two categories: g = exp(-w |x - y|^2) except for terms of higher order. If an ordered column is
+absent in one of two points, g is exp(-w) times the g of a value in the middle. The covariance of
+values is s^2 (k + 1 + v [x = y]), where the 1 stands for an unknown constant. T, u and log v
+maximise the posterior density under normal priors, and s^2 maximises the likelihood. With small
+weights and a large s^2 the model is additive.
 
 Rasmussen and Williams, "Gaussian Processes for Machine Learning" (2006), chapters 2 and 5.
 """
@@ -31,19 +31,19 @@ from anyorder.strategies.gp.minimise import minimise
 Floats = npt.NDArray[np.float64]
 Index = npt.NDArray[np.intp]
 
-# Mean, deviation, lower and upper bound of the parameters.
+# Mean, standard deviation, lower and upper bound of each parameter.
 SCALE_PRIOR = (math.log(2.0), 1.0, -4.0, 5.0)  # T
 NOISE_PRIOR = (-7.0, 3.0, -13.8, 1.0)  # log v
 RELEVANCE_PRIOR = (0.0, 1.0, -5.0, 5.0)  # u_i
-MOST_WEIGHT = 30.0  # of a nominal column: its factor is 1e-13
-MOST_RATE = 100.0  # sqrt(6 w) of an ordered one
-LEAST_VARIANCE = 1e-12  # of a process, in units of the values
-MOST_PRODUCTS = 1.5e6  # multiplications for deviations in a call of `improvements`
-LEAST_EXACT = 24  # of the points with the best means that have a deviation at least
+MOST_WEIGHT = 30.0  # the largest weight of a nominal column: its factor is then 1e-13
+MOST_RATE = 100.0  # the largest sqrt(6 w) of an ordered column
+LEAST_VARIANCE = 1e-12  # the least variance of a process, in units of the values
+MOST_PRODUCTS = 1.5e6  # the most multiplications for deviations in a call of `improvements`
+LEAST_EXACT = 24  # at least so many of the points with the best means have a deviation
 
 
 class Origin(NamedTuple):
-    """A point with its correlations to those of the model."""
+    """A point with its correlations to the points of the model."""
 
     columns: Floats
     correlations: Floats
@@ -53,24 +53,24 @@ class GP:
     """A Gaussian process, conditioned on points with values and on points without.
 
     Points without a value, *pending* ones, come last. They change variances but not means, as if
-    each had the value that is expected of it (the "kriging believer").
+    each had the value that the model expects (the "kriging believer").
 
     Parameters
     ----------
     columns
-        What points look like.
+        The columns that describe points.
 
     Attributes
     ----------
     parameters
-        T, log v and u.
+        The vector of T, log v and u.
     known
-        How many points have values.
+        The number of points with values.
     error
-        The mean squared error of predictions of each value from all others, in units of the
-        variance of the values; below 1 if the model predicts anything. NaN before the first fit.
+        The mean squared error of predicting each value from all others, in units of the variance of
+        the values; below 1 if the model predicts anything. NaN before the first fit.
     noise
-        The deviation of the noise at the last fit, in units of that of the values.
+        The standard deviation of the noise at the last fit, in units of that of the values.
     """
 
     def __init__(self, columns: Columns) -> None:
@@ -97,7 +97,7 @@ class GP:
         self._mean[1], self._deviation[1] = mean, deviation
 
     def weights(self, parameters: Floats | None = None) -> Floats:
-        """Return the weight of each column, as the kernels take it."""
+        """Return the weight of each column, as the kernels expect it."""
         p = self.parameters if parameters is None else parameters
         found = np.exp(p[0] + p[2:])[self.columns.owner] * self.columns.share
         rates = np.minimum(np.sqrt(6.0 * found), MOST_RATE)
@@ -106,7 +106,7 @@ class GP:
         return weights
 
     def relevances(self) -> Floats:
-        """Return exp(u): how much each variable matters, 1 on the average of the prior."""
+        """Return exp(u), the relevance of each variable, which is 1 on average under the prior."""
         found: Floats = np.exp(self.parameters[2:])
         return found
 
@@ -149,7 +149,7 @@ class GP:
     # --- conditioning ---------------------------------------------------------------------------
 
     def condition(self, rows: Floats, values: Floats, same: int = 0) -> None:
-        """Condition the process on points with values, of which the first few are the `same`."""
+        """Condition the process on points with values; the first `same` of them are unchanged."""
         self._reserve(len(rows))
         self._rows = np.ascontiguousarray(rows)
         self._extend(min(same, self.known))
@@ -160,13 +160,13 @@ class GP:
         self._variance = max(self._variance, LEAST_VARIANCE)
 
     def add_pending(self, row: Floats) -> None:
-        """Condition it on a point without a value, too."""
+        """Condition the process also on a point without a value."""
         self._reserve(len(self) + 1)
         self._rows = np.concatenate([self._rows, row[None]])
         self._extend(len(self._rows) - 1)
 
     def forget(self) -> None:
-        """Forget all points, but not the parameters."""
+        """Forget all points, but keep the parameters."""
         self._rows, self.known = self._rows[:0], 0
 
     def _reserve(self, count: int) -> None:
@@ -193,7 +193,7 @@ class GP:
     # --- predictions ----------------------------------------------------------------------------
 
     def origin(self, row: Floats) -> Origin:
-        """Return a point that others are compared with."""
+        """Return a point with which others are compared."""
         found = np.empty((1, len(self)))
         self._kernels.correlate(
             row[None], self._rows, self.weights(), self.columns.kinds, self.columns.nominal, 0,
@@ -231,14 +231,14 @@ class GP:
         return self._compare(origin, rows)[1]
 
     def means_of_known(self) -> Floats:
-        """Return the predicted means at the points that have values."""
+        """Return the predicted means at the points with values."""
         return self.predict(self._rows[: self.known])[0]
 
     def improvements(self, origin: Origin, rows: Floats, best: float) -> Floats:
-        """Return the log of the improvement over `best` that is expected of points near an origin.
+        """Return the log of the expected improvement over `best` at points near an origin.
 
-        Where the model is large, only the points with the best means are considered, and others
-        have -inf.
+        If the model is large, only the points with the best means are considered; it is -inf for
+        the others.
         """
         correlations, means = self._compare(origin, rows)
         most = max(LEAST_EXACT, int(MOST_PRODUCTS / max(len(self), 1) ** 2))

@@ -1,8 +1,8 @@
 """Search with a Gaussian process, for 25 to a few hundred evaluations of a costly function.
 
-After a few random points, every proposal is a maximum of the expected improvement near the best
-point: steepest ascent over single changes, from the best point and from random changes of it,
-within a trust region that grows with successes and shrinks with failures.
+After a few random points, every proposal maximises the expected improvement near the best point: by
+steepest ascent over single changes, from the best point and from random changes of it, within a
+trust region that grows after successes and shrinks after failures.
 
 Jones, Schonlau and Welch, "Efficient global optimization of expensive black-box functions" (1998).
 """
@@ -26,28 +26,29 @@ from anyorder.strategies.gp.model import GP, Floats
 from anyorder.strategies.gp.region import TrustRegion
 from anyorder.strategies.gp.values import squash
 
-FIRST_RANDOM = 10  # random points
-LEAST_ANSWERS = 4  # answers with a value before the model is used, if others are still evaluated
-FIT_ITERATIONS = 15  # of a fit
-REFIT = 1.1  # growth of the number of values from one fit to the next
-MOST_POINTS = 250  # points of the model: the best half and the latest half
+FIRST_RANDOM = 10  # the number of random points at the beginning
+# the least number of values to use the model while other points are still evaluated
+LEAST_ANSWERS = 4
+FIT_ITERATIONS = 15  # iterations of a fit
+REFIT = 1.1  # the growth of the number of values from one fit to the next
+MOST_POINTS = 250  # the most points of the model: the best half and the latest half
 ASCENTS = 3  # ascents for a proposal
-MOST_STEPS_UP = 20  # of an ascent
-BRANCHES = 8  # with the best points, which take turns in a space with conditions
-NOISE_IF_TOLD = (-2.0, 2.0)  # prior of log v where the function is said to be noisy
-LOOKED_AT = 6  # of the best neighbours: one of them must be new
-LEAST_STEP = 1e-9  # in log improvement
-LEAST_CHANCE = 0.01  # of success that is assumed of any point
-RANDOM_ATTEMPTS = 50  # to find a point that is new
-SMALL = 1 << 16  # combinations of values: all points are gone through if no new one is found
+MOST_STEPS_UP = 20  # the most steps of an ascent
+BRANCHES = 8  # so many branches, those with the best points, take turns in a space with conditions
+NOISE_IF_TOLD = (-2.0, 2.0)  # the prior of log v if the function is said to be noisy
+LOOKED_AT = 6  # so many of the best neighbours are tried: one of them must be new
+LEAST_STEP = 1e-9  # the least step, in log improvement
+LEAST_CHANCE = 0.01  # the least probability of success that is assumed of any point
+RANDOM_ATTEMPTS = 50  # attempts to find a new point
+SMALL = 1 << 16  # in a space of fewer combinations, all points are tried if no new one is found
 
 
 class GPSearch(Search):
     """Expected improvement by a Gaussian process, near the best point.
 
-    `propose(k)` gives k different points, each chosen as if the ones before, and those that are
-    being evaluated, had the values that are expected of them. Points that failed have no value; a
-    second process learns where that happens. Data of earlier runs teach the model like own answers.
+    `propose(k)` returns k different points. Each is chosen as if the earlier ones, and those being
+    evaluated, had the values that the model expects. Points that failed have no value; a second
+    process learns where that happens. The model also learns from data of earlier runs.
 
     Parameters
     ----------
@@ -57,7 +58,7 @@ class GPSearch(Search):
     Attributes
     ----------
     generation
-        How often the model was fitted.
+        The number of times that the model was fitted.
     """
 
     name = "gp"
@@ -72,14 +73,15 @@ class GPSearch(Search):
         self._columns = Columns(space)
         self._model, self._works = GP(self._columns), GP(self._columns)
         self._answers = Answers(len(space))
-        self._waiting: dict[int, bytes] = {}  # proposed points, by ticket
-        self._fitted = self._works_fitted = 0  # answers when a model was last fitted
+        self._waiting: dict[int, bytes] = {}  # the proposed points, by ticket
+        self._fitted = self._works_fitted = 0  # the number of answers when a model was last fitted
         self._best: Codes | None = None
         self._best_value = -np.inf
         self._region = TrustRegion(max(len(self._free), 1))
-        self._aside: set[int] = set()  # tickets of proposals in other branches than the best one
-        self._turn = 0  # proposals by the model
-        # Of the points that have a value, which the model has, and all points as columns.
+        # the tickets of proposals in other branches than the best one
+        self._aside: set[int] = set()
+        self._turn = 0  # the number of proposals by the model
+        # Which of the points with a value the model has, and all points as columns.
         self._chosen: Index = np.empty(0, np.intp)
         self._rows: Floats = np.empty((0, len(self._columns)))
         self._stale = self._works_stale = True
@@ -123,7 +125,7 @@ class GPSearch(Search):
         return np.stack(found)
 
     def _next(self, taken: set[bytes]) -> tuple[Codes, bool]:
-        """Return a point that is new, if there is one, and whether it is in another branch."""
+        """Return a new point, if there is one, and whether it is in another branch."""
         known = len(self._answers.values)
         early = known < LEAST_ANSWERS or known + len(self._waiting) < FIRST_RANDOM
         if early or not len(self._columns) or self._is_exhausted(taken):
@@ -148,9 +150,9 @@ class GPSearch(Search):
     def _elsewhere(self, taken: set[bytes]) -> Codes | None:
         """Return a promising point of the branch that was tried least; None if there is only one.
 
-        A branch is a set of variables that are present. What its settings are worth is not known
-        before they are tuned, so a few branches with the best points so far take turns, and are
-        searched as if there were no others.
+        A branch is a set of variables that are present. The value of a branch is not known before
+        its variables are tuned. A few branches with the best points so far therefore take turns,
+        and each is searched as if there were no others.
         """
         pending = [np.frombuffer(key, np.int32) for key in taken]
         waiting = np.array(pending, np.int32).reshape(-1, len(self.space))
@@ -191,7 +193,7 @@ class GPSearch(Search):
         return self._answers.count(taken) >= self.space.points
 
     def _any_new(self, taken: set[bytes]) -> Codes:
-        """Return a uniform point that is new, if there seems to be one."""
+        """Return a random point that is new, if one is found."""
         points = self.space.canonical(self._uniform(1))
         if self._is_new(points[0], taken) or self._is_exhausted(taken):
             first: Codes = points[0].copy()
@@ -207,7 +209,7 @@ class GPSearch(Search):
     # --- models ---------------------------------------------------------------------------------
 
     def _update(self) -> None:
-        """Fit or condition the models on what has been answered, and on what is waited for."""
+        """Fit or condition the models on the answers, and on the points being evaluated."""
         if not self._stale:
             return
         self._condition()
@@ -246,7 +248,7 @@ class GPSearch(Search):
             self._top, self._best = float(means[k]), self._answers.points[chosen[k]].copy()
 
     def _condition_works(self) -> None:
-        """Fit or condition the model of which points have a value at all."""
+        """Fit or condition the model that predicts which points have a value at all."""
         labels = np.repeat([1.0, 0.0], [len(self._answers.points), len(self._answers.failed)])
         points = np.concatenate([self._answers.points, self._answers.failed])[-2 * MOST_POINTS :]
         labels = labels[-2 * MOST_POINTS :] - labels[-2 * MOST_POINTS :].mean()
@@ -270,9 +272,9 @@ class GPSearch(Search):
         taken: set[bytes],
         pattern: npt.NDArray[np.bool_] | None = None,
     ) -> Codes | None:
-        """Return a point near the best one from which much improvement over `top` is expected.
+        """Return a point near the best one with a large expected improvement over `top`.
 
-        None if no new one was met. With a `pattern`, it has just these variables.
+        Return None if no new point was found. With a `pattern`, the point has just these variables.
         """
         best = self.space.canonical(best[None])[0]
         centre = self._columns.of(best[None])[0]
@@ -298,7 +300,7 @@ class GPSearch(Search):
         taken: set[bytes],
         pattern: npt.NDArray[np.bool_] | None,
     ) -> tuple[Codes | None, float]:
-        """Return the point where steepest ascent over new points ends, and its log improvement."""
+        """Return the end of a steepest ascent over new points, and its log improvement."""
         found, height = None, -math.inf
         point, present = start, self._neighbourhood.present(start[None])
         row = self._columns.of(point[None], present)[0]
@@ -378,7 +380,7 @@ class GPSearch(Search):
         self._model.forget()
 
     def facts(self) -> dict[str, Any]:
-        """Return the size and error of the model, the trust region, and what matters most."""
+        """Return the size and the error of the model, the trust region, and what matters most."""
         found: dict[str, Any] = {"model_points": min(len(self._answers.values), MOST_POINTS)}
         if self._fitted:
             relevances = self._model.relevances()
@@ -393,7 +395,7 @@ class GPSearch(Search):
 
 
 def _best_and_latest(values: Floats) -> Index:
-    """Return the rows that the model gets: all, or the best and the latest ones."""
+    """Return the rows for the model: all of them, or the best and the latest."""
     count = len(values)
     if count <= MOST_POINTS:
         return np.arange(count)

@@ -7,14 +7,14 @@ import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
 
-_LEAST_UNIT = 1e-9  # of the largest distance to the median
+_LEAST_UNIT = 1e-9  # in units of the largest distance to the median
 
 
 def squash(values: npt.ArrayLike) -> Floats:
-    """Return values with mean 0 and deviation 1, of which those far below the median are drawn in.
+    """Return values with mean 0 and deviation 1; values far below the median are drawn nearer.
 
-    The unit is the root mean square distance of the upper half to the median. Below the larger of 1
-    and the lower half's median distance, distances grow with their logarithm. Infinite values are
+    The unit is the root mean square distance of the upper half to the median. Beyond the larger of
+    1 and the median distance of the lower half, distances grow logarithmically. Infinite values are
     replaced by the nearest finite ones.
     """
     y = np.asarray(values, np.float64)

@@ -22,9 +22,7 @@ from anyorder.strategies.models.scale import IDENTITY
 Floats = npt.NDArray[np.float64]
 
 # Scalars of the gains that are sums of squares, of fourth powers, and of lengths.
-_SQUARES = (
-    layout.NOISE, layout.SUM_SQUARES, layout.ERROR, layout.ERROR_PROFILE, layout.ERROR_NONE,
-)  # fmt: skip
+_SQUARES = (layout.NOISE, layout.SUM_SQUARES, layout.ERROR, layout.ERROR_NONE)
 _LENGTHS = (layout.TOLERANCE, layout.SLACK)
 _COUNTS = (layout.GAINS, layout.WEIGHT, layout.PRIOR)  # the same in all
 _LARGEST = (layout.DEPARTURE, layout.WAITING)

@@ -167,9 +167,9 @@ class GainModel:
         """Change so many variables of a point, in place; linked ones more often together."""
         self._kernels.mutate(*self.buffers, seed, point, changes)
 
-    def tidy(self, *, forget: bool = False) -> None:
+    def tidy(self) -> None:
         """Remove rounding errors, and raise the variances of links to what was measured."""
-        self._kernels.tidy(*self.buffers, forget)
+        self._kernels.tidy(*self.buffers)
 
     def add_noise(self, difference: float, repeats: int) -> None:
         """Take the mean difference of two values of one point, over all `repeats` so far."""

@@ -22,7 +22,6 @@ from anyorder.strategies.models.quadratic import Quadratic
 from anyorder.strategies.models.scale import FIRST_LOOK, IDENTITY, LOOK_GROWTH, Transform, choose
 
 PREDICTS = 0.7  # if the squared error of the model is below this share of the squared gains
-SURPRISE = 100.0  # times the tolerance: a value differs from what was certain
 
 
 class Step(NamedTuple):
@@ -66,7 +65,6 @@ class Landscape:
         # Observations when the scale is considered next.
         self._next_look = FIRST_LOOK * self._n if self.quadratic.can_replay else math.inf
         self._f = math.nan  # of the present point, if it was measured
-        self._forgot = 0.0  # gains when the means of pairs were last forgotten
 
     def seed(self) -> int:
         """Return a seed for a kernel."""
@@ -98,14 +96,10 @@ class Landscape:
         measured, seen = not math.isnan(f), self.columns.of(point)
         self.gains.go_to(seen, self._transform(f) if measured else math.nan, measured=measured)
 
-    def measure(self, f: float) -> bool:
-        """Take the value of the present point; returns whether it is not what was certain."""
-        gains = self.gains
-        value = self._transform(f)
-        off = abs(value - gains.value) > SURPRISE * gains.tolerance
+    def measure(self, f: float) -> None:
+        """Take the value of the present point."""
         self._f = f
-        gains.arrive(value)
-        return off
+        self.gains.arrive(self._transform(f))
 
     def average(self, f: float, readings: int) -> None:
         """Take a further reading of the present point; its value is the mean of all."""
@@ -231,18 +225,9 @@ class Landscape:
 
     # --- between climbs ---------------------------------------------------------------------------
 
-    def tidy(self, *, clean: bool) -> None:
-        """Forget the means of pairs if they do harm, and with `clean`, remove rounding errors."""
-        scalar, gained = self.gains.scalar, self.gains.scalar(layout.GAINS)
-        forget = (
-            scalar(layout.WEIGHT) > 2 * self._n
-            and scalar(layout.ERROR_PROFILE) < scalar(layout.ERROR)
-            and gained - self._forgot > self._n
-        )
-        if forget:
-            self._forgot = gained
-        if forget or clean:
-            self.gains.tidy(forget=bool(forget))
+    def tidy(self) -> None:
+        """Doubt links as far as gains are not additive, and remove rounding errors."""
+        self.gains.tidy()
 
     def reconsider(self) -> None:
         """Choose the scale anew, if it is time; under noise no gains agree, and it is kept."""
@@ -268,7 +253,6 @@ class Landscape:
     def blended(self, transform: Transform) -> None:
         """Take note that other models are in the place of these; their scale stays."""
         self._transform, self._f, self._next_look = transform, math.nan, math.inf
-        self._forgot = self.gains.scalar(layout.GAINS)
 
     def facts(self) -> dict[str, Any]:
         """Return links, trust in the global model, noise, and the scale as a formula."""
@@ -301,7 +285,7 @@ class Landscape:
         return {
             "gains": self.gains.state(), "quadratic": self.quadratic.state(),
             "transform": tuple(self._transform), "next_look": self._next_look, "f": self._f,
-            "forgot": self._forgot, "lists": self._lists,
+            "lists": self._lists,
         }  # fmt: skip
 
     def restore(self, state: Mapping[str, Any]) -> None:
@@ -311,4 +295,4 @@ class Landscape:
         self.quadratic.restore(state["quadratic"])
         self._transform = Transform(*state["transform"])
         self._next_look, self._f = float(state["next_look"]), float(state["f"])
-        self._forgot, self._lists = float(state["forgot"]), state["lists"]
+        self._lists = state["lists"]

@@ -66,7 +66,7 @@ FLOATS: dict[str, tuple[str, ...]] = {
     "ring": ("ring",),
     "scalars": ("scalars",),  # see the constants of `kernels`
 }
-SCALARS = 35  # numbers of the model that kernels share, by the names at the end of this file
+SCALARS = 34  # numbers of the model that kernels share, by the names at the end of this file
 
 
 class Sizes(NamedTuple):
@@ -162,14 +162,14 @@ SUM_FOURTH = 15  # sum of the fourth powers of all gains
 PRIOR = 16  # whether the pairs have their prior variances
 CERTAIN, WRONG = 17, 18  # predictions without doubt, and those that were wrong
 COINCIDENCES = 19  # gains that were the same in another context
-ERROR, ERROR_PROFILE, ERROR_NONE, WEIGHT = 20, 21, 22, 23  # squared: of the model, without M, of 0
-FREE = 24  # moves that were not paid for
-PREDICTED, KNOWN = 25, 26  # of the last gain: what was predicted, if anything was
-EVALUATIONS = 27  # values learned
-SLACK = 31  # differences of values up to here are rounding
+ERROR, ERROR_NONE, WEIGHT = 20, 21, 22  # mean squared errors of the model, and of predicting 0
+FREE = 23  # moves that were not paid for
+PREDICTED, KNOWN = 24, 25  # of the last gain: what was predicted, if anything was
+EVALUATIONS = 26  # values learned
+SLACK = 27  # differences of values up to here are rounding
 DEGREE, DEGREE_LINKS, DEGREE_WEIGHT = 28, 29, 30  # links of a variable: estimate, and its sums
-WAITING = 32  # whether variables without effect may be waiting for others
-TYPICAL, TYPICAL_GAINS = 33, 34  # running mean of the logarithms of squared gains; of how many
+WAITING = 31  # whether variables without effect may be waiting for others
+TYPICAL, TYPICAL_GAINS = 32, 33  # running mean of the logarithms of squared gains; of how many
 
 # The state of a pair of variables.
 UNKNOWN, LINKED, NOT_LINKED = 0, 1, 2

@@ -160,7 +160,7 @@ class ParetoSearch(Search):
         point = np.ascontiguousarray(answer.codes, np.int32)
         base = portfolio._best.point
         if request is not None:
-            point, base = request.point, np.frombuffer(bytearray(request.base), np.int32)
+            point, base = request.point, request.start
         at = self._values_at(base)
         if at is None:
             return

@@ -1,1 +1,1 @@
-"""Strategies that fit in a file each: local search, evolutionary algorithms, EDAs."""
+"""Strategies with one file each: local search, evolutionary algorithms, EDAs."""

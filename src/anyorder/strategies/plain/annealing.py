@@ -1,7 +1,7 @@
 """Simulated annealing.
 
-Kirkpatrick, Gelatt and Vecchi, "Optimization by simulated annealing", Science 220 (1983). The
-scale of the temperatures: White, "Concepts of scale in simulated annealing", ICCD (1984).
+Kirkpatrick, Gelatt and Vecchi, "Optimization by simulated annealing", Science 220 (1983). For the
+scale of the temperatures see White, "Concepts of scale in simulated annealing", ICCD (1984).
 """
 
 from __future__ import annotations
@@ -21,35 +21,34 @@ from anyorder.strategies.base import Answer, Codes, Search, Seed, is_data, score
 class SimulatedAnnealing(Search):
     """Single changes; a worse point is accepted with probability exp(-loss / temperature).
 
-    The first `sample` answers are those of a uniform point and of single changes of it. The
-    standard deviation s of their values sets the scale of the temperature. Infinite values and
-    failures are left out; if fewer than two values remain, sampling continues until there are
-    two. The temperature then decreases geometrically from `hot` * s to `cold` * s, which it
-    reaches after `budget` evaluations and keeps from then on. Annealing starts from the best
-    sampled point. A change draws one of the variables with more than one value, and one of its
-    other values, uniformly at random; if there are many ordered values, near and far ones are
-    equally likely. A point that is not worse is always accepted; if s is 0, no
-    other is.
+    The first `sample` answers are those of a random point and of single changes of it. The standard
+    deviation s of their values sets the scale of the temperature. Infinite values and failures are
+    left out; if fewer than two values remain, sampling continues until there are two. The
+    temperature then decreases geometrically from `hot` * s to `cold` * s, which it reaches after
+    `budget` evaluations and keeps from then on. Annealing starts from the best sampled point. A
+    change draws one of the variables with more than one value, and one of its other values,
+    uniformly at random; if there are many ordered values, near and far ones are equally likely. A
+    point that is not worse is always accepted; if s is 0, no other point is.
 
-    `propose(k)` gives k neighbours of the present point. Every answer is accepted or not as if it
-    were a neighbour, in the order in which they come; data of earlier runs are accepted only if
-    they are not worse. Answers that were already known do not lower the temperature.
+    `propose(k)` returns k neighbours of the current point. Every answer is accepted or rejected as
+    if it were a neighbour, in the order in which answers come; data of earlier runs are only
+    accepted if they are not worse. Answers that were already known do not lower the temperature.
 
     Parameters
     ----------
     space, seed
         See `Search`.
     budget
-        The number of evaluations that the temperatures are laid out for; set it to the budget of
-        the run. A shorter run ends at a high temperature, and a longer one stays at the lowest.
-        The default of 10,000 is the longest run in the tables of this library.
+        The number of evaluations for which the temperatures are planned; set it to the budget of
+        the run. A shorter run ends at a high temperature, and a longer one stays at the lowest. The
+        default of 10,000 is the longest run in the tables of this library.
     sample
         The number of answers that set the scale. With 20 its standard error is about 16 %, and a
         factor of two matters little.
     hot, cold
         The first and the last temperature, in units of s. At s a typical loss is accepted with
-        probability 1/e, at a tenth of it only small ones are. Of 0.5 to 2 and 0.02 to 0.2 on QUBO
-        and NK landscapes, this pair was never far behind the best.
+        probability 1/e, at a tenth of it only small ones are. Among values from 0.5 to 2 and from
+        0.02 to 0.2, this pair was never far behind the best on QUBO and NK landscapes.
 
     Attributes
     ----------
@@ -78,22 +77,22 @@ class SimulatedAnnealing(Search):
         self.hot = real("hot", hot, 0, above=True)
         self.cold = real("cold", cold, 0, self.hot, above=True)
         self._evaluations = 0
-        self._sampled: list[float] = []  # until the scale is known
+        self._sampled: list[float] = []  # values, until the scale is known
         self._scale: float | None = None
-        self._point: Codes | None = None  # the neighbours of this point are proposed
-        self._start: Codes | None = None  # the best of the sample
+        self._point: Codes | None = None  # the point whose neighbours are proposed
+        self._start: Codes | None = None  # the best point of the sample
         self._value = -np.inf
 
     @property
     def temperature(self) -> float:
-        """The temperature at which the next answer is judged; infinite while sampling."""
+        """The temperature at which the next answer is judged; infinite during sampling."""
         if self._scale is None:
             return math.inf
         spent = (self._evaluations - self.sample) / max(1, self.budget - self.sample)
         return self._scale * self.hot * float((self.cold / self.hot) ** min(1.0, max(0.0, spent)))
 
     def facts(self) -> dict[str, Any]:
-        """Return the temperature; None while it is infinite."""
+        """Return the temperature; None during sampling, when it is infinite."""
         now = self.temperature
         return {"temperature": now if math.isfinite(now) else None}
 
@@ -128,5 +127,5 @@ class SimulatedAnnealing(Search):
                 self._scale = float(np.std(self._sampled))
 
     def _accepts(self, loss: float) -> bool:
-        # Whether an exponential variate exceeds loss / temperature; the temperature may be 0.
+        # Compare an exponential variate with loss / temperature; the temperature may be 0.
         return -math.log1p(-self._rng.random()) * self.temperature > loss

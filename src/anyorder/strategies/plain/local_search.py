@@ -1,9 +1,9 @@
 """Local search by first improvement: restart hill climbing and iterated local search.
 
-Both are simple, and at small budgets ahead of many elaborate methods.
+Both are simple, and with small budgets better than many elaborate methods.
 
-Lourenço, Martin and Stützle, "Iterated local search", Handbook of Metaheuristics (2003). The
-heavy-tailed kick: Doerr, Le, Makhmara and Nguyen, "Fast genetic algorithms", GECCO (2017), who
+Lourenço, Martin and Stützle, "Iterated local search", Handbook of Metaheuristics (2003). For the
+heavy-tailed kick see Doerr, Le, Makhmara and Nguyen, "Fast genetic algorithms", GECCO (2017), who
 draw the number of mutated variables from a power law.
 """
 
@@ -23,16 +23,16 @@ from anyorder.strategies.base import Answer, Codes, Search, Seed, score
 class HillClimber(Search):
     """First-improvement hill climbing, restarted from uniform points.
 
-    A climb tries the single changes (one variable to another of its values; if it has many ordered
-    values, to some near and far ones, far ones first) in a random order. It continues behind the
-    change that gave the last improvement, cyclically, and never returns to the point it has just
-    left. When all changes of its point have been proposed, the climb is over, and the next one
-    starts from a uniform point.
+    A climb tries the single changes (of one variable to another of its values; if it has many
+    ordered values, to some near and far ones, far ones first) in a random order. It continues after
+    the change that gave the last improvement, cyclically, and never returns to the point that it
+    has just left. When all changes of its point have been proposed, the climb ends, and the next
+    one starts from a random point.
 
-    `propose(k)` gives the next k untried neighbours, followed by starting points if there are
-    fewer. The climb moves to any answered point that is better than its present one, whoever
-    proposed it. It also moves to the first starting point that is answered, whatever its value,
-    unless it has moved since that point was proposed.
+    `propose(k)` returns the next k untried neighbours, followed by starting points if there are
+    fewer neighbours. The climb moves to any answered point that is better than its current point,
+    whoever proposed it. It also moves to the first starting point that is answered, whatever its
+    value, unless it has moved since that point was proposed.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ class HillClimber(Search):
     generation
         The number of climbs that have ended.
     restarts
-        The same.
+        The number of climbs that have ended.
     """
 
     name = "hill-climber"
@@ -57,7 +57,8 @@ class HillClimber(Search):
         self._value = -np.inf
         self._order = np.empty(0, dtype=np.int64)
         self._untried = self._order
-        self._starts: set[int] = set()  # tickets of starting points proposed since the last move
+        # the tickets of starting points proposed since the last move
+        self._starts: set[int] = set()
 
     def give_up(self, tickets: Sequence[int]) -> None:
         """Forget starting points that will not be answered."""
@@ -105,23 +106,23 @@ class IteratedLocalSearch(HillClimber):
 
     It climbs as `HillClimber` does. When a climb ends, its local optimum is accepted if it is not
     worse than the last accepted one. The next climb starts from the accepted point with some
-    variables, drawn anew each time, changed to other values (a kick). The values of accepted
-    points never decrease, and equal ones let the search drift.
+    variables, drawn anew each time, changed to other values (a kick). The values of accepted points
+    never decrease; accepting equal values lets the search drift.
 
     A climb ends when all neighbours of its point have been proposed. A neighbour that is answered
-    later counts if it is better than the present point.
+    later still counts if it is better than the current point.
 
     Parameters
     ----------
     space, seed
         See `Search`.
     kick
-        How many variables change; all of them if there are fewer. By default
-        k = min(4 / U, n / 2), rounded down and at least 1, with U uniform in (0, 1) and n the
-        number of variables that have more than one value. Half of these kicks change fewer than 8
-        variables and keep most of what was found. Small kicks alone are often undone by the next
-        climb; the heavy tail also leaves wide basins. On QUBO instances of 128 variables the mean
-        best value after 10,000 evaluations is 608, against 594 with a fixed kick of 4.
+        The number of variables that change; all of them if there are fewer. By default k = min(4 /
+        U, n / 2), rounded down and at least 1, with U uniform in (0, 1) and n the number of
+        variables with more than one value. Half of these kicks change fewer than 8 variables and
+        keep most of what was found. Small kicks alone are often undone by the next climb; the heavy
+        tail also leaves wide basins. On QUBO instances of 128 variables the mean best value after
+        10,000 evaluations is 608, against 594 with a fixed kick of 4.
 
     Attributes
     ----------

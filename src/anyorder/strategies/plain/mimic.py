@@ -1,8 +1,8 @@
 """MIMIC: a chain of variables, each drawn given its predecessor.
 
 De Bonet, Isbell and Viola, "MIMIC: finding optima by estimating probability densities", NIPS 9
-(1997). Restricted replacement: Harik, "Finding multimodal solutions using restricted tournament
-selection", ICGA (1995).
+(1997). For restricted replacement see Harik, "Finding multimodal solutions using restricted
+tournament selection", ICGA (1995).
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ _MOST_VALUES = 1 << 12
 
 
 class Modelled(Generational):
-    """A population, and a network fitted to its best points that new points are drawn from.
+    """A population, and a network fitted to its best points, from which new points are drawn.
 
-    A subclass writes `_fit` and `_insert`. The first `population` points are uniform. Later
-    generations have a share `replacement` of that size and are drawn from the network that `_fit`
-    makes of the best share `selection` of the population, the first of equals.
+    A subclass implements `_fit` and `_insert`. The first `population` points are random. Later
+    generations have a share `replacement` of that size, and are drawn from the network that `_fit`
+    makes of the best share `selection` of the population; of equal points the first count.
 
     Attributes
     ----------
     converged
-        Whether all selected points are the same, so that the network gives this point only.
+        Whether all selected points are equal, so that the network only gives this point.
     """
 
     reverse_parents = False
@@ -55,7 +55,7 @@ class Modelled(Generational):
         self.population = integer("population", population, 4)
         self.selection = real("selection", selection, 0, 1, above=True)
         self.replacement = real("replacement", replacement, 0, 1, above=True)
-        # In the model of a conditional space one more value stands for absence.
+        # In the model of a conditional space, absence is one more value.
         self._model_values = self._cardinalities + self.space.conditional
         self._points: Codes = self._none()
         self._values: Floats = np.empty(0)
@@ -105,7 +105,7 @@ class MIMIC(Modelled):
 
     The chain starts with the variable of least entropy among the selected points. Its successor is
     the variable of least entropy given the first, and so on. Points are drawn along the chain with
-    the frequencies of the selected points. A new point is compared with the nearest, in Hamming
+    the frequencies of the selected points. Each new point is compared with the nearest, in Hamming
     distance, of `window` random members of the population, and replaces it if it is better.
     Frequencies are not smoothed: a value that no selected point has is lost unless another member
     of the population brings it back.
@@ -115,16 +115,16 @@ class MIMIC(Modelled):
     space, seed
         See `Search`.
     population
-        Its size. The default of 100 is that of the paper's comparison.
+        The size of the population. The default of 100 is that of the paper's comparison.
     selection
-        The share of the population that the chain is fitted to. The default is the best half;
-        De Bonet et al. keep the points that are better than the median.
+        The share of the population to which the chain is fitted. The default is the best half; De
+        Bonet et al. keep the points that are better than the median.
     replacement
-        The size of a generation after the first, as a share of the population. The defaults of
-        this and of `window` are those of the code that the comparison used
-        (github.com/e5120/EDAs); the paper only says "default hyperparameter settings".
+        The size of a generation after the first, as a share of the population. The defaults of this
+        and of `window` are those of the code that the comparison used (github.com/e5120/EDAs); the
+        paper only says "default hyperparameter settings".
     window
-        How many members a new point is compared with.
+        The number of members with which a new point is compared.
     """
 
     name = "mimic"
@@ -144,11 +144,11 @@ class MIMIC(Modelled):
 
     @property
     def chain(self) -> list[int]:
-        """The present order of the variables, by index; empty in the first generation."""
+        """The current order of the variables, by index; empty in the first generation."""
         return list(self._order)
 
     def _insert(self, codes: Codes, values: Floats) -> None:
-        # One by one: a point that was just added can be compared with the next one.
+        # One by one: a point that was just added may be compared with the next one.
         met = self._rng.integers(self.population, size=(len(codes), self.window))
         for point, value, members in zip(codes, values, met, strict=True):
             nearest = members[(self._points[members] != point).sum(axis=1).argmin()]
@@ -174,7 +174,7 @@ def learn_chain(rows: Codes, cardinalities: NDArray[np.int64]) -> list[int]:
     for _ in range(1, len(alone)):
         last = chain[-1]
         left[last] = False
-        # The entropy of the last variable is common to all, and left out.
+        # The entropy of the last variable is common to all candidates, and left out.
         chain.append(int(np.where(left, joint[last], np.inf).argmin()))
     return chain
 
@@ -182,8 +182,8 @@ def learn_chain(rows: Codes, cardinalities: NDArray[np.int64]) -> list[int]:
 def pair_sums(rows: Codes, cardinalities: NDArray[np.int64]) -> Floats:
     """Return sums of c log c over the counts c of all pairs of values, for each pair of variables.
 
-    The diagonal has the sums of single variables. The entropy of a pair is log(m) - sum / m, with
-    m the number of rows.
+    The diagonal has the sums of single variables. The entropy of a pair is log(m) - sum / m, where
+    m is the number of rows.
     """
     values, first = one_hot(rows, cardinalities)
     terms = count_log_count(values.T @ values, len(rows))
@@ -202,7 +202,7 @@ def one_hot(rows: Codes, cardinalities: NDArray[np.int64]) -> tuple[NDArray[np.f
 
 
 def count_log_count(counts: NDArray[np.float32], most: int) -> Floats:
-    """Return the terms c log c of counts c up to `most`, from a table."""
+    """Return c log c for counts c up to `most`, from a table."""
     c = np.arange(most + 1, dtype=np.float64)
     terms: Floats = (c * np.log(np.maximum(c, 1)))[counts.astype(np.intp)]
     return terms
@@ -212,11 +212,11 @@ def draw(
     rows: Codes, order: Sequence[int], parents: Sequence[Sequence[int]], count: int, rng: Generator,
     reverse: bool = False,
 ) -> Codes:  # fmt: skip
-    """Draw points from a network; its conditional probabilities are frequencies in the rows.
+    """Draw points from a network whose conditional probabilities are frequencies in the rows.
 
-    A variable takes its value from a random row among those that agree with the point in all of
-    its parents, or among all rows if none does. No tables are needed. With `reverse` the first
-    parent in the rows is compared with the last one in the point, and so on.
+    A variable takes its value from a random row among those that agree with the point in all of its
+    parents, or among all rows if none agrees. No tables are needed. With `reverse` the first parent
+    in the rows is compared with the last one in the point, and so on.
     """
     points = np.empty((count, rows.shape[1]), dtype=np.int32)
     chances = rng.random((len(order), count))

@@ -1,4 +1,4 @@
-"""NSGA-II, the elitist genetic algorithm of several objectives.
+"""NSGA-II, the elitist genetic algorithm for several objectives.
 
 Deb, Pratap, Agarwal and Meyarivan, "A fast and elitist multiobjective genetic algorithm: NSGA-II",
 IEEE Transactions on Evolutionary Computation 6 (2002).
@@ -19,18 +19,18 @@ from anyorder.strategies.base import Answer, Codes, Search, Seed, score
 
 Floats = NDArray[np.float64]
 
-_ATTEMPTS = 10  # to make a child that is not known
+_ATTEMPTS = 10  # attempts to make a child that is not known
 
 
 class NSGA2(Search):
     """Nondominated sorting genetic algorithm II.
 
-    A generation is any `population` answers. Of them and the present parents, the next parents are
-    those of the best fronts, and within the last front that fits in part, those of the largest
-    crowding distance. Children have parents that won binary tournaments by front and crowding; they
-    take each variable from either, or a stretch of each list, and change variables with
-    probability 1/n. A child that is known is made again. Points without a value are behind all
-    others, by their violation.
+    A generation is any `population` answers. The next parents are chosen from them and the current
+    parents: the points of the best fronts, and of the first front that does not fit completely,
+    those with the largest crowding distance. Parents of children win binary tournaments by front
+    and crowding. Children take each variable from either parent, or a part of each list, and change
+    variables with probability 1/n. A child that is known is made again. Points without a value rank
+    below all others, by their violation.
 
     With one objective it is a genetic algorithm whose parents are the best points so far.
 
@@ -41,7 +41,7 @@ class NSGA2(Search):
     population
         The number of parents, and of answers in a generation.
     crossover
-        The share of children that have two parents.
+        The share of children with two parents.
 
     Attributes
     ----------
@@ -61,7 +61,8 @@ class NSGA2(Search):
         self.crossover = real("crossover", crossover, 0, 1)
         self._codes, self._values = self._none(), np.empty((0, 1))  # the parents
         self._new_codes, self._new_values = self._none(), np.empty((0, 1))
-        self._order: tuple[NDArray[np.int64], Floats] | None = None  # of the parents, when needed
+        # of the parents; computed when needed
+        self._order: tuple[NDArray[np.int64], Floats] | None = None
 
     def _propose(self, count: int) -> Codes:
         if not len(self._codes):
@@ -79,11 +80,11 @@ class NSGA2(Search):
         return children
 
     def _children(self, count: int) -> Codes:
-        """Return children of the parents."""
+        """Return `count` children of the parents."""
         rng, near = self._rng, self._neighbourhood
         one, other = self._codes[self._tournament(count)], self._codes[self._tournament(count)]
         from_other = rng.random(one.shape) < 0.5
-        for group in near.groups:  # of a list a stretch, or nothing
+        for group in near.groups:  # part of a list, or nothing
             ends = np.sort(rng.integers(group.size + 1, size=(count, 2)), axis=1)
             place = np.arange(group.size)
             from_other[:, group.columns] = (place >= ends[:, :1]) & (place < ends[:, 1:])
@@ -100,7 +101,7 @@ class NSGA2(Search):
             changeable = near.changeable(children[k])
             if len(changeable):
                 changes[k, changeable[rng.integers(len(changeable))]] = True
-        # one variable at a time: a change may take away others
+        # one variable at a time: a change may make others absent
         for column in np.flatnonzero(changes.any(axis=0)).tolist():
             rows = np.flatnonzero(changes[:, column] & near.present(children)[:, column])
             if len(rows):
@@ -108,7 +109,7 @@ class NSGA2(Search):
         return children.astype(np.int32)
 
     def _tournament(self, count: int) -> NDArray[np.intp]:
-        """Return the winners of binary tournaments among the parents, by their places."""
+        """Return the places of the parents that win binary tournaments."""
         if self._order is None:
             self._order = fronts(self._values), crowding(self._values)
         rank, distance = self._order
@@ -123,16 +124,16 @@ class NSGA2(Search):
         for answer in answers:
             values = answer.values or (score(answer),)
             width = max(len(values), self._new_values.shape[1], self._values.shape[1])
-            self._values = _widened(self._values, width)
-            row = _widened(np.array([values], np.float64), width)
+            self._values = _widen(self._values, width)
+            row = _widen(np.array([values], np.float64), width)
             self._new_codes = np.concatenate([self._new_codes, answer.codes[None].astype(np.int32)])
-            self._new_values = np.concatenate([_widened(self._new_values, width), row])
+            self._new_values = np.concatenate([_widen(self._new_values, width), row])
             self.batch -= 1
             if not self.batch:
                 self._select()
 
     def _select(self) -> None:
-        """Make the best of the parents and the last generation the next parents."""
+        """Choose the next parents: the best of the parents and the last generation."""
         codes = np.concatenate([self._codes, self._new_codes])
         values = np.concatenate([self._values, self._new_values])
         rank = fronts(values)
@@ -146,15 +147,15 @@ class NSGA2(Search):
         self.generation += 1
 
 
-def _widened(values: Floats, width: int) -> Floats:
-    """Return rows with so many columns: a point without values has the same score in all."""
+def _widen(values: Floats, width: int) -> Floats:
+    """Return rows with `width` columns: a point without values has the same score in all."""
     if values.shape[1] == width:
         return values
     return np.repeat(values[:, :1], width, axis=1)
 
 
 def fronts(values: Floats) -> NDArray[np.int64]:
-    """Return the front of each row: 0 where no other row dominates it, and so on."""
+    """Return the front of each row: 0 if no other row dominates it, and so on."""
     least = dominates(values[:, None], values)
     better = least & ~least.T
     rank, left, front = np.full(len(values), -1), np.ones(len(values), np.bool_), 0
@@ -165,7 +166,7 @@ def fronts(values: Floats) -> NDArray[np.int64]:
 
 
 def crowding(values: Floats, *, alone: bool = False) -> Floats:
-    """Return the crowding distance of each row within its front; with `alone` all are one front."""
+    """Return each row's crowding distance within its front; with `alone` all are one front."""
     rank = np.zeros(len(values), np.int64) if alone else fronts(values)
     distance = np.zeros(len(values))
     for front in range(int(rank.max(initial=-1)) + 1):

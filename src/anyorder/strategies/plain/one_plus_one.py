@@ -21,9 +21,9 @@ from anyorder.strategies.base import Answer, Codes, Search, Seed, score
 
 
 class OneParent(Search):
-    """One parent, replaced by any point that is not worse. A subclass writes `_mutants`.
+    """One parent, replaced by any point that is not worse; a subclass implements `_mutants`.
 
-    `propose(k)` gives k offspring of the present parent, or k uniform points before the first
+    `propose(k)` returns k offspring of the current parent, or k random points before the first
     answer. Answers are compared with the parent in the order in which they come, whoever proposed
     the point.
 
@@ -47,7 +47,7 @@ class OneParent(Search):
 
     @abstractmethod
     def _mutants(self, parent: Codes, count: int) -> Codes:
-        """Return the offspring; at least one variable has more than one value."""
+        """Return `count` offspring; at least one variable has more than one value."""
 
     def _learn(self, answers: Sequence[Answer]) -> None:
         self.generation += len(answers)
@@ -57,9 +57,9 @@ class OneParent(Search):
                 self._parent, self._parent_value = answer.codes.copy(), value
 
     def _mutants_at(self, parent: Codes, rates: NDArray[np.float64]) -> Codes:
-        """Return one offspring per rate; each variable changes at that rate, at least one does."""
-        # The first change is drawn by inverting its distribution, given that there is one. This is
-        # the same as mutating until something changes, and does not take long at small rates.
+        """Return an offspring for each rate, at which variables change; at least one does."""
+        # The first change is drawn by inverting its distribution, given that there is one. This
+        # equals mutating until something changes, and is fast even at small rates.
         free = self._neighbourhood.changeable(parent)
         places = len(free)
         if not places:
@@ -79,10 +79,10 @@ class OneParent(Search):
 class RLS(OneParent):
     """Randomised local search: an offspring differs from the parent in one variable.
 
-    The variable is drawn uniformly from those with more than one value, and its new value
-    uniformly from the others; if there are many ordered values, near and far ones are equally
-    likely. An offspring that is not worse becomes the parent. A local optimum
-    is never left except for an equal point; the (1+1) EAs can leave it.
+    The variable is drawn uniformly from those with more than one value, and its new value uniformly
+    from the others; if there are many ordered values, near and far ones are equally likely. An
+    offspring that is not worse becomes the parent. A local optimum is only left for an equal point;
+    the (1+1) EAs can leave it.
 
     Parameters
     ----------
@@ -107,8 +107,8 @@ class OnePlusOneEA(OneParent):
     space, seed
         See `Search`.
     rate
-        The probability, above 0 and at most 1. The default is 1/n, with n the number of variables
-        that have more than one value.
+        The probability of a change, above 0 and at most 1. The default is 1/n, where n is the
+        number of variables with more than one value.
     """
 
     name = "one-plus-one"

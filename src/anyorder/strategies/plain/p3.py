@@ -2,9 +2,9 @@
 
 Goldman and Punch, "Parameter-less population pyramid", GECCO (2014), and "Fast and efficient black
 box optimization using the parameter-less population pyramid", Evolutionary Computation 23 (2015).
-Mixing by a linkage tree: Thierens, "The linkage tree genetic algorithm", PPSN XI (2010). A tree
-from nearest neighbours: Gronau and Moran, "Optimal implementations of UPGMA and other common
-clustering algorithms", Information Processing Letters 104 (2007).
+For mixing by a linkage tree see Thierens, "The linkage tree genetic algorithm", PPSN XI (2010); for
+making a tree from nearest neighbours, Gronau and Moran, "Optimal implementations of UPGMA and other
+common clustering algorithms", Information Processing Letters 104 (2007).
 """
 
 from __future__ import annotations
@@ -26,30 +26,30 @@ Floats = NDArray[np.float64]
 
 # The model counts all pairs of values of all variables.
 _MOST_VALUES = 1 << 12
-# Distances are rounded to this many decimals, so that equal distances are equal numbers.
+# Distances are rounded to so many decimals, so that equal distances are equal numbers.
 _DECIMALS = 9
 
 
 class P3(Search):
     """Parameter-less population pyramid: learns which variables interact, without any settings.
 
-    A uniform point climbs by first improvement over single changes and joins the lowest level of a
+    A random point climbs by first improvement over single changes and joins the lowest level of a
     pyramid of points. It then climbs the pyramid. At each level the variables are clustered by
-    their mutual information among the points there. Cluster by cluster, small ones first, the
-    point copies the values of a random member that differs there, and keeps them if it is not
-    worse. If the level improved the point, it joins the next level, which is created if needed. No
-    point is in the pyramid twice. After the last level the next climb starts.
+    their mutual information among the points of the level. Cluster by cluster, small ones first,
+    the point copies the values of a random member that differs there, and keeps them if it does not
+    become worse. If the level improved the point, it joins the next level, which is created if
+    needed. No point is in the pyramid twice. After the last level the next climb starts.
 
-    Each trial is one evaluation. P3 is strong where a few variables must change together, as in
-    traps, and the budget allows dozens of hill climbs to learn from. Where clusters carry little
-    information, as in NK landscapes with random neighbours, it is hill climbing with restarts at
-    some extra cost.
+    Each trial is one evaluation. P3 is strong if a few variables must change together, as in traps,
+    and the budget allows dozens of hill climbs to learn from. If clusters carry little information,
+    as in NK landscapes with random neighbours, it is hill climbing with restarts at some extra
+    cost.
 
-    `propose(k)` gives the next k trials from the present point, followed by uniform points if
-    there are fewer. When none is left, the next proposal continues the climb, whether all trials
-    were answered or not. The answer of a trial of this climb moves it if the point is better than
-    the present one, or equal while in the pyramid. Other points are ignored unless they are better
-    than every point answered before: a climb starts from those at once.
+    `propose(k)` returns the next k trials from the current point, followed by random points if
+    there are fewer trials. When no trial is left, the next proposal continues the climb, whether
+    all trials were answered or not. The climb moves to the point of a trial's answer if it is
+    better than the current point, or equal within the pyramid. Other points are ignored unless they
+    are better than every point answered before: a climb starts from such a point at once.
 
     Parameters
     ----------
@@ -77,31 +77,31 @@ class P3(Search):
                 f"expected at most {_MOST_VALUES}"
             )
         self._changes = self._neighbourhood.changes
-        # In the levels of a conditional space one more value stands for absence.
+        # In the levels of a conditional space, absence is one more value.
         self._model_values = self._cardinalities + self.space.conditional
         self._levels: list[_Level] = []
-        self._members: set[bytes] = set()  # of all levels
+        self._members: set[bytes] = set()  # the points of all levels
         self._record = -np.inf
-        # The present climb: no point before its start is answered, level -1 before the pyramid.
+        # The current climb: no point before its start is answered, level -1 before the pyramid.
         self._point: Codes | None = None
         self._value = -np.inf
-        self._trials: set[int] = set()  # tickets that are not answered yet
+        self._trials: set[int] = set()  # the tickets of trials that are not answered yet
         self._order = np.empty(0, dtype=np.int64)
         self._untried = self._order  # changes
         self._level = -1
-        self._before = -np.inf  # its value when it reached the level
-        self._clusters: list[Index] = []  # not yet tried there, the next one last
+        self._before = -np.inf  # the value of the point when it reached the level
+        self._clusters: list[Index] = []  # the clusters to try there, the next one last
 
     @property
     def pyramid(self) -> list[Any]:
-        """The points of each level, the lowest first, as the space decodes them."""
+        """The points of each level, lowest level first, as the space decodes them."""
         digits = Digits(self.space)
         levels = [np.stack(level.points) for level in self._levels]
         points = [np.where(level < self._cardinalities, level, 0) for level in levels]
         return [self.space.decode(digits.join(level)) for level in points]
 
     def facts(self) -> dict[str, Any]:
-        """Return the number of points in each level, the lowest first."""
+        """Return the number of points in each level, lowest level first."""
         return {"levels": [len(level.points) for level in self._levels]}
 
     def give_up(self, tickets: Sequence[int]) -> None:
@@ -134,7 +134,7 @@ class P3(Search):
             self._record = max(self._record, value)
 
     def _next_trials(self, count: int) -> Codes:
-        """Return up to `count` points to try next; none if the level, or the hill, is done."""
+        """Return up to `count` points to try next; none if the level, or the hill, is finished."""
         if self._point is None:
             return self._none()
         if self._level < 0:
@@ -150,7 +150,7 @@ class P3(Search):
         return np.array(trials, dtype=np.int32).reshape(-1, len(self._cardinalities))
 
     def _exchange(self, point: Codes, cluster: Index, values: Codes) -> Codes:
-        """Return a point with the values of a member; what the member does not have stays."""
+        """Return a point with a member's values in a cluster; values that it lacks are kept."""
         given = values < self._cardinalities[cluster]
         trial, own = point.copy(), self._neighbourhood.present(point[None])
         trial[cluster] = np.where(given, values, point[cluster])
@@ -160,7 +160,7 @@ class P3(Search):
         return found
 
     def _climb(self, point: Codes, value: float) -> None:
-        """Continue hill climbing from a point, or start there."""
+        """Continue hill climbing from a point, or start a climb there."""
         step = None if self._point is None else self._changes.between(self._point, point)
         if step is None:
             self._order = self._untried = self._rng.permutation(len(self._changes))
@@ -170,7 +170,7 @@ class P3(Search):
         self._point, self._value, self._level = point.copy(), value, -1
 
     def _continue(self, point: Codes) -> None:
-        """Go to the next level, as a member if the last one improved the point; end at the top."""
+        """Go to the next level, joining it if the last one improved the point; end at the top."""
         better = self._level < 0 or self._value > self._before
         self._level += 1
         member = self._neighbourhood.mark_absent(point[None])[0]
@@ -211,7 +211,7 @@ class P3(Search):
 
 
 class _Level:
-    """Points, and the clusters of their variables."""
+    """Points, and the clusters of variables among them."""
 
     def __init__(self, cardinalities: NDArray[np.int64], free: Index) -> None:
         self.points: list[Codes] = []
@@ -224,10 +224,10 @@ class _Level:
         self.points.append(point)
 
     def clusters(self, rng: Generator) -> list[Index]:
-        """Return the clusters, large ones first, those of the same size in random order."""
+        """Return the clusters, largest first; clusters of the same size are in random order."""
         if len(self.points) != self._columns.shape[1]:
             self._columns = np.stack(self.points, axis=1)
-            # The order of the variables decides between equal distances.
+            # The random order of the variables decides between equal distances.
             variables = rng.permutation(self._free)
             rows = self._columns[variables].T
             self._clusters = [
@@ -238,7 +238,7 @@ class _Level:
         return sorted((self._clusters[i] for i in order), key=len, reverse=True)
 
     def donate(self, point: Codes, cluster: Index, rng: Generator) -> Codes | None:
-        """Return the cluster's values in a random member that differs there; None without one."""
+        """Return the cluster's values of a random member that differs there; None if all agree."""
         given = self._columns[cluster]
         differ = np.flatnonzero((given != point[cluster, None]).any(axis=0))
         if not len(differ):
@@ -251,7 +251,7 @@ class _Level:
         return [np.stack(self.points), self._columns.shape[1], _join(self._clusters)]
 
     def restore(self, points: Codes, clustered: int, clusters: list[Index]) -> None:
-        """Set the members, how many of them have been clustered, and the clusters."""
+        """Set the members, the number of them that are clustered, and the clusters."""
         self.points = list(points)
         if clustered:
             self._columns = np.stack(self.points[:clustered], axis=1)
@@ -265,13 +265,13 @@ def _join(clusters: Sequence[Index]) -> list[Index]:
 
 
 def _split(stored: Sequence[Index]) -> list[Index]:
-    """Return the clusters that `_join` was given."""
+    """Return the clusters that `_join` joined."""
     members, sizes = stored
     return np.split(members, np.cumsum(sizes)[:-1]) if len(sizes) else []
 
 
 def distances(rows: Codes, cardinalities: NDArray[np.int64]) -> Floats:
-    """Return 2 - (H(i) + H(j)) / H(i, j) of all pairs of variables; H is the entropy of rows.
+    """Return 2 - (H(i) + H(j)) / H(i, j) for all pairs of variables; H is the entropy of rows.
 
     It is 1 if two variables are independent, and 0 if each determines the other or neither varies.
     """
@@ -288,10 +288,10 @@ def distances(rows: Codes, cardinalities: NDArray[np.int64]) -> Floats:
 
 
 def linkage_tree(distance: Floats) -> list[Index]:
-    """Return the clusters of an average-linkage tree that are worth mixing, by index, in no order.
+    """Return the clusters of an average-linkage tree that are worth mixing, in no order.
 
-    The root, which would copy a whole point, is left out, and so are clusters that are joined at
-    distance 0, since their variables always go together.
+    The root is left out, since it would copy a whole point, and so are clusters that were joined at
+    distance 0, since their variables always have matching values.
     """
     distance = distance.copy()
     np.fill_diagonal(distance, np.inf)

@@ -8,7 +8,7 @@ from anyorder.strategies.base import Answer, Codes, Search
 
 
 class RandomSearch(Search):
-    """Independent uniform points: what every other method must beat.
+    """Independent random points: every other method must be better.
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
 """Tabu search.
 
-Glover, "Tabu search, part I", ORSA Journal on Computing 1 (1989). Tabu attributes of variables
-with several values: Hertz and de Werra, "Using tabu search techniques for graph coloring",
-Computing 39 (1987). The tenure: Palubeckis, "Multistart tabu search strategies for the
+Glover, "Tabu search, part I", ORSA Journal on Computing 1 (1989). For tabu attributes of variables
+with several values see Hertz and de Werra, "Using tabu search techniques for graph coloring",
+Computing 39 (1987); for the tenure, Palubeckis, "Multistart tabu search strategies for the
 unconstrained binary quadratic optimization problem", Annals of Operations Research 131 (2004).
 """
 
@@ -19,27 +19,29 @@ from anyorder.strategies.base import Answer, Codes, Index, Search, Seed, score
 
 
 class TabuSearch(Search):
-    """Moves to the best neighbour, better or not, but not back to recently left values.
+    """Moves to the best neighbour, even if it is worse, but not back to recently left values.
 
     Neighbours differ in one variable; if it has many ordered values, some near and far ones are
-    neighbours. All of them are evaluated, in a random order; with n binary
-    variables a move costs n evaluations. The search then moves to the best neighbour, the first
-    of equals, that does not give a variable a value it has left in the last `tenure` moves. A
-    tabu neighbour is allowed if it is better than every point the search has visited (aspiration).
-    If all are tabu, the one whose tenure ends first is taken.
+    neighbours. All of them are evaluated, in a random order; with n binary variables a move costs n
+    evaluations. The search then moves to the best neighbour, the first of equals, that does not
+    give a variable a value which it has left in the last `tenure` moves. A tabu neighbour is
+    allowed if it is better than every point that the search has visited (aspiration). If all
+    neighbours are tabu, the one whose tenure ends first is taken.
 
-    `propose(k)` gives the next k neighbours, followed by uniform points if there are fewer. When
-    all neighbours have been proposed, the next proposal makes a move to the best one answered so
-    far; if none was, all are proposed again. Other points, and neighbours of an earlier point, are
-    ignored unless they are better than every visited point: the search moves to those at once.
+    `propose(k)` returns the next k neighbours, followed by random points if there are fewer. When
+    all neighbours have been proposed, the next proposal makes a move to the best neighbour answered
+    so far; if none was answered, all are proposed again. Other points, and neighbours of an earlier
+    point, are ignored unless they are better than every visited point: the search moves to such a
+    point at once.
 
     Parameters
     ----------
     space, seed
         See `Search`.
     tenure
-        How many moves a value remains tabu. The default is n/4, at least 1 and at most 20, with n
-        the number of variables that have more than one value: Palubeckis' choice for QUBO.
+        The number of moves for which a value remains tabu. The default is n/4, at least 1 and at
+        most 20, where n is the number of variables with more than one value: Palubeckis' choice for
+        QUBO.
 
     Attributes
     ----------
@@ -61,10 +63,10 @@ class TabuSearch(Search):
         self._point: Codes | None = None
         self._record = -np.inf  # the best value of the visited points
         self._untried = np.empty(0, dtype=np.int64)
-        self._proposed: dict[int, int] = {}  # change by ticket; neighbours of the present point
-        self._answered: dict[int, float] = {}  # value by change
-        self._reached: dict[int, Codes] = {}  # the point that was evaluated, by change
-        # The move from which on variable i may take value v again, by _first[i] + v.
+        self._proposed: dict[int, int] = {}  # changes by ticket; neighbours of the current point
+        self._answered: dict[int, float] = {}  # values by change
+        self._reached: dict[int, Codes] = {}  # the evaluated points by change
+        # The move from which on variable i may take value v again, at _first[i] + v.
         self._first = np.cumsum(self._cardinalities) - self._cardinalities
         self._free_at: dict[int, int] = {}
 
@@ -96,7 +98,7 @@ class TabuSearch(Search):
                 self._go(answer.codes, value)
 
     def _move(self) -> None:
-        """Go to the best allowed neighbour; with none answered, propose all of them again."""
+        """Move to the best allowed neighbour; if none was answered, propose all of them again."""
         point = self._point
         if point is None or not self._answered:
             if point is not None:

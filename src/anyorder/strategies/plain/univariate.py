@@ -3,9 +3,9 @@
 Mühlenbein and Paaß, "From recombination of genes to the estimation of distributions I", PPSN
 (1996). Baluja, "Population-based incremental learning", CMU-CS-94-163 (1994). Harik, Lobo and
 Goldberg, "The compact genetic algorithm", IEEE Transactions on Evolutionary Computation 3 (1999).
-More than two values, and margins for them: Ben Jedidia, Doerr and Krejca, "Estimation-of-
-distribution algorithms for multi-valued decision variables", Theoretical Computer Science 1003
-(2024).
+For more than two values, and margins for them, see Ben Jedidia, Doerr and Krejca,
+"Estimation-of-distribution algorithms for multi-valued decision variables", Theoretical Computer
+Science 1003 (2024).
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ _MOST_VALUES = 1 << 20
 
 
 class Generational(Search):
-    """Learns from one generation of answers at a time. A subclass writes `_size` and `_update`.
+    """Learns from one generation of answers at a time; a subclass implements `_size` and `_update`.
 
     Answers count in the order in which they come, whoever proposed the point, and are collected
-    until the generation is complete. Of data of earlier runs the best come last where only the
-    last generation counts (`best_last`).
+    until the generation is complete. If only the last generation counts, the best data of earlier
+    runs come last (`best_last`).
 
     Attributes
     ----------
@@ -48,12 +48,12 @@ class Generational(Search):
 
     def __init__(self, space: Space, seed: Seed = None) -> None:
         super().__init__(space, seed)
-        # The present generation; rows beyond the answers so far are not yet set.
+        # The current generation; rows after the answers so far are not set yet.
         self._collected: Codes = self._none()
         self._scores: Floats = np.empty(0)
 
     def _begin(self) -> None:
-        """Begin the next generation. A subclass calls it when its settings are known."""
+        """Begin the next generation; a subclass calls this once its settings are known."""
         self.batch = self._size()
         self._collected = np.zeros((self.batch, len(self._cardinalities)), dtype=np.int32)
         self._scores = np.zeros(self.batch)
@@ -74,7 +74,7 @@ class Generational(Search):
 
     @abstractmethod
     def _size(self) -> int:
-        """Return how many answers make up the next generation."""
+        """Return the number of answers in the next generation."""
 
     @abstractmethod
     def _update(self, codes: Codes, values: Floats) -> None:
@@ -84,16 +84,16 @@ class Generational(Search):
 class Univariate(Generational):
     """A model of independent variables: `_chances`, (variables, largest cardinality).
 
-    Entries for values that a variable does not have are 0. `margins` keeps the probability of
-    every value of a variable with d values at or above 1/(n (d - 1)), with n the number of
-    variables that have more than one value, so that no value is lost; with two values these are
-    the usual bounds 1/n and 1 - 1/n. With few variables that would leave only the uniform
-    distribution, so a margin is at most 1/(2d).
+    Entries for values that a variable does not have are 0. `margins` keeps the probability of every
+    value of a variable with d values at or above 1/(n (d - 1)), where n is the number of variables
+    with more than one value, so that no value is lost; with two values these are the usual bounds
+    1/n and 1 - 1/n. With few variables that would leave only the uniform distribution, so a margin
+    is at most 1/(2d).
 
     Attributes
     ----------
     converged
-        Whether the model gives one point only, which requires `margins=False`.
+        Whether the model gives only one point, which requires `margins=False`.
     """
 
     STATE: ClassVar[tuple[str, ...]] = ("_chances",)
@@ -117,7 +117,7 @@ class Univariate(Generational):
         codes = np.zeros(drawn.shape, dtype=np.int32)
         for below in self._chances.cumsum(axis=1).T[:-1]:
             codes += drawn >= below
-        # The sum of the probabilities can be below 1 by rounding.
+        # Because of rounding, the sum of the probabilities may be below 1.
         codes = np.minimum(codes, self._cardinalities - 1, dtype=np.int32, casting="unsafe")
         return self._neighbourhood.complete(codes, np.ones(codes.shape, np.bool_), self._rng)
 
@@ -127,7 +127,7 @@ class Univariate(Generational):
         return unit
 
     def _set(self, chances: Floats) -> None:
-        """Set the model; what is below its margin is raised at the expense of what is above."""
+        """Set the model; probabilities below their margin are raised, and others lowered for it."""
         if self.margins:
             above = np.maximum(chances - self._low, 0)
             spare = 1 - self._low.sum(axis=1, keepdims=True)
@@ -140,7 +140,7 @@ class UMDA(Univariate):
     """Univariate marginal distribution algorithm: the model is the frequencies among the best.
 
     Each generation of `population` points is drawn from the model alone. The frequencies of the
-    values among its best points, the first of equals, are the next model.
+    values among its best points become the next model; of equal points the first count.
 
     Parameters
     ----------
@@ -152,8 +152,8 @@ class UMDA(Univariate):
     selection
         The share of a generation that is selected, above 0 and at most 1.
     margins
-        Whether probabilities stay 1/n away from 0 and 1; see `Univariate`. Without margins, a
-        value that no selected point has never comes back.
+        Whether probabilities stay 1/n away from 0 and 1; see `Univariate`. Without margins, a value
+        that no selected point has never comes back.
     """
 
     name = "umda"
@@ -184,7 +184,7 @@ class UMDA(Univariate):
         counts = np.zeros_like(self._chances)
         np.add.at(counts, (np.arange(codes.shape[1]), best), present)
         total = present.sum(axis=0)[:, None]
-        # a variable that no selected point has keeps its probabilities
+        # a variable that is absent from all selected points keeps its probabilities
         self._set(np.where(total > 0, counts / np.maximum(total, 1), self._chances))
 
 
@@ -202,12 +202,12 @@ class PBIL(Univariate):
     space, seed
         See `Search`.
     population
-        The size of a generation. The default of 32 is that of the paper's comparison; Baluja has
+        The size of a generation. The default of 32 is that of the paper's comparison; Baluja uses
         100.
     rate, negative_rate, mutation, shift
-        All from 0 to 1, `rate` above 0. The defaults are Baluja's and the comparison's.
+        Numbers from 0 to 1, `rate` above 0. The defaults are those of Baluja and of the comparison.
     margins
-        See `UMDA`. The default is False, as in both, because mutation already brings values back.
+        See `UMDA`. The default is False, as in both, since mutation already brings values back.
     """
 
     name = "pbil"
@@ -254,18 +254,18 @@ class PBIL(Univariate):
 class CGA(Univariate):
     """Compact genetic algorithm: the better of two points gains 1/K in probability.
 
-    The values of the better point gain 1/K at the expense of those of the worse one. K is the size
-    of the population that the model stands for. Two points of equal value change nothing, since
-    the choice between them would only add noise.
+    The values of the better point gain 1/K at the expense of those of the worse point. K is the
+    size of the population that the model stands for. Two points of equal value change nothing,
+    since the choice between them would only add noise.
 
     Parameters
     ----------
     space, seed
         See `Search`.
     size
-        K. The default is 2 sqrt(n) ln n, at least 8, with n the number of variables that have more
-        than one value. The order sqrt(n) ln n is optimal on OneMax; with less, probabilities drift
-        to the wrong side (Sudholt and Witt, "Update strength in EDAs and ACO", GECCO 2016).
+        K. The default is 2 sqrt(n) ln n, at least 8, where n is the number of variables with more
+        than one value. The order sqrt(n) ln n is optimal on OneMax; with a smaller K, probabilities
+        drift to the wrong side (Sudholt and Witt, "Update strength in EDAs and ACO", GECCO 2016).
     margins
         See `UMDA`. Without margins, which is Harik's algorithm, all probabilities end at 0 or 1,
         and from then on every proposal is the same.
@@ -290,7 +290,7 @@ class CGA(Univariate):
         if values[0] == values[1]:
             return
         winner, loser = codes if values[0] > values[1] else codes[::-1]
-        # The loser's value cannot lose more than its probability; the winner's gains as much.
+        # the loser's value cannot lose more than its probability; the winner's gains as much
         moved = np.minimum(1 / self.size, (self._chances * self._unit(loser)).sum(axis=1))
         moved = moved * self._neighbourhood.present(np.stack([winner, loser])).all(axis=0)
         change = self._unit(winner) - self._unit(loser)
@@ -300,7 +300,7 @@ class CGA(Univariate):
 def best_last(answers: Sequence[Answer]) -> Sequence[Answer]:
     """Return data of earlier runs from the worst to the best, then other answers.
 
-    The last generation of much data is then the best of all of them, not any of them.
+    If there are many data, the last generation then holds the best of them.
     """
     data = [answer for answer in answers if is_data(answer)]
     others = [answer for answer in answers if not is_data(answer)] if data else answers

@@ -1,1 +1,1 @@
-"""The order-invariant policy of the paper: configuration, networks, engines."""
+"""The paper's order-invariant policy: configuration, networks, engines."""

@@ -1,9 +1,10 @@
-"""Absent variables: candidates of a space in which conditions decide which variables there are.
+"""Absent variables: candidates of a space whose conditions decide which variables are present.
 
 Engines draw all variables, in orders in which a variable may come before the one that its condition
-depends on. What turns out to be absent is then hidden: its code is -1, which engines read as an
-input that is not visible, and it has no weight in training. The distributions of the others are
-computed anew without it, under the same order, so that training starts from what it compares with.
+depends on. Variables that turn out to be absent are then hidden: their code is -1, which engines
+read as an input that is not visible, and they have no weight in training. The distributions of the
+other variables are computed again without them, under the same order, so that training starts from
+the distributions with which it compares.
 """
 
 from __future__ import annotations
@@ -17,17 +18,17 @@ from anyorder.strategies.policy.engines.base import Codes, Draw, Engine, Floats,
 from anyorder.strategies.policy.orders import sampling_keys
 
 
-def absent(space: Space, digits: Digits, points: Codes) -> npt.NDArray[np.bool_]:
+def find_absent(space: Space, digits: Digits, points: Codes) -> npt.NDArray[np.bool_]:
     """Return which digits `(..., m)` of drawn points belong to variables that are absent."""
     codes = digits.join(points).reshape(-1, len(space))
     return ~space.present(codes)[:, digits.owner].reshape(points.shape)
 
 
-def hidden(space: Space, digits: Digits, codes: Codes) -> Codes:
-    """Return the digits that the model reads of points `(m, n)` it did not draw; -1 if absent."""
+def visible_digits(space: Space, digits: Digits, codes: Codes) -> Codes:
+    """Return the digits that the model reads for points `(m, n)` it did not draw; -1 if absent."""
     points = digits.split(codes)
     if space.conditional:
-        points[absent(space, digits, points)] = -1
+        points[find_absent(space, digits, points)] = -1
     return points
 
 
@@ -40,8 +41,8 @@ def hide_absent(
     points: Codes,
     old: Floats,
 ) -> tuple[Codes, Floats]:
-    """Hide absent variables in what `engine.sample(policy, draw)` gave."""
-    gone = absent(space, digits, points)
+    """Return what `engine.sample(policy, draw)` returned, with absent variables hidden."""
+    gone = find_absent(space, digits, points)
     points = np.where(gone, -1, points).astype(np.int32)
     keys = draw.keys
     if keys is None and engine.model.config.generation_order != "gibbs":

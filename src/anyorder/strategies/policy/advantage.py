@@ -11,15 +11,16 @@ Floats = npt.NDArray[np.float64]
 
 
 def ranks(values: Floats, ties: str) -> Floats:
-    """Return rk(x), how many candidates are better; 0 is the best.
+    """Return the ranks rk(x): the number of better candidates, 0 for the best.
 
-    NaN is a failure: all of them share the last rank, however many there are, so that none is
-    ever reinforced.
+    NaN is a failure. All failures share the last rank, however many there are, so that none is ever
+    reinforced.
 
     Candidates are along the last axis; axes before it are runs.
 
-    `ties`: "strict" counts the strictly better ones, so equals share the better rank; "average"
-    gives equals their mean rank; "sort" ranks equals by their place, the earlier the better.
+    `ties`: "strict" counts the strictly better candidates, so that equal ones share the better
+    rank; "average" gives them their mean rank; "sort" ranks them by their place, earlier ones
+    first.
     """
     failed = np.isnan(values)
     mine, other = values[..., :, None], values[..., None, :]
@@ -28,7 +29,7 @@ def ranks(values: Floats, ties: str) -> Floats:
     result: Floats = better.sum(axis=-1).astype(float)
     equal = (other == mine) | (mine_failed & other_failed)
     if ties == "sort":
-        result += np.tril(equal, -1).sum(axis=-1)  # the equals that come earlier
+        result += np.tril(equal, -1).sum(axis=-1)  # add the equal candidates that come earlier
     elif ties == "average":
         result += (equal.sum(axis=-1) - 1) / 2
     return np.where(failed, values.shape[-1] - 1.0, result)
@@ -37,7 +38,7 @@ def ranks(values: Floats, ties: str) -> Floats:
 def advantages(values: Floats, utility: Sequence[float], ties: str) -> Floats:
     """Return A(x) = U(rk(x) / (lambda - 1)), eq. (5), with U given by its values at equal steps.
 
-    One candidate alone has nothing to be compared with: its advantage is 0.
+    A single candidate cannot be compared with others: its advantage is 0.
     """
     count = values.shape[-1]
     if count == 1:

@@ -1,11 +1,13 @@
-"""Coding: how the variables of a space become inputs and outputs of networks.
+"""Coding: the inputs and outputs of networks for the variables of a space.
 
-The space is given by the number of values of each variable and whether they are ordered. A variable
-with many values has been split into digits before (`anyorder.space.digits`), variables here.
+The space is given by the number of values of each variable and whether these are ordered. Variables
+with many values have been split into digits (`anyorder.space.digits`), which are called variables
+here.
 
-*Inputs* (features). A variable with two values has one input, -1 or +1. One with d > 2 values has d
-inputs, +1 at its value and -1 elsewhere; an ordered one has d - 1 inputs, each +1 if the value is
-above a threshold. A constant has none. The inputs of a variable are visible or hidden together.
+*Inputs* (features). A variable with two values has one input, -1 or +1. A variable with d > 2
+values has d inputs, +1 at its value and -1 elsewhere; if it is ordered, it has d - 1 inputs, each
++1 if the value is above a threshold. A constant has none. The inputs of a variable are visible or
+hidden together.
 
 *Outputs*. One logit for two values (sigmoid), d logits for d > 2 values (softmax), none for a
 constant.
@@ -32,20 +34,20 @@ class Coding:
     Attributes
     ----------
     cards
-        `(n,)`: number of values of each variable.
+        `(n,)`: the number of values of each variable.
     outputs
-        `(n,)`: number of logits of each variable: 0, 1 or d.
+        `(n,)`: the number of logits of each variable: 0, 1 or d.
     value_start
         `(n + 1,)`: the distribution of variable i is entries `value_start[i]:value_start[i + 1]`
         of a row of V probabilities.
     feature_start
         `(n + 1,)`: the inputs of variable i are `feature_start[i]:feature_start[i + 1]`.
     owner
-        `(F,)`: the variable that an input belongs to.
+        `(F,)`: the variable that each input belongs to.
     codes, code_base
-        Input f is `codes[code_base[f] + v]` where the variable `owner[f]` has value v.
+        Input f is `codes[code_base[f] + v]` if the variable `owner[f]` has value v.
     hidden_value
-        `(F,)`: the value of an input that is hidden.
+        `(F,)`: the value of each input when it is hidden.
     floor
         `(n,)`: the least probability of a value of variable i (the paper's epsilon).
     """
@@ -62,21 +64,21 @@ class Coding:
 
     @property
     def n(self) -> int:
-        """Number of variables."""
+        """The number of variables."""
         return len(self.cards)
 
     @property
     def features(self) -> int:
-        """Number of inputs, F."""
+        """The number of inputs, F."""
         return len(self.owner)
 
     @property
     def values(self) -> int:
-        """Length of a row of probabilities, V."""
+        """The length of a row of probabilities, V."""
         return int(self.value_start[-1])
 
     def features_of(self, points: npt.NDArray[np.integer]) -> npt.NDArray[np.float32]:
-        """Return the inputs `(..., F)` of codes `(..., n)`; those of a code of -1 are hidden."""
+        """Return the inputs `(..., F)` of codes `(..., n)`; the inputs of code -1 are hidden."""
         value = np.take(points, self.owner, axis=-1)
         return np.where(value < 0, self.hidden_value, self.codes[self.code_base + value])
 
@@ -92,7 +94,8 @@ def make_coding(cards: npt.ArrayLike, ordered: npt.ArrayLike, config: Config) ->
     owner = np.repeat(np.arange(len(cards)), inputs)
     feature_start = np.concatenate([[0], np.cumsum(inputs)])
     codes, zero = _code_tables(cards, thermometer, config.unchosen_input)
-    place = np.arange(len(owner)) - feature_start[owner]  # of an input among its variable's
+    # the place of each input among those of its variable
+    place = np.arange(len(owner)) - feature_start[owner]
     return Coding(
         cards=cards,
         outputs=outputs,
@@ -109,9 +112,9 @@ def make_coding(cards: npt.ArrayLike, ordered: npt.ArrayLike, config: Config) ->
 def _code_tables(
     cards: IntArray, thermometer: npt.NDArray[np.bool_], unchosen: float
 ) -> tuple[npt.NDArray[np.float32], IntArray]:
-    """Return a table per kind of variable, and for each variable where v - t = 0 is in its table.
+    """Return a table for each kind of variable, and for each variable the place of v - t = 0 in it.
 
-    Input t of value v depends on v - t alone, so a table has 2 d - 1 entries and every input is a
+    Input t of value v depends only on v - t, so a table has 2 d - 1 entries, and every input is a
     window on it.
     """
     kinds = list(zip(cards.tolist(), thermometer.tolist(), strict=True))

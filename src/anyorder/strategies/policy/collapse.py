@@ -1,10 +1,10 @@
-"""When a population has collapsed: nearly all candidates of a generation are the same point.
+"""The rule that a population has collapsed: nearly all candidates of a generation are equal.
 
 A policy that has collapsed samples its mode for the rest of the budget, so it is restarted. The
 rule: a share of at least `Config.restart_agreement` of a generation's values agree with those of
-its best candidate, `Config.restart_patience` generations in a row.
+its best candidate, in `Config.restart_patience` generations in a row.
 
-The driver on the GPU counts the same in a kernel (`engines/cuda/kernels/generation.py`).
+The driver on the GPU counts in the same way in a kernel (`engines/cuda/kernels/generation.py`).
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ import numpy.typing as npt
 def agreement(
     points: npt.NDArray[np.integer], values: npt.NDArray[np.float64], free: npt.NDArray[np.bool_]
 ) -> Any:
-    """Share of a generation's values that agree with those of its best candidate.
+    """Return the share of a generation's values that agree with those of its best candidate.
 
     Parameters
     ----------
     points
         `(..., B, n)`: the codes of B candidates; axes before them are runs.
     values
-        `(..., B)`: their values, more is better; NaN, a failed evaluation, counts as -inf. The
+        `(..., B)`: their values, higher is better; NaN, a failed evaluation, counts as -inf. The
         first of equally good candidates is the best one.
     free
         `(n,)`: True for variables with more than one value. Constants do not count.
 
     Returns
     -------
-    From 1 / B, as the best candidate agrees with itself, to 1: a float for one run, an array
-    `(...)` for many. 0 if no variable is free: a single point cannot collapse.
+    A number from 1 / B, since the best candidate agrees with itself, to 1: a float for one run, an
+    array `(...)` for many. It is 0 if no variable is free: a single point cannot collapse.
     """
     best = np.argmax(np.where(np.isnan(values), -np.inf, values), axis=-1)
     if not free.any():
@@ -45,23 +45,23 @@ def agreement(
 
 
 def generations_in_a_row(count: Any, agreement: Any, limit: float) -> Any:
-    """Return the length of a series of collapsed generations after one more generation.
+    """Return the length of a series of collapsed generations after a further generation.
 
     Parameters
     ----------
     count
-        The length before it; a number, or an array with one entry per run.
+        The length before it: a number, or an array with an entry for each run.
     agreement
-        The share returned by `agreement`, of the same shape.
+        The share that `agreement` returned, of the same shape.
     limit
-        `Config.restart_agreement`.
+        The least share in a collapsed generation, `Config.restart_agreement`.
     """
     longer = np.where(np.asarray(agreement) >= limit, np.asarray(count) + 1, 0)
     return longer if longer.ndim else int(longer)
 
 
 def entropy(probs: npt.NDArray[np.floating], cards: npt.NDArray[np.int64]) -> float:
-    """Return mean entropy of distributions `(B, V)`, as a share of the largest possible one."""
+    """Return the mean entropy of distributions `(B, V)`, as a share of the largest possible one."""
     most = float(np.log(cards).sum())
     if not len(probs) or most == 0:
         return 1.0

@@ -51,7 +51,7 @@ def _words(*allowed: str) -> Check:
 
 
 _probability = partial(real, low=0.0, high=1.0)
-_decay = partial(real, low=0.0, high=0.999999)  # of a moving average
+_decay = partial(real, low=0.0, high=0.999999)  # the decay of a moving average
 _rate = partial(real, low=0.0, high=_LARGEST_RATE)
 
 
@@ -339,7 +339,7 @@ class Config(PaperReadings):
 
     @staticmethod
     def from_dict(fields: Mapping[str, Any]) -> Config:
-        """Make a configuration from the fields of `to_dict`; missing ones have their default."""
+        """Return the configuration with fields from `to_dict`; missing ones have their defaults."""
         known_names("setting", fields, _names())
         return Config(**fields)
 
@@ -349,7 +349,7 @@ def _default_hidden(network: str) -> tuple[int, ...]:
 
 
 def _names() -> list[str]:
-    """Return names of all settings, those of `PaperReadings` last."""
+    """Return the names of all settings; those of `PaperReadings` come last."""
     names = [setting.name for setting in dataclasses.fields(Config)]
     inherited = len(dataclasses.fields(PaperReadings))
     return names[inherited:] + names[:inherited]
@@ -370,7 +370,8 @@ _document(Config, "Attributes", list(dataclasses.fields(Config))[len(_readings) 
 _document(Config, "Other Parameters", _readings)
 
 
-# The paper's text. It does not say whether Adam's moments are kept; the published code resets them.
+# As in the paper's text. It does not say whether Adam's moments are kept; the published code resets
+# them.
 _PAPER = Config(input_rate=None, restart_agreement=None)
 
 PRESETS: dict[str, Config] = {
@@ -378,11 +379,11 @@ PRESETS: dict[str, Config] = {
     # that shrinks with n, and restarts
     "default": Config(),
     "paper": _PAPER,
-    # What the paper's tables come from. From its published code: a hidden binary input is -1, like
-    # the value 0; "one hidden layer" is two, of which the second is random and never trained; ties
-    # are broken by the sort; many runs share one loss. Not from it: the KL, which is a sum of
-    # Bernoulli ones there. From the tables alone: inputs of 1 and 0, and the number of runs that
-    # share a loss (docs/reproduction.md).
+    # The settings behind the paper's tables. From its published code: a hidden binary input is -1,
+    # like the value 0; "one hidden layer" is two, of which the second is random and never trained;
+    # ties are broken by the sort; many runs share one loss. Not from the code: the KL, which is a
+    # sum of Bernoulli divergences there. From the tables alone: inputs of 1 and 0, and the number
+    # of runs that share a loss (docs/reproduction.md).
     "paper-code": _PAPER.replace(
         hidden=(20, 20),
         layer_rates=(1.0, 0.0, 1.0),
@@ -393,17 +394,17 @@ PRESETS: dict[str, Config] = {
     ),
 }
 
-# The paper's curriculum ("Fast"): the policy starts univariate, which finds good points sooner, and
-# sees more of the other variables with every generation.
+# The paper's curriculum ("Fast"): the policy is univariate at first, which finds good points
+# sooner, and sees more of the other variables with every generation.
 _CURRICULUM = Config(drop_generation=1.0, drop_training=1.0)
 # for about 1,000 evaluations
 PRESETS["fast"] = _CURRICULUM.replace(population=5, epochs=100, drop_decay=0.999)
-# between that and "default"
+# between "fast" and "default"
 PRESETS["balanced"] = _CURRICULUM.replace(drop_decay=0.993)
 
 
 def resolve(config: Config | str) -> Config:
-    """Return a `Config`, given itself or the name of a preset."""
+    """Return the `Config` itself, or that of a preset's name."""
     if isinstance(config, Config):
         return config
     if not isinstance(config, str):

@@ -1,12 +1,12 @@
 """A critic: advantages from estimated values instead of ranks (the paper's appendix on critics).
 
 V(sigma(x)_{<i}) estimates f(x) from the variables that come before i in the order in which x was
-sampled. Its networks are twins of the policy's with one output each, which is not squashed. In each
-generation they are first trained for E epochs on the squared error of the generation's values; then
-the advantage of variable i of a candidate is alpha (f - V).
+sampled. The critic's networks are like the policy's, with one output each, which is not squashed.
+In each generation they are first trained for E epochs on the squared error of the generation's
+values; then the advantage of variable i of a candidate is alpha (f - V).
 
-Like the policy, the critic is trained under fresh random orders in each epoch. Under the orders of
-the candidates it would learn the values of its few candidates by heart, and leave no advantage.
+Like the policy, the critic is trained under new random orders in each epoch. Under the candidates'
+own orders it would learn the values of its few candidates by heart, and leave no advantage.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from anyorder.strategies.policy.rng import ORDER_G
 
 Floats = npt.NDArray[np.float64]
 
-TWIN = 2**31  # added to the restarts, so that a critic does not start as the policy does
-LARGEST_GAIN = 1e6  # of an advantage: see `config.py`
-LARGEST_VALUE = 1e12  # its square and Adam's sum of them are within float32
+TWIN = 2**31  # added to the restarts, so that a critic does not start like the policy
+LARGEST_GAIN = 1e6  # of an advantage, see `config.py`
+LARGEST_VALUE = 1e12  # its square, and Adam's sum of squares, are within float32
 
 
 class Critic:
-    """The critic of a policy's model, computed by the engine of that name."""
+    """The critic of a policy's model, computed by an engine given by its name."""
 
     def __init__(self, model: Model[Network], engine: str) -> None:
         alpha = model.config.critic
@@ -42,7 +42,7 @@ class Critic:
         self.engine = create(engine, make_critic_model(model))
 
     def fresh(self, seeds: Sequence[int], restarts: Sequence[int]) -> Policy:
-        """Return initial parameters of each run's critic."""
+        """Return initial parameters for the critic of each run."""
         return self.engine.fresh(seeds, [TWIN + count for count in restarts])
 
     def advantages(
@@ -54,13 +54,14 @@ class Critic:
         values: Floats,
         stamps: npt.NDArray[np.int64],
     ) -> Floats:
-        """Train the critic on a generation; then the advantages `(R, B, n)`.
+        """Train the critic on a generation, and return the advantages `(R, B, n)`.
 
         Parameters
         ----------
         points, values, stamps
-            `(R, B, n)`, `(R, B)`, more is better, and `(R, B, 2)`: see `Batch`. A value that is not
-            finite, or is the score of a violated constraint, counts as the worst of its generation.
+            `(R, B, n)`, `(R, B)`, higher is better, and `(R, B, 2)`: see `Batch`. A value that is
+            not finite, or is the score of a violated constraint, counts as the worst of its
+            generation.
         """
         runs, count, n = points.shape
         targets = np.broadcast_to(_finite(values)[:, :, None], points.shape)
@@ -85,7 +86,7 @@ class Critic:
 
 
 def _finite(values: Floats) -> Floats:
-    """Return values in which failed and refused candidates have the worst one, or 0."""
+    """Return values in which failed and rejected candidates have the worst value, or 0."""
     good = np.isfinite(values) & (values > FEASIBLE_ABOVE)
     worst = np.where(good, values, np.inf).min(axis=1, keepdims=True)
     worst[~np.isfinite(worst)] = 0.0

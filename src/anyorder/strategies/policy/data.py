@@ -1,4 +1,4 @@
-"""Data of others as generations: which points are ranked against each other, and how often."""
+"""Data of earlier runs as generations: which points are ranked together, and how often."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
-LEAST = 2  # generations: of fewer points, what sets the good ones apart is mostly chance
-MOST = 2_000  # points; of more, a random sample of so many
+LEAST = 2  # generations; in fewer points it is mostly chance what distinguishes good ones
+MOST = 2_000  # points; of more, a random sample of so many is used
 PASSES = 3  # over all points, over the better half of them, over the better quarter
 
 
 def groups(
     values: npt.NDArray[np.float64], size: int, seed: Sequence[int]
 ) -> Iterator[npt.NDArray[np.intp]]:
-    """Yield groups of `size` points, by index, each to be trained on like a generation.
+    """Yield groups of `size` points, by index, to train on each group as on a generation.
 
-    The first pass has all points, each later one the better half of the one before, in a random
-    order: the policy first learns what sets good points apart from bad ones, and then what sets the
-    best apart from the good, as in a run whose candidates improve.
+    The first pass uses all points, each later pass the better half of those before, in a random
+    order. The policy thus first learns what distinguishes good points from bad ones, and then the
+    best from the good ones, as in a run whose candidates improve.
     """
     if len(values) < LEAST * size:
         return

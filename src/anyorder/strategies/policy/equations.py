@@ -26,9 +26,9 @@ def forward(layers: Sequence[tuple[Floats, Floats]], x: Floats) -> list[Floats]:
 
 
 def raw_probabilities(logits: Floats, some: Bools | None = None) -> Floats:
-    """Return the sigmoid of one logit, or the softmax of d logits: (B, d).
+    """Return the sigmoid of one logit, or the softmax of d logits, (B, d).
 
-    With `some` (B, d): over these only.
+    With `some` (B, d), only these values count.
     """
     if some is not None:
         logits = np.pad(logits, ((0, 0), (1, 0))) if logits.shape[1] == 1 else logits
@@ -41,7 +41,7 @@ def raw_probabilities(logits: Floats, some: Bools | None = None) -> Floats:
 
 
 def clip(raw: Floats, floor: float, some: Bools | None = None) -> Floats:
-    """Clip probabilities to [epsilon, 1 - epsilon]; those of masked values stay 0."""
+    """Return probabilities clipped to [epsilon, 1 - epsilon]; those of masked values stay 0."""
     clipped = np.minimum(np.maximum(raw, floor), 1.0 - floor)  # np.clip takes three times as long
     return clipped if some is None else clipped * some
 
@@ -64,7 +64,7 @@ def kl_divergence(old: Floats, new: Floats, kind: str) -> Floats:
 
 
 def quotient(a: Floats, b: Floats, otherwise: float) -> Floats:
-    """Return a / b, or another number where b is 0, which it is for masked values."""
+    """Return a / b, or `otherwise` where b is 0, as it is for masked values."""
     return np.divide(a, b, where=b != 0.0, out=np.full_like(a, otherwise))
 
 
@@ -81,10 +81,10 @@ def objective(
     some: Bools | None = None,
     log: bool = False,
 ) -> float:
-    """Return variable k's term of eq. (8): the mean over candidates of ratio * A - beta * KL.
+    """Return the term of variable k in eq. (8): the mean over candidates of ratio * A - beta * KL.
 
-    With `log`, the ratio is replaced by ln pi of the value, as in the appendix on IGO.
-    With `some` (B, d), these values are allowed, and `old` is 0 elsewhere.
+    With `log`, ln pi of the value replaces the ratio, as in the appendix on IGO. With `some` (B,
+    d), only these values are allowed, and `old` is 0 elsewhere.
     """
     new = probabilities(forward(layers, x)[-1], floor, some)
     row = np.arange(len(value))
@@ -106,7 +106,7 @@ def gradient(
     some: Bools | None = None,
     log: bool = False,
 ) -> list[tuple[Floats, Floats]]:
-    """Return the gradient of `objective` with respect to every layer's weights and biases."""
+    """Return the gradient of `objective` with respect to the weights and biases of every layer."""
     activations = forward(layers, x)
     share = weight / len(value)
     slope = logit_slopes(
@@ -133,7 +133,7 @@ def logit_slopes(
     total = clipped.sum(axis=1, keepdims=True)
     new = clipped / total
     row = np.arange(len(value))
-    # d objective / d pi, value by value
+    # the derivative d objective / d pi, value by value
     if kind == "bernoulli" and old.shape[1] > 2:
         slope = quotient(-beta * (new - old), new * (1.0 - new), 0.0)
     else:

@@ -1,4 +1,4 @@
-"""What a policy has learned about dependencies between variables."""
+"""The dependences between variables that a policy has learned."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def influence(
 ) -> npt.NDArray[np.float64]:
     """Return `PolicySearch.influence` of one run, over the candidates of a request.
 
-    Entry [i, j] is 0 where i = j, where i never sees j, and where either has one value only.
+    Entry [i, j] is 0 if i = j, if i never sees j, and if either has only one value.
     """
     model, count = engine.model, draw.count
     kind = model.config.generation_order
@@ -34,7 +34,8 @@ def influence(
         points_of = np.tile(codes, (len(some), 2, 1, 1))
         orders = np.tile(ranks, (len(some), 2, 1, 1))
         for k, j in enumerate(some):
-            step = 1 + np.arange(count) % (model.cards[j] - 1)  # all other values in turn
+            # go through all other values in turn
+            step = 1 + np.arange(count) % (model.cards[j] - 1)
             points_of[k, 1, :, j] = (codes[:, j] + step) % model.cards[j]
             if kind != "fixed":
                 orders[k, :, :, j] = 0
@@ -47,7 +48,7 @@ def influence(
         moves[:, some] = np.add.reduceat(distance, model.value_start[:-1], axis=1).T
     if model.graph is not None:
         moves *= model.graph
-    if digits.split_any:  # of two variables, the digits that move each other most
+    if digits.split_any:  # for two variables take the digits that move each other most
         first = np.searchsorted(digits.owner, np.arange(digits.owner[-1] + 1))
         moves = np.maximum.reduceat(np.maximum.reduceat(moves, first, axis=0), first, axis=1)
     np.fill_diagonal(moves, 0.0)

@@ -1,24 +1,24 @@
-"""Learned orders: the paper's appendix on orders of a Plackett-Luce distribution.
+"""Learned orders: the paper's appendix on orders from a Plackett-Luce distribution.
 
 Every variable has a score. An order sorts the scores plus Gumbel noise, the largest first, which
 samples the Plackett-Luce distribution whose weights are the exponentials of the scores. Candidates
-are sampled in such orders, and each epoch of training draws new ones; in each, the networks take
-their step on eq. (8) under these orders, and the scores theirs on the same objective with the sort
-relaxed (A. Grover et al., "Stochastic optimization of sorting networks via continuous relaxations",
-ICLR 2019, temperature 1). There, variable j sees i to the degree
+are sampled in such orders, and each epoch of training draws new ones. In each epoch the networks
+take their step on eq. (8) under these orders, and the scores take theirs on the same objective with
+the sort relaxed (A. Grover et al., "Stochastic optimization of sorting networks via continuous
+relaxations", ICLR 2019, temperature 1). In the relaxed sort, variable j sees i to the degree
 
     M[i, j] = sum over places a < b of P[a, i] P[b, j],    M[i, i] = 0,
 
-where row a of P, which says who is at place a, is a softmax instead of an argmax. An input that is
-seen to the degree M lies that far between its hidden value and its own.
+where row a of P, which says which variable is at place a, is a softmax instead of an argmax. An
+input that is seen to the degree M lies that far between its hidden value and its own value.
 
-The gradient is written out in NumPy rather than left to an automatic differentiation: it is a dozen
-lines beside those of the networks, which the library has anyway, and the policy needs no PyTorch.
-The tests compare it with finite differences, and with PyTorch where that is installed. Beside the
-engine `cuda`, its kernels compute the same in float32 (`engines/cuda/kernels/relaxed_sort.py`).
+The gradient is written in NumPy rather than left to automatic differentiation: it is a dozen lines
+beside those of the networks, which the library has anyway, and the policy needs no PyTorch. The
+tests compare it with finite differences, and with PyTorch if that is installed. With the engine
+`cuda`, kernels compute the same in float32 (`engines/cuda/kernels/relaxed_sort.py`).
 
-An epoch takes O(population n^3) for the relaxed sort, which is more than the networks take for some
-hundred variables and above.
+An epoch takes O(population n^3) for the relaxed sort, which is more than the networks take if there
+are several hundred variables or more.
 """
 
 from __future__ import annotations
@@ -39,20 +39,20 @@ from anyorder.strategies.policy.rng import ORDER_G, ORDER_T, UIntArray
 
 Floats = npt.NDArray[np.float64]
 
-_ARRAYS = 10  # of the size of all relaxed orders of a generation
+_ARRAYS = 10  # arrays of the size of all relaxed orders of a generation
 
 
 class LearnedOrder:
-    """The order of a model whose configuration learns it, computed beside the engine of that name.
+    """The order of a model whose configuration learns it, computed beside an engine given by name.
 
     The scores of R runs are a `Policy` whose parameters are `(R, n)`. They start at 0, where all
-    orders are equally likely, and do so again when the policy is restarted.
+    orders are equally likely, and are set to 0 again when the policy is restarted.
     """
 
     def __init__(self, model: Model[Network], engine: str) -> None:
         self.model = model
         self._device: Any = None
-        if engine == "cuda":  # only then is PyTorch there for certain
+        if engine == "cuda":  # only then is PyTorch certainly installed
             from anyorder.strategies.policy.engines.cuda import DeviceOrder
 
             self._device = DeviceOrder(model)  # type: ignore[arg-type]
@@ -64,16 +64,16 @@ class LearnedOrder:
                 f"the learned order of {model.n} variables takes {need / 2**30:.1f} GiB to train, "
                 f"and this machine has {have / 2**30:.1f}; random orders take nothing of that"
             )
-        # The scores change with each epoch, and the orders with them: so one epoch at a time.
+        # The scores change in each epoch, and the orders with them: so one epoch is done at a time.
         each = replace(model, config=model.config.replace(epochs=1, adam="kept"))
         self._engine = create(engine, each)
 
     def fresh(self, seeds: Sequence[int], restarts: Sequence[int]) -> Policy:
-        """Return initial scores of each run."""
+        """Return initial scores for each run."""
         return Policy.start(np.zeros((len(seeds), self.model.n)), self.model.config.adam)
 
     def keys(self, scores: Floats, seed: int, stamps: Iterable[tuple[int, int]]) -> UIntArray:
-        """Sort keys `(B, n)` of the orders of a run's candidates, by generation and number."""
+        """Return sort keys `(B, n)` of orders of a run's candidates, by generation and number."""
         return ranks(scores + gumbel(order_keys_of(self.model, seed, ORDER_G, stamps)))
 
     def draw_orders(self, scores: Policy, draw: Draw) -> Draw:
@@ -96,7 +96,7 @@ class LearnedOrder:
 
     def _train_run(self, policy: Policy, scores: Policy, batch: Batch) -> None:
         config = self.model.config
-        if config.adam == "anew":  # moments of this generation alone
+        if config.adam == "anew":  # use moments of this generation only
             policy, scores = (Policy.start(each.theta, "kept") for each in (policy, scores))
         (seed,), (generation,), count = batch.seeds, batch.generations, batch.points.shape[1]
         stamps = [(generation, c) for c in range(count)]
@@ -114,13 +114,13 @@ class LearnedOrder:
 
 
 def _row(policy: Policy, r: int) -> Policy:
-    """Run r of a policy, as views."""
+    """Return run r of a policy, as views."""
     one = slice(r, r + 1)
     return Policy(policy.theta[one], policy.m[one], policy.v[one], policy.steps[one])
 
 
 def _only(batch: Batch, r: int) -> Batch:
-    """Run r of a batch."""
+    """Return run r of a batch."""
     one = slice(r, r + 1)
     return Batch(
         batch.seeds[one], batch.generations[one], batch.points[one], batch.old[one],
@@ -129,15 +129,15 @@ def _only(batch: Batch, r: int) -> Batch:
 
 
 def gumbel(words: UIntArray) -> Floats:
-    """Convert words to standard Gumbel noise; the smaller a word, the larger its noise.
+    """Return words converted to standard Gumbel noise: the smaller a word, the larger its noise.
 
-    So with equal scores the order is the random one of the same words.
+    With equal scores the order is therefore the random order of the same words.
     """
     return np.asarray(-np.log(-np.log1p(-(words + 0.5) * 2.0**-32)))
 
 
 def ranks(noisy: Floats) -> UIntArray:
-    """Return places `(..., n)` of the variables in a descending order; equal ones are by index."""
+    """Return places `(..., n)` of the variables in descending order; ties are by index."""
     order = np.argsort(-noisy, axis=-1, kind="stable")
     return np.argsort(order, axis=-1, kind="stable").astype(np.uint32)
 
@@ -159,19 +159,19 @@ class RelaxedSort:
         logits = self._factors[:, None] * noisy[:, None, :] - np.abs(gaps).sum(axis=2)[:, None, :]
         power = np.exp(logits - logits.max(axis=2, keepdims=True))
         self._places = power / power.sum(axis=2, keepdims=True)  # P: place, variable
-        self._after = _sums_above(self._places)  # of the places after a
+        self._after = _sums_above(self._places)  # sums over the places after a
         self.before = _product("bai,baj->bij", self._places, self._after)
         self.before[:, np.arange(n), np.arange(n)] = 0.0
 
     def backward(self, slopes: Floats) -> Floats:
-        """Return the gradient `(B, n)` by the perturbed scores, from that by `before`."""
+        """Return the gradient `(B, n)` by the perturbed scores, given the gradient by `before`."""
         n = slopes.shape[-1]
         slopes = slopes * (1.0 - np.eye(n))
         earlier = _product("bai,bij->baj", self._places, slopes)
         slope = _product("baj,bij->bai", self._after, slopes)
-        slope += _sums_above(earlier[:, ::-1])[:, ::-1]  # over the places before b
+        slope += _sums_above(earlier[:, ::-1])[:, ::-1]  # sums over the places before b
         slope = self._places * (slope - (slope * self._places).sum(axis=2, keepdims=True))
-        distances = -slope.sum(axis=1)  # of the sums of distances to all others
+        distances = -slope.sum(axis=1)  # the gradient by the sums of distances to all others
         pairs = distances[:, :, None] + distances[:, None, :]
         return np.asarray(self._factors @ slope + (pairs * self._signs).sum(axis=2))
 
@@ -184,8 +184,8 @@ def score_gradient(
     points, count = batch.points[r], batch.points.shape[1]
     sort = RelaxedSort(noisy)
     contrast = coding.features_of(points).astype(np.float64) - coding.hidden_value
-    sources = np.unique(coding.owner)  # variables that have inputs
-    slopes = np.zeros_like(sort.before)  # of candidate, variable seen, variable that sees
+    sources = np.unique(coding.owner)  # the variables that have inputs
+    slopes = np.zeros_like(sort.before)  # by candidate, variable that is seen, variable that sees
     for outputs in np.unique(coding.outputs[coding.outputs > 0]):
         members = np.flatnonzero(coding.outputs == outputs)
         seen = sort.before[:, :, members].transpose(2, 0, 1)
@@ -209,7 +209,8 @@ def score_gradient(
         ).reshape(activations[-1].shape)
         for (weights, _), entered in zip(layers[:0:-1], activations[-2:0:-1], strict=True):
             slope = _product("gbo,goi->gbi", slope, weights) * (1.0 - entered**2)
-        moved = _product("gbo,goi->gbi", slope, layers[0][0]) * contrast  # by showing more of each
+        # by showing more of each input
+        moved = _product("gbo,goi->gbi", slope, layers[0][0]) * contrast
         moved = np.add.reduceat(moved, coding.feature_start[sources], axis=2)
         if model.graph is not None:
             moved *= model.graph[members][:, None, sources]
@@ -220,13 +221,13 @@ def score_gradient(
 def _product(axes: str, a: npt.NDArray[np.floating], b: Floats) -> Floats:
     """Return products of matrices, in an order of summation that is always the same.
 
-    Those of BLAS, which `@` uses, depend on its number of threads.
+    The products of BLAS, which `@` uses, depend on its number of threads.
     """
     return np.asarray(np.einsum(axes, a, b, optimize=False))
 
 
 def _sums_above(rows: Floats) -> Floats:
-    """Return for each row of `(B, n, n)` the sum of all rows after it."""
+    """Return, for each row of `(B, n, n)`, the sum of all rows after it."""
     sums = np.zeros_like(rows)
     sums[:, :-1] = np.cumsum(rows[:, :0:-1], axis=1)[:, ::-1]
     return sums
@@ -235,7 +236,7 @@ def _sums_above(rows: Floats) -> Floats:
 def _stack(
     network: Network, theta: npt.NDArray[np.floating], members: npt.NDArray[np.intp]
 ) -> list[tuple[Floats, Floats]]:
-    """Return some networks' weights `(g, out, in)` and biases `(g, 1, out)`, by layer."""
+    """Return the weights `(g, out, in)` and biases `(g, 1, out)` of some networks, by layer."""
     each = [network.layers(theta, int(i)) for i in members]
     return [
         (

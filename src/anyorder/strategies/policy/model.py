@@ -1,4 +1,4 @@
-"""What an engine computes: a space's coding, a network, an interaction graph and the settings."""
+"""The model that an engine computes: a coding, a network, an interaction graph and settings."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ class Model(Generic[N]):
     Attributes
     ----------
     graph
-        `(n, n)` bool, True where variable i may depend on j; None: on all of them.
+        `(n, n)` bool, True where variable i may depend on j; None if it may depend on all.
     loss
-        What is trained: "policy", eq. (8), or "squares", the squared error of one number per
-        variable, which is what `conditionals` then returns: a critic.
+        The objective: "policy", which is eq. (8), or "squares", for a critic: the squared error of
+        one number per variable, which `conditionals` then returns.
     groups
-        Columns in which values are used up, and masked then: see `masks.py`.
+        The columns in which values are used up, and then masked: see `masks.py`.
     """
 
     config: Config
@@ -44,32 +44,32 @@ class Model(Generic[N]):
 
     @property
     def n(self) -> int:
-        """Number of variables."""
+        """The number of variables."""
         return self.coding.n
 
     @property
     def cards(self) -> IntArray:
-        """Number of values of each variable."""
+        """The number of values of each variable."""
         return self.coding.cards
 
     @property
     def values(self) -> int:
-        """Length of a row of probabilities."""
+        """The length of a row of probabilities."""
         return self.coding.values
 
     @property
     def value_start(self) -> IntArray:
-        """Where the distribution of each variable starts in a row of probabilities."""
+        """The start of the distribution of each variable in a row of probabilities."""
         return self.coding.value_start
 
     @property
     def parameters(self) -> int:
-        """Number of parameters."""
+        """The number of parameters."""
         return self.network.parameters
 
     @cached_property
     def group_of(self) -> IntArray:
-        """The group that each variable is a column of; -1: none."""
+        """The group of which each variable is a column, or -1."""
         found = np.full(self.n, -1)
         for g, group in enumerate(self.groups):
             found[group.columns] = g
@@ -104,7 +104,7 @@ def model_of(
 ) -> tuple[Model[Network], Digits]:
     """Return the model of a space, and the digits that are the model's variables.
 
-    `graph` is over the variables of the space. The digits of one variable always see each other.
+    `graph` is over the variables of the space. The digits of a variable always see each other.
     """
     digits = Digits(space, config.digits_above)
     if graph is not None and digits.split_any:
@@ -116,11 +116,11 @@ def model_of(
 
 
 def make_critic_model(model: Model[Network]) -> Model[Network]:
-    """Make a policy model's twin that estimates values: one output per variable, no squashing.
+    """Return a model like a policy's that estimates values: one output per variable, not squashed.
 
-    It is trained under random orders if the policy is, and otherwise under those in which the
-    candidates were sampled; there is no dropout. It has no groups: there is nothing to mask in a
-    value.
+    It is trained under random orders if the policy is, and otherwise under the orders in which the
+    candidates were sampled; there is no dropout. It has no groups, since a value has nothing to
+    mask.
     """
     order = "random" if model.config.training_order == "random" else "generation"
     config = model.config.replace(training_order=order, drop_generation=0, drop_training=0)

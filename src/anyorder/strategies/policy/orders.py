@@ -1,4 +1,4 @@
-"""Orders and masks: which variables are visible to which, in NumPy.
+"""Orders and masks, which determine the variables that each variable sees, in NumPy.
 
 Engines with kernels of their own draw the same orders from the same random stream.
 """
@@ -26,13 +26,13 @@ Bools = npt.NDArray[np.bool_]
 def order_keys(
     model: Model[Network], seed: int, purpose: int, generation: int, row: int, epoch: int = 0
 ) -> UIntArray:
-    """Sort keys of one candidate's order; i.i.d. uniform keys give a uniform permutation.
+    """Return sort keys of one candidate's order; i.i.d. uniform keys give a uniform permutation.
 
-    Of a learned order it is the random part alone: `learned_order.py` adds the scores.
+    For a learned order this is only the random part: `learned_order.py` adds the scores.
     """
     config = model.config
     kind = config.generation_order if purpose == ORDER_G else config.training_order
-    if kind in ("fixed", "gibbs"):  # sweeps are in the order of the variables
+    if kind in ("fixed", "gibbs"):  # sweeps go through the variables in their order
         return np.arange(model.n, dtype=np.uint32)
     row = 0 if config.order_per == "population" else row
     return words(seed, purpose, generation, row, model.n, epoch=epoch)
@@ -55,9 +55,9 @@ def order_keys_of(
 def sampling_keys(
     model: Model[Network], seed: int, stamps: Iterable[tuple[int, int]]
 ) -> UIntArray | None:
-    """Sort keys `(B, n)` of the orders in which candidates are sampled, by generation and number.
+    """Return sort keys `(B, n)` of candidates' sampling orders, by generation and number.
 
-    None for Gibbs sampling, in which a variable sees all others.
+    Return None for Gibbs sampling, in which a variable sees all others.
     """
     if model.config.generation_order == "gibbs":
         return None
@@ -65,7 +65,7 @@ def sampling_keys(
 
 
 def before(keys: UIntArray, i: int) -> Bools:
-    """Return the causal mask sigma(x)_{<i}: variables before i; equal keys are by index."""
+    """Return the causal mask sigma(x)_{<i}: the variables before i; ties are by index."""
     earlier: Bools = keys < keys[i]
     earlier[:i] |= keys[:i] == keys[i]
     return earlier
@@ -75,7 +75,7 @@ def draw_dropped(
     model: Model[Network], seed: int, purpose: int, generation: int, row: int, i: int, p: float,
     epoch: int = 0,
 ) -> Bools:  # fmt: skip
-    """Return the variables that structural dropout hides from i even if they come before it."""
+    """Return the variables that structural dropout hides from i, even if they come before i."""
     blocks = -(-model.n // 4)
     word = words(seed, purpose, generation, row, model.n, epoch=epoch, first_block=i * blocks)
     return word < drop_threshold(p)

@@ -1,13 +1,13 @@
-"""The one random stream of the library: Philox4x32-10, a counter-based generator.
+"""The only random stream of the policy: Philox4x32-10, a counter-based generator.
 
-Nothing is drawn "next": every number is a function of who asks for it. Engines that agree on this
-page draw the same numbers, whatever the number of threads, the batch or the device.
+Nothing is drawn "next": every number is a function of what it is for. Engines that follow this page
+draw the same numbers, whatever the number of threads, the batch or the device.
 
     key     = the 64-bit seed of the run, as (low, high) words
     counter = (block, row, generation, purpose + 256 * epoch)
 
-A *row* of words is what one candidate (or, for `INIT`, one variable) needs; word w of a row is lane
-w % 4 of block w // 4. What the words of a row are:
+A *row* of words is what one candidate (or, for `INIT`, one variable) needs. Word w of a row is lane
+w % 4 of block w // 4. The words of a row are:
 
 | purpose   | row       | generation          | word w of the row                               |
 | --------- | --------- | ------------------- | ----------------------------------------------- |
@@ -20,8 +20,8 @@ w % 4 of block w // 4. What the words of a row are:
 | `ORDER_T` | candidate | policy's generation | as `ORDER_G`, for training, one row an epoch    |
 | `DROP_T`  | candidate | policy's generation | as `DROP_G`, for training, one row an epoch     |
 
-A critic is initialised as the policy is, with 2^31 added to the restarts.
-"candidate" is the k-th one drawn from this generation's policy, at training its place in the batch.
+A critic is initialised like the policy, with 2^31 added to the restarts. "candidate" is the k-th
+one drawn from this generation's policy; in training, its place in the batch.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def words_of_rows(
     *,
     epoch: int = 0,
 ) -> UIntArray:
-    """Return `count` words of each of several rows, `(rows, count)`, faster than one by one."""
+    """Return `count` words of each of several rows, `(rows, count)`, faster than row by row."""
     blocks = -(-count // 4)
     counter = np.empty((np.size(rows), blocks, 4), np.uint64)
     counter[..., 0] = np.arange(blocks)
@@ -96,7 +96,7 @@ def words_of_rows(
 
 
 def uniform(words: UIntArray) -> npt.NDArray[np.float64]:
-    """Convert words to numbers in [0, 1): their upper 24 bits, which float32 holds exactly."""
+    """Return words as numbers in [0, 1): their upper 24 bits, which float32 holds exactly."""
     return np.asarray(words >> np.uint32(8), np.float64) * 2.0**-24
 
 

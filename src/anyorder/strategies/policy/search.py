@@ -1,10 +1,10 @@
-"""The strategy `policy`: Algorithm 1 of the paper over tickets.
+"""The strategy `policy`: Algorithm 1 of the paper, with tickets.
 
-    propose   draws candidates from the policy, each under an order of its own
-    learn     collects answers; every `population` of them are a generation, which is trained on
+    propose   draws candidates from the policy, each in an order of its own
+    learn     collects answers; every `population` answers are a generation, on which it trains
 
-Each candidate keeps the distributions it was drawn from, so that the importance ratio of eq. (8) is
-right however late its answer comes.
+Each candidate stores the distributions from which it was drawn, so that the importance ratio of eq.
+(8) is right however late its answer comes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from anyorder.errors import OK
 from anyorder.space import Space
 from anyorder.strategies.base import Answer, Codes, Proposals, score
 from anyorder.strategies.policy import stored
-from anyorder.strategies.policy.absent import hidden, hide_absent
+from anyorder.strategies.policy.absent import hide_absent, visible_digits
 from anyorder.strategies.policy.advantage import advantages
 from anyorder.strategies.policy.collapse import agreement, entropy, generations_in_a_row
 from anyorder.strategies.policy.config import PRESETS, Config, resolve
@@ -46,7 +46,7 @@ class PolicySearch:
     Parameters
     ----------
     space
-        Where to search.
+        The space to search.
     seed
         An integer from 0 to 2**64 - 1.
     config
@@ -54,11 +54,11 @@ class PolicySearch:
     engine
         "cuda", "cpu" or "reference"; "auto" takes the fastest that can run here.
     graph
-        An n x n boolean matrix, True where variable i may depend on j, if that is known.
+        An n x n boolean matrix, True where variable i may depend on j, if this is known.
     stop_collapsed
-        Whether to end once the population has become nearly one point. Otherwise a collapsed policy
-        is restarted as the configuration says, and one that draws nothing but known points in any
-        case: it would train on them for ever.
+        Whether to end once nearly all points of the population are equal. Otherwise a collapsed
+        policy is restarted as the configuration says. A policy that draws only known points is
+        restarted in any case, since it would train on them for ever.
     """
 
     name = "policy"
@@ -93,13 +93,14 @@ class PolicySearch:
         self._start()
         self._stop_collapsed = flag("stop_collapsed", stop_collapsed)
         self._age = 0  # trainings since the last restart
-        self._drawn = 0  # candidates drawn from this generation's policy
+        self._drawn = 0  # the number of candidates drawn from this generation's policy
         self._next_ticket = 0
-        self._collapsed = 0  # generations in a row in which the population was nearly one point
+        # generations in a row in which nearly all points of the population were equal
+        self._collapsed = 0
         self._diversity = 1.0
         self._open: dict[int, Candidate] = {}
         self._answered: list[Candidate] = []
-        self._others: dict[bytes, Candidate] = {}  # what others have measured, each once
+        self._others: dict[bytes, Candidate] = {}  # points that others have measured, each once
         self._last_probs = np.empty((0, self._model.values), self._engine.dtype)
 
     def _start(self) -> None:
@@ -113,7 +114,7 @@ class PolicySearch:
 
     @classmethod
     def arguments(cls, preset: str, settings: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the arguments of the constructor for a preset and the settings beside its name."""
+        """Return the constructor's arguments for a preset and the settings besides its name."""
         given = dict(settings)
         own = {key: given.pop(key) for key in _ARGUMENTS if key in given}
         return {**own, "config": resolve(preset or "default").replace(**given)}
@@ -128,9 +129,9 @@ class PolicySearch:
 
     @staticmethod
     def describe(settings: Mapping[str, Any]) -> str:
-        """Return the preset that settings are, or what they change in the default, and the engine.
+        """Return the preset that settings mean, or their changes to the default, and the engine.
 
-        They may lack fields that are newer than they are.
+        Settings may lack fields that are newer than they are.
         """
         rest = dict(settings)
         engine, graph = rest.pop("engine", None), rest.pop("graph", None)
@@ -141,7 +142,7 @@ class PolicySearch:
             if not (other := _differences(rest, config)):
                 preset, changed = name, {}
                 break
-            changed = changed or other  # the first is the default
+            changed = changed or other  # the default comes first
         parts = [f"{key}={value}" for key, value in changed.items()]
         parts += [f"engine={engine}"] * (engine is not None) + ["graph=..."] * (graph is not None)
         return "+".join([f"policy:{preset}", *parts, *(["stop_collapsed=True"] if ends else [])])
@@ -158,19 +159,19 @@ class PolicySearch:
 
     @property
     def age(self) -> int:
-        """How often the policy has trained since it was last restarted."""
+        """The number of times that the policy has trained since its last restart."""
         return self._age
 
     @property
     def diversity(self) -> float:
-        """Share of the last generation's values that differ from its best candidate's."""
+        """The share of the last generation's values that differ from its best candidate's."""
         return self._diversity
 
     @property
     def entropy(self) -> float:
-        """Mean entropy of the distributions that the last candidates were drawn from.
+        """The mean entropy of the distributions from which the last candidates were drawn.
 
-        It is normalised: 1 where all values are equally likely, 0 where one point is certain.
+        It is normalised: 1 if all values are equally likely, 0 if one point is certain.
         Distributions of columns of groups count before masks.
         """
         return entropy(self._last_probs, self._model.cards)
@@ -186,9 +187,9 @@ class PolicySearch:
 
     @property
     def order_scores(self) -> npt.NDArray[np.float64]:
-        """Scores of the variables in a learned order: i is before j with odds exp(s_i - s_j).
+        """The scores of the variables in a learned order: i is before j with odds exp(s_i - s_j).
 
-        Of a variable that is drawn digit by digit it is the mean.
+        The score of a variable that is drawn digit by digit is the mean of its digits' scores.
         """
         if self._order is None:
             kind = self.config.generation_order
@@ -199,7 +200,7 @@ class PolicySearch:
     # --- proposals ------------------------------------------------------------------------------
 
     def propose(self, count: int, given: Codes | None = None) -> Proposals:
-        """Return candidates drawn from the present policy; none once it has ended."""
+        """Return candidates drawn from the current policy; none once the search has ended."""
         extra = 0 if given is None else len(given)
         if self._stop_collapsed and self.converged:
             count = extra
@@ -210,7 +211,7 @@ class PolicySearch:
         codes = np.empty((count, self._model.n), np.int32)
         probs = np.empty((count, self._model.values), self._engine.dtype)
         if given is not None and extra:
-            codes[:extra] = hidden(self.space, self._digits, given)
+            codes[:extra] = visible_digits(self.space, self._digits, given)
             probs[:extra] = self._distributions(codes[:extra], self._keys(rows[:extra]))
         if count > extra:
             config = self.config
@@ -248,13 +249,14 @@ class PolicySearch:
     def learn(self, answers: Sequence[Answer]) -> None:
         """Collect answers; train whenever a generation is complete.
 
-        Failed and rejected candidates rank below all others. Points that were proposed before the
-        last restart are not trained on. Those of others are once there are two generations of them.
+        Failed and rejected candidates rank below all others. Points proposed before the last
+        restart are not trained on. Points of others are trained on once there are two generations
+        of them.
         """
         for answer in answers:
             if answer.ticket is None:
                 if answer.status == OK:
-                    (codes,) = hidden(self.space, self._digits, answer.codes[None])
+                    (codes,) = visible_digits(self.space, self._digits, answer.codes[None])
                     other = of_others(self._model, codes, answer.value)
                     self._others.setdefault(other.key, other)
             elif (candidate := self._open.pop(answer.ticket, None)) is not None:
@@ -268,7 +270,7 @@ class PolicySearch:
             self._learn_others()
 
     def _train(self) -> None:
-        """Run the rest of Algorithm 1: ranks, advantages (eq. 5), E epochs on eq. (8)."""
+        """Do the rest of Algorithm 1: ranks, advantages (eq. 5), E epochs on eq. (8)."""
         size = self.config.population
         self._answered.sort(key=lambda candidate: candidate.ticket)
         group, self._answered = self._answered[:size], self._answered[size:]
@@ -287,7 +289,7 @@ class PolicySearch:
     def _advantages(
         self, points: Codes, values: npt.NDArray[np.float64], stamps: list[tuple[int, int]]
     ) -> npt.NDArray[np.float64]:
-        """Return a generation's advantages, (size, n): by rank, or by the trained critic."""
+        """Return a generation's advantages, (size, n): from ranks, or from the trained critic."""
         if self._critic is None:
             ranked = advantages(values, self.config.utility, self.config.ties)
             return np.tile(ranked[:, None], (1, self._model.n))
@@ -343,15 +345,15 @@ class PolicySearch:
     ) -> tuple[npt.NDArray[np.floating], npt.NDArray[np.float64]]:
         """Return today's distributions of candidates of earlier generations, and a correction.
 
-        The KL term of eq. (8) keeps a step near the policy it starts from. For a candidate that is
-        answered late that is today's policy; the one it was drawn from would pull the policy back.
-        So `old` becomes today's distribution under the candidate's own order, and the advantage is
-        multiplied by pi_today / pi_birth: pi / pi_today * (pi_today / pi_birth) * A is the same
-        importance-weighted term.
+        The KL term of eq. (8) keeps a step near the policy that it starts from. For a candidate
+        that is answered late this is today's policy; the policy from which it was drawn would pull
+        the current one back. So `old` becomes today's distribution under the candidate's own order,
+        and the advantage is multiplied by pi_today / pi_birth: pi / pi_today * (pi_today /
+        pi_birth) * A is the same importance-weighted term.
         """
         codes = np.stack([candidate.codes for candidate in late])
         keys = self._keys([(c.generation, c.index) for c in late])
-        if self._order is not None:  # today's scores are not those of their orders
+        if self._order is not None:  # their orders were drawn with other scores than today's
             keys = np.array([c.keys for c in late])
         today = self._distributions(codes, keys)
         birth = np.stack([candidate.probs for candidate in late])
@@ -361,7 +363,7 @@ class PolicySearch:
         return today, above[rows, places].astype(np.float64) / below[rows, places]
 
     def _keys(self, stamps: list[tuple[int, int]]) -> UIntArray | None:
-        """Sort keys of the orders of these generations and numbers; None: there is no order."""
+        """Return sort keys of the orders of these generations and numbers; None without orders."""
         if self._order is not None:
             return self._order.keys(self._scores.theta[0], self.seed, stamps)
         return sampling_keys(self._model, self.seed, stamps)
@@ -374,7 +376,7 @@ class PolicySearch:
         return probs
 
     def _follow_collapse(self, points: Codes, values: npt.NDArray[np.float64], known: bool) -> None:
-        """Count collapsed generations; restart the policy after too many of them."""
+        """Count collapsed generations, and restart the policy after too many of them in a row."""
         if not (free := self._model.cards > 1).any():
             return
         share = agreement(points, values, free)
@@ -387,7 +389,7 @@ class PolicySearch:
             self._start()
             self._age = self._collapsed = 0
             self.converged = False
-            # What was drawn before would pull the new policy back to where the old one was stuck.
+            # Candidates drawn before would pull the new policy back to where the old one was stuck.
             self._open.clear()
             self._answered.clear()
 
@@ -396,8 +398,9 @@ class PolicySearch:
     def influence(self, points: int = 10) -> npt.NDArray[np.float64]:
         """Return how much variable i's distribution moves when variable j changes, (n, n).
 
-        A mean over `points` candidates: the total variation, 0 to 1, between i's distributions
-        before and after j takes another value. j is drawn first, unless the order is fixed.
+        It is a mean over `points` candidates of the total variation, 0 to 1, between i's
+        distributions before and after j takes another value. j is drawn first, unless the order is
+        fixed.
         """
         count = integer("points", points, 1)
         draw = Draw([self.seed], [self.generation], [0], [0.0], count)
@@ -434,7 +437,7 @@ class PolicySearch:
         return arrays
 
     def restore(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
-        """Continue from a state; ValueError if it is damaged or of another space."""
+        """Continue from a state; raise a ValueError if it is damaged or of another space."""
         counters = _COUNTERS if self._penalty is None else (*_COUNTERS, "doublings")
         numbers, arrays = stored.read(
             state, counters, self._parameters(), self._model, -1 if self.space.conditional else 0
@@ -462,7 +465,7 @@ class PolicySearch:
 
 _AGREEMENT = Config().restart_agreement or 1.0  # of a collapsed policy that is never restarted
 _ARGUMENTS = ("engine", "graph", "stop_collapsed")  # settings that are not fields of `Config`
-_SHOWN = 5  # variables of a learned order
+_SHOWN = 5  # the number of variables of a learned order that are shown
 _COUNTERS = ("generation", "restarts", "_age", "_drawn", "_next_ticket", "_collapsed")
 
 

@@ -1,4 +1,4 @@
-"""The arrays of a policy's state, and the check of those that are read from a file."""
+"""The arrays of a policy's state, and the check of arrays that are read from a file."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from anyorder.strategies.state import check_sum
 Arrays = Mapping[str, npt.NDArray[Any]]
 
 PARAMETERS = ("theta", "adam_m", "adam_v", "adam_steps")
-CRITIC, ORDER = "critic_", "order_"  # in front of those: a critic's, and the scores of an order
+# prefixes for the same arrays of a critic, and of the scores of an order
+CRITIC, ORDER = "critic_", "order_"
 KINDS = {  # the kind of number in each array
     "theta": "f", "adam_m": "f", "adam_v": "f", "adam_steps": "i", "diversity": "f",
     "codes": "i", "probs": "f", "stamps": "i", "values": "f", "last_probs": "f",
@@ -32,22 +33,22 @@ class Candidate:
     """A proposal that has not been trained on."""
 
     ticket: int
-    generation: int  # whose policy it was drawn from
-    index: int  # among the candidates drawn from that policy
-    codes: Codes  # of the model: wide variables are digits, absent ones are -1
-    probs: npt.NDArray[np.floating]  # the distributions it was drawn from
-    keys: npt.NDArray[np.uint32] | None = None  # of its order, if orders are learned
-    value: float = np.nan  # once answered; NaN: it failed
+    generation: int  # the generation of the policy from which it was drawn
+    index: int  # its number among the candidates drawn from that policy
+    codes: Codes  # the model's codes: wide variables are digits, absent ones are -1
+    probs: npt.NDArray[np.floating]  # the distributions from which it was drawn
+    keys: npt.NDArray[np.uint32] | None = None  # the keys of its order, if orders are learned
+    value: float = np.nan  # its value once it is answered; NaN if it failed
     known: bool = False  # whether the answer came from the archive
 
     @property
     def key(self) -> bytes:
-        """A key that equal points with equal values share."""
+        """A key that is the same for equal points with equal values."""
         return self.codes.tobytes() + np.float64(self.value).tobytes()
 
 
 def of_others(model: Model[Network], codes: Codes, value: float) -> Candidate:
-    """Return a point that others have measured: it has no order, and distributions come later."""
+    """Return a point that others have measured: without an order; distributions are added later."""
     keys = np.zeros(model.n, np.uint32) if _learns_orders(model) else None
     return Candidate(0, 0, 0, codes, np.ones(model.values, np.float32), keys, value)
 
@@ -69,7 +70,7 @@ def pack(
 
 
 def unpack(arrays: Arrays, dtype: npt.DTypeLike) -> list[Candidate]:
-    """Return the candidates that `pack` was given."""
+    """Return the candidates that `pack` packed."""
     result = []
     for k, (ticket, generation, index, known) in enumerate(arrays["stamps"].tolist()):
         codes, probs = arrays["codes"][k].astype(np.int32), arrays["probs"][k].astype(dtype)
@@ -84,10 +85,11 @@ def read(
 ) -> tuple[dict[str, int], Arrays]:
     """Return the counters and the arrays of a state.
 
-    The counters include "seed", and how many candidates are open, or of others.
+    The counters include "seed", and the numbers of open candidates and of points of others.
 
-    `parameters` are arrays of the shapes expected of those that hold parameters, and `lowest` is
-    the least code that points may have. ValueError if it is damaged or of another space.
+    `parameters` are arrays with the shapes that arrays of parameters must have, and `lowest` is the
+    least code that points may have. Raises a ValueError if the state is damaged or of another
+    space.
     """
     names = dict.fromkeys([*KINDS, *parameters])
     if not _learns_orders(model):
@@ -100,7 +102,7 @@ def read(
         arrays = {name: np.asarray(state[name]) for name in names}
         kept = len(arrays["stamps"])
         numbers["open"] = integer("open", header["open"], 0, kept)
-        # earlier versions did not keep those of others
+        # earlier versions did not store points of others
         numbers["others"] = integer("others", header.get("others", 0), 0, kept - numbers["open"])
     except (KeyError, TypeError, ValueError, RecursionError) as error:
         raise ValueError(f"the state of the policy is damaged: {error!r}") from error

@@ -6,8 +6,6 @@ from anyorder.strategies.auto.operators.base import ScalarOperator, Tools
 from anyorder.strategies.auto.request import Best
 from anyorder.strategies.base import Codes
 
-GENTLE_IF_TRUSTED = 0.3  # factor of the prior of gentle kicks while the global model is trusted
-
 
 class Kick(ScalarOperator):
     """Random variables change, the next one linked with the last half of the time.
@@ -34,10 +32,6 @@ class GentleKick(ScalarOperator):
     name = "gentle kick"
     prior = 0.4
     climbs = True
-
-    def weight(self, idle: float) -> float:
-        """Return less where pairs explain much."""
-        return GENTLE_IF_TRUSTED if self.tools.landscape.trusted else 1.0
 
     def propose(self, best: Best) -> Codes | None:
         """Return a new point; None if there is none."""

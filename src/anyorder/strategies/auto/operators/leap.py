@@ -1,8 +1,8 @@
-"""Go to a maximum of the global model: by one evaluation, or to climb from there."""
+"""Try a maximum of the global model: one evaluation."""
 
 from __future__ import annotations
 
-from anyorder.strategies.auto.operators.base import ScalarOperator, Tools
+from anyorder.strategies.auto.operators.base import ScalarOperator
 from anyorder.strategies.auto.request import Best
 from anyorder.strategies.base import Codes
 
@@ -19,26 +19,5 @@ class Leap(ScalarOperator):
 
     def propose(self, best: Best) -> Codes | None:
         """Return the first maximum that tabu search finds, if it is new."""
-        return maximum(best, self.tools)
-
-
-class Jump(ScalarOperator):
-    """The same, to climb from there whatever its value is."""
-
-    name = "jump"
-    prior = 0.2
-    climbs = True
-
-    def weight(self, idle: float) -> float:
-        """Return 0 while the model is not trusted."""
-        return float(self.tools.landscape.trusted)
-
-    def propose(self, best: Best) -> Codes | None:
-        """Return the first maximum that tabu search finds, if it is new."""
-        return maximum(best, self.tools)
-
-
-def maximum(best: Best, tools: Tools) -> Codes | None:
-    """Return a maximum of the global model, unless it is known; None if there is none."""
-    point = tools.landscape.maximum(best.point)
-    return point if point is not None and tools.memory.is_new(point) else None
+        point = self.tools.landscape.maximum(best.point)
+        return point if point is not None and self.tools.memory.is_new(point) else None

@@ -1,16 +1,16 @@
 """Engines: sampling from a policy and training it.
 
     base.py       the protocol: `fresh`, `sample`, `conditionals`, `train`, and the arrays exchanged
-    memory.py     how many runs fit in memory
-    reference.py  engine "reference": NumPy, meant to be read
-    cpu.py        engine "cpu": threads over kernels.py, which Numba compiles
+    memory.py     the number of runs that fit in memory
+    reference.py  engine "reference": NumPy, written to be read
+    cpu.py        engine "cpu": threads over kernels.py, compiled by Numba
     shared_cpu/   engine "cpu" for the shared network
     cuda/         engine "cuda": Triton kernels
 
-    model.network.kind, name ──> ENGINE_CLASSES ──> the class, imported when it is asked for
+    model.network.kind, name ──> ENGINE_CLASSES ──> the class, imported when it is needed
 
-`create` is the only way from a name to an engine. An engine that is named and cannot run raises an
-error that says why; "auto" takes the fastest that can, and `choose` tells which one, and why.
+Engines are made from names by `create` only. If an engine is named and cannot run, an error says
+why; "auto" takes the fastest engine that can run, and `choose` tells which one, and why.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ ENGINES = {
 }
 
 # The class that computes a kind of network: a module beside this one, and a name in it. A new kind
-# of network is a file in `networks/` and one here for each engine that can compute it.
+# of network is a file in `networks/`, and an entry here for each engine that can compute it.
 ENGINE_CLASSES = {
     ("separate", "cuda"): ("cuda", "CudaEngine"),
     ("separate", "cpu"): ("cpu", "CpuEngine"),
@@ -50,7 +50,7 @@ ENGINE_CLASSES = {
     ("shared", "reference"): ("reference", "ReferenceEngine"),
 }
 
-_TRITON = (3, 6)  # the oldest version that the kernels are tested with
+_TRITON = (3, 6)  # the oldest version with which the kernels are tested
 _CAPABILITY = (8, 0)  # the first GPUs that multiply bfloat16
 # Multiply-adds of a generation (those of a forward pass x population x epochs x runs) from which
 # "auto" takes a GPU. A generation on the GPU takes 1.4 to 2 ms whatever its size, and 16 cores are
@@ -58,7 +58,8 @@ _CAPABILITY = (8, 0)  # the first GPUs that multiply bfloat16
 # kernels take seconds to start (`first_call_s` in results/cuda.csv); a thousand generations make up
 # for that at 1e8.
 _WORTH_A_GPU = 1e8
-# Units of two shared hidden layers on a GPU: the weights between them are kept on the chip.
+# The most units of two shared hidden layers on a GPU: the weights between them are kept on the
+# chip.
 _WIDEST_PAIR = 128
 _NO_MASKS = "has no masks for lists"
 
@@ -66,7 +67,7 @@ _log = logging.getLogger("anyorder")
 
 
 def why_not(name: str, network: str = "separate") -> str | None:
-    """Return why an engine cannot run here, or not compute a kind of network; None if it can."""
+    """Return why an engine cannot run here, or cannot compute a kind of network; None if it can."""
     if name not in ENGINES:
         raise unknown("engine", name, ENGINES)
     if (network, name) not in ENGINE_CLASSES:
@@ -80,7 +81,7 @@ def why_not(name: str, network: str = "separate") -> str | None:
 
 
 def choose(model: Model[Network], runs: int = 1) -> tuple[str, str]:
-    """Choose the engine that "auto" stands for with so many runs at once, and say why."""
+    """Return the engine that "auto" takes for `runs` runs at once, and the reason."""
     config, kind = model.config, model.network.kind
     missing: str | None = "there is no NVIDIA GPU"
     if _may_have_a_gpu():
@@ -96,7 +97,7 @@ def choose(model: Model[Network], runs: int = 1) -> tuple[str, str]:
 
 
 def create(name: str, model: Model[Network], runs: int = 1) -> Engine:
-    """Create the engine of that name, or with "auto" the fastest one for so many runs at once."""
+    """Return a new engine of that name; "auto" is the fastest one for `runs` runs at once."""
     if name == "auto":
         name, reason = choose(model, runs)
         _log.info("engine %s: %s", name, reason)
@@ -124,7 +125,7 @@ def create(name: str, model: Model[Network], runs: int = 1) -> Engine:
 
 
 def _not_on_a_gpu(model: Model[Network]) -> str | None:
-    """Return why the engine "cuda" does not compute a model; None if it does."""
+    """Return why the engine "cuda" cannot compute a model; None if it can."""
     config = model.config
     if model.groups:
         return f"it {_NO_MASKS}"
@@ -150,7 +151,7 @@ def _not_on_a_gpu(model: Model[Network]) -> str | None:
 
 
 def _may_have_a_gpu() -> bool:
-    """Return whether it is worth the seconds that importing PyTorch takes."""
+    """Return whether there may be a GPU, which is worth the seconds of importing PyTorch."""
     devices = ("/dev/nvidiactl", "/dev/dxg", "/dev/nvhost-ctrl")
     return sys.platform == "win32" or any(Path(device).exists() for device in devices)
 

@@ -1,8 +1,8 @@
 """The protocol of an engine, and the arrays it exchanges.
 
 An engine computes one `Model` and holds no state of a run. The parameters of a batch of runs are
-passed in as a `Policy`, and every call names the seeds and generations of the runs, which determine
-all random numbers (`rng.py`). The first axis of every array is the run: R runs, B candidates, n
+passed in as a `Policy`. Every call gets the seeds and generations of the runs, which determine all
+random numbers (`rng.py`). The first axis of every array is the run: R runs, B candidates, n
 variables, V values in total. A run gives the same result alone and in a batch.
 """
 
@@ -20,7 +20,7 @@ from anyorder.strategies.policy.networks import Network
 
 Floats = npt.NDArray[np.floating]
 Codes = npt.NDArray[np.int32]
-Array = Any  # of NumPy, or a tensor on the engine's device
+Array = Any  # a NumPy array, or a tensor on the engine's device
 
 
 @dataclass
@@ -30,11 +30,11 @@ class Policy:
     Attributes
     ----------
     theta
-        `(R, parameters)`.
+        `(R, parameters)`: the parameters.
     m, v
-        Adam's moments, of theta's shape; with `adam="anew"` they are `(R, 0)`.
+        Adam's moments, with the shape of theta; with `adam="anew"` they are `(R, 0)`.
     steps
-        `(R,)`: number of Adam steps taken with these moments.
+        `(R,)`: the number of Adam steps taken with these moments.
     """
 
     theta: Array
@@ -44,12 +44,12 @@ class Policy:
 
     @staticmethod
     def start(theta: Floats, adam: str) -> Policy:
-        """Return a policy that has not trained yet; `adam` is the configuration's."""
+        """Return a policy that has not been trained; `adam` is the setting of the configuration."""
         zeros = np.zeros((len(theta), theta.shape[1] if adam == "kept" else 0), theta.dtype)
         return Policy(theta, zeros, zeros.copy(), np.zeros(len(theta), np.int64))
 
     def export(self) -> dict[str, npt.NDArray[Any]]:
-        """Return the arrays to store, of a policy in NumPy; `Engine.export` takes any policy."""
+        """Return the arrays to store; only for NumPy policies, while `Engine.export` takes any."""
         return {
             "theta": self.theta.copy(),
             "adam_m": self.m.copy(),
@@ -59,9 +59,9 @@ class Policy:
 
     @staticmethod
     def load(arrays: Mapping[str, npt.NDArray[Any]], dtype: npt.DTypeLike) -> Policy:
-        """Return the policy of the arrays that `export` gave, in the given precision.
+        """Return the policy in the arrays that `export` returned, in the given precision.
 
-        Raises ValueError for numbers that training cannot have produced.
+        Raises a ValueError for numbers that training cannot have produced.
         """
         for name in ("theta", "adam_m", "adam_v"):
             if not np.isfinite(arrays[name]).all():
@@ -82,12 +82,12 @@ class Draw:
     seeds, generations
         `(R,)`, see `rng.py`.
     first
-        `(R,)`: number of candidates already sampled from this generation's policy.
+        `(R,)`: the number of candidates already sampled from this generation's policy.
     drop
         `(R,)`: the probability p_G of structural dropout.
     keys
-        `(R, B, n)`: sort keys of the orders, with `generation_order="learned"`; else None, and the
-        engine draws them.
+        `(R, B, n)`: sort keys of the orders with `generation_order="learned"`; otherwise None, and
+        the engine draws them.
     """
 
     seeds: Sequence[int]
@@ -111,12 +111,12 @@ class Batch:
     seeds, generations
         `(R,)`, see `rng.py`.
     points
-        `(R, B, n)` codes. A code of -1 is a variable that the candidate does not have: its inputs
-        are hidden from all networks; give it a weight of 0. Columns of groups hold what the bounds
-        of their group allow.
+        `(R, B, n)`: codes. A code of -1 means that the candidate does not have the variable: its
+        inputs are hidden from all networks, and its weight must be 0. Columns of groups hold codes
+        that the bounds of their group allow.
     old
-        `(R, B, V)`: the distributions that each candidate was sampled from, those of columns of
-        groups before masks.
+        `(R, B, V)`: the distributions from which each candidate was sampled; those of columns of
+        groups are before masks.
     advantages, weights
         `(R, B, n)`.
     drop
@@ -125,8 +125,8 @@ class Batch:
         `(R, B, 2)`: the generation in which each candidate was sampled, and its number in it. With
         `training_order="generation"` they determine its order.
     keys
-        `(R, B, n)`: sort keys of the orders of all epochs, with `training_order="learned"`; else
-        None, and the engine draws them.
+        `(R, B, n)`: sort keys of the orders of all epochs with `training_order="learned"`;
+        otherwise None, and the engine draws them.
     """
 
     seeds: Sequence[int]
@@ -154,7 +154,7 @@ class Engine(Protocol):
 
     @property
     def model(self) -> Model[Network]:
-        """What the engine computes."""
+        """The model that the engine computes."""
 
     def runs_that_fit(self, runs: int, budget: int) -> int:
         """Return how many of `runs` runs fit in memory together; MemoryError if none does."""
@@ -163,16 +163,16 @@ class Engine(Protocol):
         """Return a policy with initial parameters for each run."""
 
     def export(self, policy: Policy) -> dict[str, npt.NDArray[Any]]:
-        """Return the policy as NumPy arrays, in the network's arrangement."""
+        """Return the policy as NumPy arrays, in the arrangement of the network."""
 
     def load(self, arrays: Mapping[str, npt.NDArray[Any]]) -> Policy:
-        """Return the policy of the arrays that `export` gave."""
+        """Return the policy in the arrays that `export` returned."""
 
     def sample(self, policy: Policy, draw: Draw) -> tuple[Codes, Floats]:
         """Sample candidates `(R, B, n)`; return them and their distributions `(R, B, V)`.
 
-        Those of columns of groups are the softmax over all values, neither masked nor clipped:
-        `masks.apply_masks` gives the ones that were drawn from.
+        The distributions of columns of groups are the softmax over all values, neither masked nor
+        clipped: `masks.apply_masks` returns those from which values were drawn.
         """
 
     def conditionals(
@@ -181,10 +181,10 @@ class Engine(Protocol):
         """Return the distribution `(R, B, V)` of every variable given some of the others.
 
         With sort keys `(R, B, n)` variable i sees the variables before it: those with a smaller
-        key, or with the same key and a smaller index (ranks of a permutation are keys, too).
+        key, or with the same key and a smaller index (ranks of a permutation are also keys).
         Without keys it sees all others. The interaction graph applies in both cases; dropout and
         masks of groups do not.
         """
 
     def train(self, policy: Policy, batch: Batch) -> None:
-        """Train E epochs on a batch; change the policy in place."""
+        """Train E epochs on a batch; the policy is changed in place."""

@@ -31,14 +31,14 @@ from anyorder.strategies.policy.model import Model
 from anyorder.strategies.policy.networks import Network, SeparateNetworks
 from anyorder.strategies.policy.rng import ORDER_G, ORDER_T, UIntArray, drop_threshold, split_seed
 
-# With less work than this (multiply-adds) a second thread costs more than it saves.
+# With less work (multiply-adds) a second thread costs more than it saves.
 WORTH_A_THREAD = 1_000_000
 
 _Task = Callable[[int, int, int], None]
 
 
 def default_threads() -> int:
-    """Return threads to use: ANYORDER_NUM_THREADS, or every core this process may run on."""
+    """Return the number of threads: ANYORDER_NUM_THREADS, or the cores this process may use."""
     setting = os.environ.get("ANYORDER_NUM_THREADS", "")
     if setting:
         if not (setting.isascii() and setting.isdigit()) or int(setting) < 1:
@@ -72,14 +72,14 @@ class CpuEngine:
         )
         self._groups = groups_of(model)
         self._schedule = schedule_of(model)
-        # logits and their slopes need a place for each value of a variable, in whole fives
+        # there is room for the logits and slopes of each value of a variable, rounded up to fives
         self._units = int(round_up(round_up(rows.max(), 5), kernels.LANES))
         self._local = threading.local()
 
     def runs_that_fit(self, runs: int, budget: int) -> int:
         """Return how many of `runs` runs fit in memory together; MemoryError if none does."""
         rows = int(self.model.network.widths[1:].sum() + self.model.coding.outputs.max())
-        # weights and moments of one thread, whose rows are padded to the longest
+        # weights and moments of one thread, with rows padded to the longest
         scratch = 3 * self.dtype.itemsize * rows * max(self.model.coding.features, rows)
         return runs_in_memory(self.model, self.dtype.itemsize, scratch, runs)
 
@@ -99,11 +99,11 @@ class CpuEngine:
         return policy.export()
 
     def load(self, arrays: Mapping[str, npt.NDArray[Any]]) -> Policy:
-        """Return the policy of the arrays that `export` gave."""
+        """Return the policy in the arrays that `export` returned."""
         return Policy.load(arrays, self.dtype)
 
     def sample(self, policy: Policy, draw: Draw) -> tuple[Codes, Floats]:
-        """Sample candidates; return them and the distributions they were sampled from."""
+        """Return sampled candidates, and the distributions from which they were sampled."""
         model, runs, count = self.model, len(draw.seeds), draw.count
         points = np.empty((runs, count, model.n), np.int32)
         probs = np.empty((runs, count, model.values), np.float32)
@@ -154,7 +154,7 @@ class CpuEngine:
         all_keys: dict[int, UIntArray] = {}
         if (
             runs < self.threads
-        ):  # threads share the keys of a run; else each draws those of its runs
+        ):  # threads share the keys of a run, or each thread draws the keys of its runs
             all_keys = {r: self._keys(streams[r], batch, r) for r in range(runs)}
 
         def task(r: int, i0: int, i1: int) -> None:
@@ -174,13 +174,13 @@ class CpuEngine:
         return training_keys(self.model, stream, batch, r, self.model.coding.owner)
 
     def _scratch(self, batch: int) -> Scratch:
-        """Return this thread's scratch memory for batches up to this size; it is kept."""
+        """Return this thread's scratch memory for batches up to this size, which is kept."""
         if getattr(self._local, "batch", -1) < batch:
             layers, lot, units = len(self._plan.widths), int(round_up(batch, 5)), self._units
             length = max(int(self._plan.pads[0]), units)
             rows = (
                 int(self._plan.row_start[-1]) + layers + 4
-            )  # loops over fives of rows may go beyond the last
+            )  # loops over fives of rows may go beyond the last row
             self._local.batch = batch
             self._local.scratch = Scratch(
                 w=aligned_zeros(0, rows, length),
@@ -216,7 +216,7 @@ def schedule_of(model: Model[Network]) -> Schedule:
 
 
 def sampling_keys(model: Model[Network], stream: Stream, draw: Draw, r: int) -> UIntArray:
-    """Sort keys `(B, n)` of the orders in which a run's candidates are sampled."""
+    """Return sort keys `(B, n)` of the orders in which a run's candidates are sampled."""
     if draw.keys is not None:
         return np.ascontiguousarray(draw.keys[r], np.uint32)
     rows = np.arange(draw.first[r], draw.first[r] + draw.count)
@@ -228,7 +228,7 @@ def sampling_keys(model: Model[Network], stream: Stream, draw: Draw, r: int) -> 
 def generation_keys(
     model: Model[Network], stream: Stream, rows: IntArray, generations: IntArray, owner: IntArray
 ) -> UIntArray:
-    """Sort keys `(1, len(rows), len(owner))` of generation orders: of each entry's variable."""
+    """Return sort keys `(1, len(rows), len(owner))` of generation orders."""
     config = model.config
     keys = np.empty((1, len(rows), len(owner)), np.uint32)
     if config.generation_order in ("fixed", "gibbs"):
@@ -243,7 +243,7 @@ def generation_keys(
 def training_keys(
     model: Model[Network], stream: Stream, batch: Batch, r: int, owner: IntArray
 ) -> UIntArray:
-    """Sort keys `(E or 1, B, len(owner))` of training orders; `(0, ...)`: there are none."""
+    """Return sort keys `(E or 1, B, len(owner))` of training orders; `(0, ...)` without orders."""
     config, count = model.config, batch.points.shape[1]
     if config.training_order == "none":
         return np.empty((0, count, len(owner)), np.uint32)
@@ -267,7 +267,7 @@ def with_turns(
 ) -> Groups | None:
     """Return groups with the sort keys of the orders that masks follow in training.
 
-    Without an order in training it is the one that a candidate was drawn in.
+    Without an order in training, it is the order in which the candidate was drawn.
     """
     if groups is None:
         return None
@@ -280,9 +280,9 @@ def with_turns(
 
 
 def share(threads: int, task: _Task, runs: int, count: int, work: int) -> None:
-    """Call `task(run, start, end)` for all items of all runs, in up to so many threads.
+    """Call `task(run, start, end)` for all items of all runs, in up to `threads` threads.
 
-    `work` is the number of multiply-adds of all calls together.
+    `work` is the total number of multiply-adds of all calls.
     """
     number = min(threads, max(runs, count), 1 + work // WORTH_A_THREAD)
     if runs >= number:
@@ -319,10 +319,10 @@ def round_up(size: Any, unit: int) -> Any:
 def aligned_zeros(place: int, *shape: int) -> npt.NDArray[np.float32]:
     """Return zeros that start at a cache line.
 
-    Each place is offset by 5/16 of a page from the one before.
+    Each `place` is offset by 5/16 of a page from the one before.
 
     A load waits for a recent store if the lower 12 bits of their addresses agree. With addresses
-    left to chance, that makes training up to 1.6 times slower.
+    left to chance, this makes training up to 1.6 times slower.
     """
     size = int(np.prod(shape))
     buffer = np.zeros(size + 1024, np.float32)

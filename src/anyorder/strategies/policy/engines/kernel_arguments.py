@@ -32,22 +32,22 @@ def coding_fields(model: Model[Network]) -> dict[str, Any]:
 
 
 class Groups(NamedTuple):
-    """The groups of a model, of which some columns share values, G in all.
+    """The groups of a model, G in all: columns that share a limited number of each value.
 
-    Models without groups have None instead: loops are compiled for them without any masks.
+    Models without groups have None instead: loops are then compiled without any masks.
     """
 
-    of: Int64  # (n,): the group that a variable is a column of; -1: none
+    of: Int64  # (n,): the group of which a variable is a column, or -1
     first: Int64  # (G,): the first column of each group
     size: Int64  # (G,): the number of its columns
-    place: Int64  # (G,): of its first column among the columns of all groups
-    least: Int64  # (G, D): how often each value occurs at least
-    most: Int64  # (G, D): and at most
+    place: Int64  # (G,): the place of its first column among the columns of all groups
+    least: Int64  # (G, D): the least number of occurrences of each value
+    most: Int64  # (G, D): and the largest
     turns: npt.NDArray[np.uint32]  # (E or 1, B, columns of groups): sort keys in training
 
 
 def groups_of(model: Model[Network]) -> Groups | None:
-    """Return the groups of a model, without the keys of training; None if it has none."""
+    """Return the groups of a model, without the keys of training; None if there are none."""
     groups = model.groups
     if not groups:
         return None
@@ -78,12 +78,13 @@ class Plan(NamedTuple):
     code_base: Int64
     hidden_value: Float32
     floor: Float32
-    graph: npt.NDArray[np.uint8]  # (n, n), or (0, 0): every variable may see all others
+    graph: npt.NDArray[np.uint8]  # (n, n), or (0, 0) if every variable may see all others
     widths: Int64
     rates: npt.NDArray[np.float64]
     theta_start: Int64
     pads: Int64  # widths, rounded up to whole vectors
-    row_start: Int64  # (L + 1,): the first row of each layer's weights in the scratch; the end
+    # (L + 1,): the first row of each layer's weights in the scratch memory; and the end
+    row_start: Int64
 
 
 class Parameters(NamedTuple):
@@ -92,7 +93,7 @@ class Parameters(NamedTuple):
     theta: Float32
     m: Float32
     v: Float32
-    steps: int  # taken with these moments
+    steps: int  # steps taken with these moments
 
 
 class Data(NamedTuple):
@@ -103,7 +104,7 @@ class Data(NamedTuple):
     old: Float32  # (B, V)
     advantages: Float32  # (B, n)
     weights: Float32  # (B, n)
-    keys: npt.NDArray[np.uint32]  # (E or 1, B, F) sort keys; (0, B, F): all others are visible
+    keys: npt.NDArray[np.uint32]  # (E or 1, B, F) sort keys; (0, B, F) if all others are visible
 
 
 class Schedule(NamedTuple):
@@ -128,13 +129,14 @@ class Stream(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """Memory of one thread.
+    """The memory of one thread.
 
     Rows have P places for inputs and H for hidden units, in whole vectors; a batch has B places for
     candidates, in whole fives. The padding of weights, units and slopes stays zero.
     """
 
-    w: Float32  # (rows, P): the weights of a variable, layer by layer, then one row of biases each
+    # (rows, P): the weights of a variable, layer by layer, then a row of biases for each
+    w: Float32
     m: Float32  # Adam's moments, likewise
     v: Float32
     x: Float32  # (1, B, P): the inputs of the first layer

@@ -4,13 +4,13 @@ All compiled functions of separate networks are in this one file: Numba's cache 
 changes of the file that a function is in, but not of the functions it calls. Their structured
 arguments are in `kernel_arguments.py`. What makes the loops fast:
 
-- The E epochs of a variable change the parameters of that variable only (eq. (8) is a sum over
-  variables), so they run one after the other with weights and moments in the core's own cache.
+- The E epochs of a variable only change the parameters of that variable (eq. (8) is a sum over
+  variables), so they run one after another with weights and moments in the core's own cache.
 - Every hot loop runs along the inputs with unit stride, padded to whole vectors; candidates are
   unrolled by hand (by five in the forward pass, by ten in the backward pass), so that each loaded
   weight or input is used several times. Batches are padded to whole fives and rows of weights to
   pairs, which leaves no remainders.
-- The gradient of a weight is never stored: it is used in Adam's step at once.
+- The gradient of a weight is never stored: Adam's step uses it at once.
 - tanh is a rational function; there are no library calls in the hot loops.
 - Functions with hot loops take arrays, not tuples of arrays, and call no function that takes an
   array: passing arrays on, slicing them and reading them from tuples costs atomic reference counts.
@@ -42,11 +42,11 @@ f32 = np.float32
 LANES = 16  # float32 numbers in the widest vectors; rows are padded to a multiple
 ZERO, ONE = f32(0.0), f32(1.0)
 LEAST = f32(masks.LEAST)
-# The compiler knows that `i & INDEX` is not negative, and generates no code for indices that count
-# from the end. (Of loop variables with step one it knows that anyway.)
+# It tells the compiler that `i & INDEX` is not negative, so that no code is generated for indices
+# that count from the end. (The compiler knows this of loop variables with step one.)
 INDEX = 2**48 - 1
-# Numba compiles a function once more for an argument that is a literal, or a variable that starts
-# as one.
+# Typed numbers: Numba compiles a function again for an argument that is a literal, or a variable
+# that starts as one.
 FIRST, SINGLE = np.int64(0), np.int64(1)
 
 # What is trained: eq. (8) with one of two KL divergences, or the squared error of a critic.
@@ -63,7 +63,7 @@ class NoAlias(Compiler):
 
 
 def jit(**options):
-    """Compile without the GIL."""
+    """Return a decorator that compiles without the GIL."""
     return cached(nogil=True, error_model="numpy", **options)
 
 
@@ -111,9 +111,9 @@ def unit(word):
 
 @jit()
 def order_keys(keys, owner, n, purpose, rows, generations, key0, key1):
-    """Sort keys `(E, B, len(owner))` of orders: entry f is the key of variable `owner[f]`.
+    """Fill in sort keys `(E, B, len(owner))` of orders: entry f is the key of variable `owner[f]`.
 
-    The orders of candidate c, one per epoch, are those of `rows[c]` and `generations[c]`.
+    The orders of candidate c, one for each epoch, are those of `rows[c]` and `generations[c]`.
     """
     scratch = np.empty((n + 3) // 4 * 4, np.uint32)
     for e in range(keys.shape[0]):
@@ -125,7 +125,7 @@ def order_keys(keys, owner, n, purpose, rows, generations, key0, key1):
 
 @jit()
 def initial_theta(theta, i0, i1, plan, key0, key1, restart):
-    """Draw what `SeparateNetworks.initial_theta` gives for variables i0 to i1."""
+    """Draw the parameters of `SeparateNetworks.initial_theta` for variables i0 to i1."""
     for i in range(i0, i1):
         size = plan.theta_start[i + 1] - plan.theta_start[i]
         scratch = np.empty((size + 3) // 4 * 4, np.uint32)
@@ -202,7 +202,7 @@ def dense(w, r, rows, b, y, below, batch, width, h, layer):
 
 @jit(forceinline=True, fastmath=SUM, pipeline_class=NoAlias)
 def dense_one(theta, at, rows, y, below, width, h, layer):
-    """Do what `dense` does for candidate 0, with the layer's parameters in theta from `at` on."""
+    """Compute `dense` for candidate 0, with the layer's parameters in theta from `at` on."""
     at, width, below, layer = at & INDEX, width & INDEX, below & INDEX, layer & INDEX
     bias = (at + rows * width) & INDEX
     fours = rows // 4 * 4
@@ -269,13 +269,13 @@ def adam_ascent(w, m, v, r, rows, delta, layer, y, below, g, batch, width, adam)
     beta1, beta2, slow, eps = adam
     r, layer, below = r & INDEX, layer & INDEX, below & INDEX
     for k in range(rows):
-        if batch == 10:  # the default: no gradient is stored
+        if batch == 10:  # the default batch: no gradient is stored
             d0, d1, d2 = delta[layer, 0, k], delta[layer, 1, k], delta[layer, 2, k]
             d3, d4 = delta[layer, 3, k], delta[layer, 4, k]
             d5, d6, d7 = delta[layer, 5, k], delta[layer, 6, k], delta[layer, 7, k]
             d8, d9 = delta[layer, 8, k], delta[layer, 9, k]
             for f in range(width):
-                # two chains of five: one of ten would take as long as the rest of the loop
+                # two chains of five: one chain of ten would take as long as the rest of the loop
                 s = (
                     d0 * y[below, 0, f] + d1 * y[below, 1, f] + d2 * y[below, 2, f]
                     + d3 * y[below, 3, f] + d4 * y[below, 4, f]
@@ -335,7 +335,7 @@ def load(plan, i, theta, rows_of, fans, scale):
 
 @jit(pipeline_class=NoAlias)
 def store(plan, i, theta, rows_of, fans, scale):
-    """Store what `load` reads."""
+    """Copy the padded rows of a scratch back to variable i's parameters, as `load` reads them."""
     at, widths, row_start = plan.theta_start[i] & INDEX, plan.widths, plan.row_start
     for layer in range(len(widths)):
         width, r, bias = widths[layer] & INDEX, row_start[layer] & INDEX, row_start[-1] + layer
@@ -360,7 +360,7 @@ def show_earlier(x, active, batch, features, keys, e, hidden, first):
         for f in range(len(hidden)):
             other = keys[e, c, f]
             earlier = np.uint32(f) < np.uint32(first)  # half as fast with 64 bits
-            # both are read: a choice between two addresses would not be vectorised
+            # both are read: choosing between two addresses would not be vectorised
             shown, blank = features[c, f], hidden[f]
             x[0, a, f] = shown if (other < key) | ((other == key) & earlier) else blank
 
@@ -408,7 +408,7 @@ def propagate(w, x, h, fans, pads, row_start, batch):
 
 @jit(inline="always")
 def softmax(h, last, a, raw, d):
-    """Compute probabilities of one candidate from its logits: sigmoid of one, or softmax of d."""
+    """Compute one candidate's probabilities from logits: sigmoid of one, or softmax of d."""
     if d == 2:
         one = ONE / (ONE + math.exp(-h[last, a, 0]))
         raw[0], raw[1] = ONE - one, one
@@ -426,7 +426,7 @@ def softmax(h, last, a, raw, d):
 
 @jit(inline="always")
 def clip_total(raw, d, floor):
-    """Sum of the clipped probabilities."""
+    """Return the sum of the clipped probabilities."""
     total = ZERO
     for k in range(d):
         total += min(max(raw[k], floor), ONE - floor)
@@ -559,9 +559,9 @@ def write_plain(probs, c, start, raw, d):
 
 @jit()
 def count_used(used, points, c, epoch, groups, i):
-    """Count each value's occurrences in a group before column i; return how many are left.
+    """Count the occurrences of each value in a group before column i; return the columns left.
 
-    Columns are ordered by their sort keys, and those with equal ones by their number.
+    Columns are ordered by their sort keys, and columns with equal keys by their number.
     """
     g, turns, e = groups.of[i], groups.turns, epoch % len(groups.turns)
     first, size, place = groups.first[g], groups.size[g], groups.place[g]
@@ -577,7 +577,7 @@ def count_used(used, points, c, epoch, groups, i):
 
 @jit()
 def find_allowed(allowed, used, left, groups, g):
-    """Find the values that the next column of group g may take, as `masks.find_allowed` does."""
+    """Find the values that the next column of group g may take, like `masks.find_allowed`."""
     least, most, needed = groups.least, groups.most, 0
     for v in range(len(used)):
         needed += max(least[g, v] - used[v], 0)
@@ -608,7 +608,7 @@ def masked_softmax(raw, allowed, d):
 
 @jit()
 def masked_total(raw, allowed, d, floor):
-    """Sum of the clipped probabilities of the values that are allowed."""
+    """Return the sum of the clipped probabilities of the allowed values."""
     total = ZERO
     for k in range(d):
         if allowed[k]:
@@ -620,7 +620,7 @@ def masked_total(raw, allowed, d, floor):
 def draw_masked(raw, used, plan, groups, i, u):
     """Return the value that a uniform number gives for column i of a group with logits `raw`.
 
-    `used[g]` counts the values of group g that have been drawn, and this one then, too.
+    `used[g]` counts the values of group g that have been drawn; this value is added to it.
     """
     d, floor, g = plan.cards[i], plan.floor[i], groups.of[i]
     allowed = np.empty(used.shape[1], np.bool_)
@@ -643,11 +643,12 @@ def draw_masked(raw, used, plan, groups, i, u):
 
 @jit()
 def masked_slopes(out, at, raw, data, c, i, plan, groups, beta, kl, log, epoch):
-    """Compute slopes in the logits of column i of a group, from `out[at]` on.
+    """Compute the slopes in the logits of column i of a group, from `out[at]` on.
 
     See `equations.gradient`.
 
-    The logits are in `raw`, which is changed. The old distribution is masked here, as the new one.
+    The logits are in `raw`, which is changed. The old distribution is masked here, like the new
+    one.
     """
     d, start, floor = plan.cards[i], plan.value_start[i], plan.floor[i]
     old, share = data.old, data.weights[c, i] / f32(len(data.points))
@@ -668,7 +669,7 @@ def masked_slopes(out, at, raw, data, c, i, plan, groups, beta, kl, log, epoch):
         if allowed[k]:
             new = min(max(raw[k], floor), ONE - floor) / total
             before = min(max(old[c, start + k] / kept, floor), ONE - floor) / old_total
-            if new == ONE:  # nothing else is left
+            if new == ONE:  # no other value is left
                 slope[k] = ZERO
             elif kl == BERNOULLI and d > 2:
                 slope[k] = -beta * (new - before) / (new * (ONE - new))
@@ -683,7 +684,7 @@ def masked_slopes(out, at, raw, data, c, i, plan, groups, beta, kl, log, epoch):
         inside = raw[k] > floor and raw[k] < ONE - floor
         slope[k] = (slope[k] - mean) / total if inside else ZERO
         inner += slope[k] * raw[k]
-    first = d - plan.outputs[i]  # the logit of two values is that of the value 1
+    first = d - plan.outputs[i]  # for two values, the only logit is that of the value 1
     for k in range(first, d):
         out[at + k - first] = raw[k] * (slope[k] - inner)
 
@@ -827,7 +828,7 @@ def train(parameters, data, plan, groups, schedule, stream, scratch, i0, i1):
             grouped = groups.of[i] >= 0
         if d == 2 and loss != SQUARES and not grouped:
             binary_terms(terms, active, count, data, i, start, beta, log)
-        delta[last, :batch] = ZERO  # stays zero after this variable's candidates and values
+        delta[last, :batch] = ZERO  # stays zero beyond the candidates and values of this variable
         power1, power2 = beta1**parameters.steps, beta2**parameters.steps
         for epoch in range(schedule.epochs):
             if len(keys) == 0:

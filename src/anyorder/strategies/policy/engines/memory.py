@@ -1,4 +1,4 @@
-"""How many runs fit in the memory of this machine; the engine `cuda` asks its device instead."""
+"""The number of runs that fit into the memory of this machine; `cuda` asks its device instead."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import os
 from anyorder.strategies.policy.model import Model
 from anyorder.strategies.policy.networks import Network
 
-LARGE = 2**30  # bytes of one run's parameters from which a user is told what needs less
+LARGE = 2**30  # if a run's parameters take so many bytes, the user is told what takes less
 
 _log = logging.getLogger("anyorder")
 
 
 def memory_here() -> float:
-    """Return the bytes of this machine's memory; infinity if unknown."""
+    """Return the bytes of memory of this machine; infinity if unknown."""
     try:
         return float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
     except (AttributeError, ValueError, OSError):
@@ -28,9 +28,9 @@ def runs_in_memory(model: Model[Network], size: int, scratch: int, runs: int) ->
     Parameters
     ----------
     size
-        Bytes per parameter.
+        The bytes of a parameter.
     scratch
-        Bytes that training takes besides, whatever the number of runs.
+        The bytes that training takes besides, for any number of runs.
     """
     copies = 3 if model.config.adam == "kept" else 1
     each = size * model.parameters * copies

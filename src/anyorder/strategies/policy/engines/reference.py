@@ -1,7 +1,7 @@
-"""The whole method in plain NumPy, one variable at a time: meant to be read beside the paper.
+"""The whole method in plain NumPy, one variable at a time, to be read beside the paper.
 
-The fast engines are tested against it: the same random stream, the same results up to rounding.
-Equation numbers are the paper's; (A) is its pseudo-code, Algorithm 1.
+The fast engines are tested against it: with the same random stream they give the same results, up
+to rounding. Equation numbers are the paper's; (A) is its pseudo-code, Algorithm 1.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Networks = SeparateNetworks | SharedNetwork
 
 
 def inputs(model: Model[Networks], features: Floats, visible: Bools, i: int) -> Floats:
-    """Return the inputs of network i: those of variables that are not visible are hidden."""
+    """Return the inputs of network i; variables that are not visible are hidden."""
     if model.graph is not None:
         visible = visible & model.graph[i]
     return np.where(visible[..., model.coding.owner], features, model.coding.hidden_value)
@@ -54,7 +54,8 @@ class ReferenceEngine:
 
     def runs_that_fit(self, runs: int, budget: int) -> int:
         """Return how many of `runs` runs fit in memory together; MemoryError if none does."""
-        moments = 2 * self.dtype.itemsize * self.model.parameters  # of the run that trains
+        # of the run that is being trained
+        moments = 2 * self.dtype.itemsize * self.model.parameters
         return runs_in_memory(self.model, self.dtype.itemsize, moments, runs)
 
     def fresh(self, seeds: Sequence[int], restarts: Sequence[int]) -> Policy:
@@ -69,11 +70,11 @@ class ReferenceEngine:
         return policy.export()
 
     def load(self, arrays: Mapping[str, npt.NDArray[Any]]) -> Policy:
-        """Return the policy of the arrays that `export` gave."""
+        """Return the policy in the arrays that `export` returned."""
         return Policy.load(arrays, self.dtype)
 
     def sample(self, policy: Policy, draw: Draw) -> tuple[Codes, Floats]:
-        """Step 1 of (A): candidates and the distributions they were sampled from."""
+        """Do step 1 of (A): return candidates, and the distributions that they are drawn from."""
         model, coding, runs = self.model, self.model.coding, len(draw.seeds)
         sweeps = model.config.gibbs_sweeps if model.config.generation_order == "gibbs" else 1
         points = np.zeros((runs, draw.count, coding.n), np.int32)
@@ -103,7 +104,8 @@ class ReferenceEngine:
                             some = self._find_allowed(x[None], assigned[None], i)
                             pi = probabilities(logits, float(coding.floor[i]), some)[0]
                             values = np.flatnonzero(some)
-                        below = np.cumsum(pi[values[:-1]])  # inverse of the cumulative distribution
+                        # for the inverse of the cumulative distribution
+                        below = np.cumsum(pi[values[:-1]])
                         # two values: x = 1 when u < pi(1), in every engine
                         two, k = len(pi) == 2, np.searchsorted(below, u[i], "right")
                         x[i] = u[i] < pi[1] if two else values[k]
@@ -115,7 +117,7 @@ class ReferenceEngine:
     def conditionals(
         self, policy: Policy, points: Codes, keys: npt.NDArray[np.uint32] | None = None
     ) -> Floats:
-        """Return the distribution of every variable given those before it, or all others."""
+        """Return the distribution of every variable given the ones before it, or all others."""
         coding = self.model.coding
         probs = np.ones((*points.shape[:2], coding.values), self.dtype)
         for r in range(len(points)):
@@ -130,7 +132,7 @@ class ReferenceEngine:
         return probs
 
     def train(self, policy: Policy, batch: Batch) -> None:
-        """Step 3 of (A): E epochs of Adam on eq. (8), with a fresh sigma_T per candidate."""
+        """Do step 3 of (A): E epochs of Adam on eq. (8), with a new sigma_T for each candidate."""
         kept = self.model.config.adam == "kept"
         for r, theta in enumerate(policy.theta):
             if kept:
@@ -168,7 +170,7 @@ class ReferenceEngine:
     ) -> None:  # fmt: skip
         """Train shared layers: their gradient is the sum of those of all variables' networks."""
         active = np.any(batch.weights[r] != 0, axis=0) & (self.model.coding.outputs > 0)
-        heads = np.repeat(active, np.diff(network.head_start))  # others keep their parameters
+        heads = np.repeat(active, np.diff(network.head_start))  # other heads keep their parameters
         layers, ms, vs = network.parts(theta), network.parts(m), network.parts(v)
         for epoch in range(self.model.config.epochs):
             total = np.zeros_like(theta)
@@ -193,7 +195,7 @@ class ReferenceEngine:
     ) -> list[tuple[Floats, Floats]]:
         """Return the gradient of variable i's objective in one epoch."""
         model, config = self.model, self.model.config
-        # candidates without weight are left out; the mean is over all candidates nevertheless
+        # candidates without weight are left out, but the mean is over all candidates
         active = np.flatnonzero(batch.weights[r, :, i])
         weight = batch.weights[r, active, i] * (len(active) / batch.points.shape[1])
         features = model.coding.features_of(batch.points[r, active])
@@ -235,7 +237,7 @@ class ReferenceEngine:
         )  # fmt: skip
 
     def _earlier(self, batch: Batch, r: int, c: int, i: int, epoch: int) -> Bools:
-        """Return the variables before i in the order candidate c is trained in, or was drawn in."""
+        """Return the variables before i in the order of training or drawing of candidate c."""
         seed = batch.seeds[r]
         if batch.keys is not None:
             return before(batch.keys[r, c], i)
@@ -266,9 +268,9 @@ class ReferenceEngine:
         return forward(network.layers(theta, i), x)[-1]
 
     def _exchange(self, logits: Floats, i: int) -> Floats:
-        """Return what `sample` and `conditionals` give: distributions, or a critic's estimates."""
+        """Return results of `sample` and `conditionals`: distributions, or a critic's estimates."""
         if self.model.loss == "squares":
             return logits
-        if self.model.group_of[i] >= 0:  # before masks: see `masks.py`
+        if self.model.group_of[i] >= 0:  # those before masks: see `masks.py`
             return np.maximum(raw_probabilities(logits), LEAST)
         return probabilities(logits, float(self.model.coding.floor[i]))

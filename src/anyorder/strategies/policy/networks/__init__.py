@@ -1,10 +1,10 @@
-"""Networks: which parameters a policy has, and how they are stored.
+"""Networks: the parameters that a policy has, and how they are stored.
 
     base.py      the protocol
     separate.py  one network per variable ("separate"; "univariate" is the same without inputs)
     shared.py    one network for all variables, with a head for each ("shared")
 
-A network describes parameters and does no arithmetic: engines compute, and an engine is written
+A network describes parameters and does no arithmetic. Engines compute, and each engine is written
 for one kind of network (`engines/__init__.py`).
 """
 

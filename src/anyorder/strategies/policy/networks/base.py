@@ -16,7 +16,7 @@ class Network(Protocol):
     Attributes
     ----------
     kind
-        Which engines compute it: a key of `engines.ENGINE_CLASSES`.
+        The kind, which determines the engines that compute it: a key of `engines.ENGINE_CLASSES`.
     """
 
     kind: ClassVar[str]
@@ -27,11 +27,11 @@ class Network(Protocol):
 
     @property
     def parameters(self) -> int:
-        """Number of parameters."""
+        """The number of parameters."""
 
     @property
     def multiply_adds(self) -> int:
-        """Work of one forward pass of one candidate, all variables together."""
+        """The work of one forward pass of one candidate, for all variables together."""
 
     def layers(self, theta: Floats, i: int) -> list[tuple[Floats, Floats]]:
         """Return views of (weights, biases) of every layer that leads to variable i's logits."""

@@ -2,8 +2,8 @@
 
 *Arrangement of the parameters.* All parameters of variable i's network are one contiguous part of a
 flat vector theta: for each layer, from the inputs to the output, the weights (outputs x inputs,
-row-major), then the biases. The variables follow one another. Engines may use an arrangement of
-their own; this one is stored and exchanged.
+row-major), then the biases. The variables follow one another. Engines may use another arrangement;
+this one is stored and exchanged.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ class SeparateNetworks:
     Attributes
     ----------
     outputs
-        `(n,)`: number of logits of each variable; one without logits has no network.
+        `(n,)`: the number of logits of each variable; a variable without logits has no network.
     widths
-        `(L,)`: number of inputs of each of the L layers: F, then the hidden widths.
+        `(L,)`: the number of inputs of each of the L layers: F, then the hidden widths.
     rates
-        `(L, 2)`: learning rates of each layer's weights and biases; 0 freezes them.
+        `(L, 2)`: the learning rates of each layer's weights and biases; 0 freezes them.
     theta_start
         `(n + 1,)`: the parameters of variable i are `theta_start[i]:theta_start[i + 1]`.
     adam_eps
         Adam's eps for gradients of a mean over candidates. The loss of the paper's code is that
-        mean divided by `loss_runs * n`; dividing the loss is multiplying eps.
+        mean divided by `loss_runs * n`; dividing the loss is equivalent to multiplying eps.
     """
 
     kind: ClassVar[str] = "separate"
@@ -50,12 +50,12 @@ class SeparateNetworks:
 
     @property
     def parameters(self) -> int:
-        """Length of theta."""
+        """The length of theta."""
         return int(self.theta_start[-1])
 
     @property
     def multiply_adds(self) -> int:
-        """Work of one forward pass of one candidate: one multiply-add per parameter."""
+        """The work of one forward pass of one candidate: one multiply-add per parameter."""
         return self.parameters
 
     def layers(self, theta: Floats, i: int) -> list[tuple[Floats, Floats]]:
@@ -91,7 +91,7 @@ class SeparateNetworks:
 
 
 def make_separate(coding: Coding, config: Config) -> SeparateNetworks:
-    """Make the networks of a coding; a univariate policy's have neither inputs nor layers."""
+    """Return the networks of a coding; those of a univariate policy have no inputs and layers."""
     hidden = () if config.network == "univariate" else config.hidden
     widths = np.array([coding.features, *hidden], np.int64)
     hidden_size = widths[:-1] @ widths[1:] + widths[1:].sum()
@@ -106,7 +106,7 @@ def make_separate(coding: Coding, config: Config) -> SeparateNetworks:
 
 
 def layer_rates(coding: Coding, config: Config, layers: int) -> npt.NDArray[np.float64]:
-    """Return learning rates `(layers, 2)` of each layer's weights and biases."""
+    """Return the learning rates `(layers, 2)` of each layer's weights and biases."""
     rates = np.full((layers, 2), config.learning_rate)
     if config.layer_rates is not None:
         rates *= np.array(config.layer_rates)[:, None]

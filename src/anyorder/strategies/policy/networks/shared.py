@@ -1,11 +1,11 @@
-"""One network for all variables: an MLP from all inputs, with an output head per variable.
+"""One network for all variables: an MLP from all inputs, with an output head for each variable.
 
-The hidden layers are shared; a variable of its own has only its inputs' weights in the first layer
-and its head. The number of parameters is linear in the number of variables.
+The hidden layers are shared. A variable's own parameters are the weights of its inputs in the first
+layer, and its head. The number of parameters is linear in the number of variables.
 
 *Arrangement of the parameters.* The first layer comes first: its weights (inputs x outputs, so that
-those of an input are together), then its biases. Then the other hidden layers, from below, each
-with its weights (outputs x inputs), then its biases. Then the weights of all heads (outputs x
+those of an input are contiguous), then its biases. The other hidden layers follow, from below, each
+with its weights (outputs x inputs), then its biases. Then come the weights of all heads (outputs x
 inputs), variable by variable, and their biases.
 """
 
@@ -34,10 +34,10 @@ class SharedNetwork:
     head_start
         `(n + 1,)`: the logits of variable i are `head_start[i]:head_start[i + 1]` of all logits.
     widths
-        `(L,)`: number of inputs of each of the L layers: F, then the hidden widths.
+        `(L,)`: the number of inputs of each of the L layers: F, then the hidden widths.
     rates
-        `(L, 2)`: learning rates of each layer's weights and biases; 0 freezes them. The last layer
-        is that of the heads.
+        `(L, 2)`: the learning rates of each layer's weights and biases; 0 freezes them. The last
+        layer is that of the heads.
     adam_eps
         As in `SeparateNetworks`.
     """
@@ -51,18 +51,18 @@ class SharedNetwork:
 
     @property
     def shapes(self) -> list[tuple[int, int]]:
-        """(inputs, outputs) of every layer."""
+        """The (inputs, outputs) of every layer."""
         widths = [int(width) for width in self.widths]
         return list(zip(widths, [*widths[1:], int(self.head_start[-1])], strict=True))
 
     @property
     def parameters(self) -> int:
-        """Length of theta."""
+        """The length of theta."""
         return sum((inputs + 1) * outputs for inputs, outputs in self.shapes)
 
     @property
     def multiply_adds(self) -> int:
-        """Work of one forward pass of one candidate, whose contexts are nested prefixes."""
+        """The work of one forward pass of one candidate, whose contexts are nested prefixes."""
         inner = sum(inputs * outputs for inputs, outputs in self.shapes[1:-1])
         return self.parameters + (len(self.head_start) - 1) * inner
 
@@ -83,7 +83,7 @@ class SharedNetwork:
         return result
 
     def layers(self, theta: Floats, i: int) -> list[tuple[Floats, Floats]]:
-        """Return the network of variable i alone: the hidden layers and its own head, as views."""
+        """Return views of the network of variable i alone: the hidden layers and its own head."""
         *hidden, (weights, biases) = self.parts(theta)
         own = slice(int(self.head_start[i]), int(self.head_start[i + 1]))
         return [*hidden, (weights[own], biases[own])]
@@ -101,7 +101,7 @@ class SharedNetwork:
 
 
 def make_shared(coding: Coding, config: Config) -> SharedNetwork:
-    """Make the network of a coding."""
+    """Return the network of a coding."""
     return SharedNetwork(
         head_start=np.concatenate([[0], np.cumsum(coding.outputs)]),
         widths=np.array([coding.features, *config.hidden], np.int64),

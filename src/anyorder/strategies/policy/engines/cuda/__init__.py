@@ -1,10 +1,10 @@
 """The engine `cuda`: Triton kernels.
 
-device.py         what both engines have in common
+device.py         the part that both engines share
 engine.py         `CudaEngine`, for separate networks: one program per variable and run
 shared.py         `SharedCudaEngine`, for the shared network: one program per candidate
 learned_order.py  `DeviceOrder`, the learned orders of many runs
-shapes.py         which kernel trains a network, and how it is cut into tiles
+shapes.py         which kernel trains a network, and its tiles
 kernels/          the kernels
 """
 

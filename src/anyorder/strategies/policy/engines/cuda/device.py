@@ -1,4 +1,4 @@
-"""What the engines on a GPU have in common: arrays on the device, the array `runs`, memory."""
+"""The part that engines on a GPU share: arrays on the device, the array `runs`, memory."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from anyorder.strategies.policy.rng import UIntArray, drop_threshold
 
 Tensor = Any
 
-# The least eps of Adam: `common.reciprocals` multiplies two of them, and smaller gradients have no
-# squares in float32.
+# The least eps of Adam: `common.reciprocals` multiplies two of them, and squares of smaller
+# gradients underflow in float32.
 _LEAST_EPS = 1e-18
 
 
 class DeviceEngine:
     """The part of an engine that does not depend on the kind of network.
 
-    The methods on tensors never wait for the device; `policy/many/device.py` uses these.
+    Its methods on tensors never wait for the device; `policy/many/device.py` uses them.
     """
 
     name = "cuda"
@@ -37,13 +37,13 @@ class DeviceEngine:
         self._coefficient_table: Tensor = None
 
     def memory_of(self, runs: int, budget: int) -> int:
-        """Return about how many bytes that many runs take on the device."""
+        """Return approximately how many bytes `runs` runs take on the device."""
         raise NotImplementedError
 
     def initialize(
         self, theta: Tensor, runs: Tensor, only_restarting: bool = False, first: int = 0
     ) -> None:
-        """Initialize the parameters of all runs, or of those whose status is RESTARTING.
+        """Initialize the parameters of all runs, or of the runs with the status RESTARTING.
 
         They are those of `fresh` with `first` added to each run's restarts.
         """
@@ -55,16 +55,17 @@ class DeviceEngine:
     ) -> None:  # fmt: skip
         """Draw candidates (R, count, n) and their distributions (R, count, V), as `sample` does.
 
-        `given`, (R, count, n), are places of the variables in the orders, instead of random ones.
+        `given`, (R, count, n), are places of the variables in the orders, which replace random
+        orders.
         """
         raise NotImplementedError
 
     def orders(self, runs: Tensor, count: int, stamps: Tensor = None, into: Any = None) -> Any:
-        """Return the orders that `learn` trains under, which follow from seeds and generations."""
+        """Return the orders under which `learn` trains, which follow from seeds and generations."""
         raise NotImplementedError
 
     def given_orders(self, keys: UIntArray) -> Any:
-        """Return training orders by their sort keys (R, B, n), the same in all epochs."""
+        """Return the training orders of sort keys (R, B, n); they are the same in all epochs."""
         raise NotImplementedError
 
     def learn(
@@ -87,7 +88,7 @@ class DeviceEngine:
         return Policy(theta, m, torch.zeros_like(m), np.zeros(len(seeds), np.int64))
 
     def sample(self, policy: Policy, draw: Draw) -> tuple[Codes, Floats]:
-        """Sample candidates; return them and the distributions they were drawn from."""
+        """Return sampled candidates, and the distributions from which they were drawn."""
         runs = self.rows(draw.seeds, draw.generations)
         runs[:, common.FIRST.value] = self.put(np.array(draw.first, np.int64))
         runs[:, common.DROPS_G.value] = self._thresholds(draw.drop)
@@ -123,7 +124,7 @@ class DeviceEngine:
             policy.steps += self._model.config.epochs
 
     def restart(self, policy: Policy, runs: Tensor, first: int = 0) -> None:
-        """Initialize parameters and moments of the runs whose status is RESTARTING."""
+        """Initialize parameters and moments of the runs with the status RESTARTING."""
         if self._model.config.adam == "kept":
             restarting = runs[:, common.STATUS.value] == common.RESTARTING.value
             policy.m.masked_fill_(restarting[:, None], 0.0)
@@ -136,13 +137,13 @@ class DeviceEngine:
         return Policy(theta, m, v, policy.steps).export()
 
     def load(self, arrays: Mapping[str, npt.NDArray[Any]]) -> Policy:
-        """Return the policy of the arrays that `export` gave."""
+        """Return the policy in the arrays that `export` returned."""
         policy = Policy.load(arrays, self.dtype)
         theta, m, v = (self.put(x) for x in (policy.theta, policy.m, policy.v))
         return Policy(theta, m, v, policy.steps)
 
     def rows(self, seeds: Sequence[int], generations: Sequence[int] | None = None) -> Tensor:
-        """Return the array `runs` of the kernels: see `common.py`."""
+        """Return the array `runs` for the kernels: see `common.py`."""
         rows = np.zeros((len(seeds), common.FIELDS.value), np.int64)
         rows[:, common.SEED.value] = np.array(seeds, np.uint64).view(np.int64)
         if generations is not None:
@@ -150,7 +151,7 @@ class DeviceEngine:
         return self.put(rows)
 
     def runs_that_fit(self, runs: int, budget: int) -> int:
-        """Return how many of so many runs fit onto the device; MemoryError if not even one."""
+        """Return how many of `runs` runs fit onto the device; MemoryError if not even one does."""
         if self.device.type != "cuda":
             return runs
         free, total = torch.cuda.mem_get_info()
@@ -167,7 +168,7 @@ class DeviceEngine:
         return min(runs, room // one, 65535)
 
     def _training(self, most_steps: int) -> arguments.Training:
-        """Return the constants of training for moments that took at most so many steps."""
+        """Return the constants of training for moments that took at most `most_steps` steps."""
         config = self._model.config
         beta1, beta2 = config.adam_beta1, config.adam_beta2
         return arguments.Training(
@@ -176,7 +177,7 @@ class DeviceEngine:
         )  # fmt: skip
 
     def _coefficients(self, most_steps: int) -> Tensor:
-        """Return what Adam multiplies and adds at every step: each layer's two rates, and eps.
+        """Return the coefficients of Adam at every step: each layer's two rates, and eps.
 
         With M = m / (1 - beta1), V = v / (1 - beta2) and k = sqrt((1 - beta2^t) / (1 - beta2)), a
         step is rate * k (1 - beta1) / (1 - beta1^t) * M / (sqrt(V) + k eps).

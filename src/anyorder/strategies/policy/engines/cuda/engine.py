@@ -37,14 +37,14 @@ from anyorder.strategies.policy.model import Model
 from anyorder.strategies.policy.networks import SeparateNetworks
 from anyorder.strategies.policy.rng import UIntArray
 
-_PARAMETERS_AT_ONCE = 1024  # initial parameters that a program draws
-_KEYS_AT_ONCE = 32  # sort keys that a program compares with all others
-# Weights that a sampling program reads at once. A network up to the first size is read before it is
-# needed, one up to the second size when it is, which leaves room for more programs.
+_PARAMETERS_AT_ONCE = 1024  # the number of initial parameters that a program draws
+_KEYS_AT_ONCE = 32  # the number of sort keys that a program compares with all others
+# Weights that a sampling program reads at once. Networks up to the first size are read before they
+# are needed; those up to the second size when they are, which leaves room for more programs.
 _SAMPLE_TILE, _WHOLE = 4096, 32768
-_MOST_HELD = 1024  # inputs up to which a default network is read in one piece
+_MOST_HELD = 1024  # a default network with at most so many inputs is read in one piece
 _MAX_INPUTS = 8192
-_ROWS = 16  # candidates of a program that computes conditionals
+_ROWS = 16  # the number of candidates of a program that computes conditionals
 _ORDERS = {
     "random": order_kernels.RANDOM,
     "generation": order_kernels.AS_SAMPLED,
@@ -54,14 +54,14 @@ _ORDERS = {
 
 @dataclass(frozen=True)
 class Orders:
-    """Ranks of variables in training orders.
+    """The ranks of variables in training orders.
 
     Attributes
     ----------
     ranks, keys
         `(R, epochs, B, F)` and `(R, epochs, B, n)`, padded: the ranks, and the keys they rank.
     run_stride, epoch_stride
-        Distance of the ranks of consecutive runs and epochs; 0 if all epochs have the same orders.
+        The distances between consecutive runs and epochs; 0 if all epochs have the same orders.
     """
 
     ranks: Tensor
@@ -84,7 +84,7 @@ class CudaEngine(DeviceEngine):
         self.model = model
         self._depth = len(network.widths) - 1
         self._tables = arguments.Tables(
-            # (a constant has no network, but one is read ahead for it nevertheless: any will do)
+            # (a constant has no network, but one is read ahead for it anyway: any network will do)
             begins=self.put(np.where(coding.outputs > 0, network.theta_start[:-1], 0)),
             value_start=self.put(coding.value_start[:-1].astype(np.int32)),
             feature_start=self.put(coding.feature_start[:-1].astype(np.int32)),
@@ -113,7 +113,7 @@ class CudaEngine(DeviceEngine):
         self._gibbs = config.generation_order == "gibbs"
 
     def conditionals(self, policy: Policy, points: Codes, keys: UIntArray | None = None) -> Floats:
-        """Return the distribution of every variable given those before it, or all others."""
+        """Return the distribution of every variable given the ones before it, or all others."""
         coding, (runs, count, _) = self.model.coding, points.shape
         probs = torch.ones((runs, count, self.model.values), device=self.device)
         stored: Tensor = None
@@ -128,7 +128,7 @@ class CudaEngine(DeviceEngine):
     def initialize(
         self, theta: Tensor, runs: Tensor, only_restarting: bool = False, first: int = 0
     ) -> None:
-        """Initialize parameters: see `DeviceEngine`."""
+        """Initialize parameters, see `DeviceEngine`."""
         model = self.model
         if model.parameters == 0:
             return
@@ -144,7 +144,7 @@ class CudaEngine(DeviceEngine):
     ) -> None:  # fmt: skip
         """Draw candidates (R, count, n) and their distributions (R, count, V), as `sample` does.
 
-        With orders that are given, `given` are the places (R, count, n) of the variables in them.
+        With given orders, `given` are the places (R, count, n) of the variables in them.
         """
         model, config = self.model, self.model.config
         size, count, n = points.shape
@@ -180,16 +180,17 @@ class CudaEngine(DeviceEngine):
             BLOCK=max(4, min(_KEYS_AT_ONCE, 4096 // padded)),
             num_warps=4 * max(1, size_1 // (2 * _SAMPLE_TILE)) if whole else 4 * large,
         )  # fmt: skip
-        if self._gibbs:  # the distributions given the final values of all others
+        if self._gibbs:  # compute the distributions given the final values of all others
             self.estimate(theta, runs, points, probs)
 
     def estimate(
         self, theta: Tensor, runs: Tensor, points: Tensor, probs: Tensor, ranks: Tensor = None
     ) -> None:
-        """Compute `conditionals` of candidates (R, count, n) into distributions (R, count, V).
+        """Write `conditionals` of candidates (R, count, n) into distributions (R, count, V).
 
-        `ranks`, (R, count, padded F), are as in `Orders`; without them all others are seen. A
-        critic's estimates are written instead of distributions; entries of constants stay.
+        `ranks`, (R, count, padded F), are as in `Orders`; without them every variable sees all
+        others. For a critic, estimates are written instead of distributions; entries of constants
+        are not changed.
         """
         size, count, _ = points.shape
         all_others = ranks is None or self.model.coding.features == 0
@@ -215,9 +216,9 @@ class CudaEngine(DeviceEngine):
         self, runs: Tensor, count: int, stamps: Tensor = None, into: Orders | None = None,
         order: str | None = None,
     ) -> Orders:  # fmt: skip
-        """Return the orders that `learn` trains under, or those of another `training_order`.
+        """Return the orders under which `learn` trains, or those of another `training_order`.
 
-        They depend on seeds and generations only.
+        They only depend on seeds and generations.
         """
         model, config, size = self.model, self.model.config, len(runs)
         if self._unordered:
@@ -246,7 +247,7 @@ class CudaEngine(DeviceEngine):
         return into
 
     def given_orders(self, keys: UIntArray) -> Orders:
-        """Return training orders by their sort keys (R, B, n), the same in all epochs."""
+        """Return the training orders of sort keys (R, B, n); they are the same in all epochs."""
         model, (size, count, _) = self.model, keys.shape
         ranks = np.full((size, count, self._inputs), order_kernels.ALWAYS_SEEN.value, np.int32)
         top = order_kernels.TOP.value
@@ -324,12 +325,12 @@ class CudaEngine(DeviceEngine):
         return inputs
 
     def memory_of(self, runs: int, budget: int) -> int:
-        """Return about how many bytes that many runs take on the device."""
+        """Return approximately how many bytes `runs` runs take on the device."""
         model, config = self.model, self.model.config
         learned = config.training_order == "learned"  # moments from one epoch to the next
         kept = config.adam == "kept" or learned or "memory" in self.path(config.population)
         copies = 3 if kept else 1
-        copies += self._depth == 1  # the first layer, turned
+        copies += self._depth == 1  # the first layer, transposed
         orders = config.epochs if config.training_order == "random" else 1
         population = config.population
         rows = 2 * population * (model.values + model.n + self._inputs + 1024)
@@ -343,7 +344,8 @@ class CudaEngine(DeviceEngine):
         if learned:  # relaxed sorts, the noise of all epochs, and vectors
             rows += population * model.n * (3 * model.n + 2 * config.epochs + 16)
         words = copies * model.parameters + rows
-        if config.critic is not None:  # networks like these once more, or less for many values
+        # networks like these a second time, or smaller ones if there are many values
+        if config.critic is not None:
             words, orders = 2 * words, orders + 1
         words += orders * population * (self._inputs // 2 + int(power_of_two(model.n)))
         if self._gibbs or config.critic is not None:

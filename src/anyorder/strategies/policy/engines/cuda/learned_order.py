@@ -1,8 +1,8 @@
-"""`DeviceOrder`: the learned orders of many runs, trained on the device beside their networks.
+"""`DeviceOrder`: the learned orders of many runs, trained on the device together with the networks.
 
-`policy/learned_order.py` says what is computed. An epoch is about ten launches, and none waits for
-the host: the sort, the relaxed sort, the networks' derivatives under it, its gradient, the step of
-the networks under the orders themselves, and that of the scores.
+`policy/learned_order.py` explains what is computed. An epoch is about ten launches, and none waits
+for the host: the sort, the relaxed sort, the networks' derivatives under it, its gradient, the step
+of the networks under the orders themselves, and the step of the scores.
 """
 
 from __future__ import annotations
@@ -73,14 +73,14 @@ class DeviceOrder:
     def __init__(self, model: Model[SeparateNetworks]) -> None:
         self.model = model
         config = model.config
-        # The scores change with each epoch, and the orders with them: so one epoch at a time.
+        # The scores change in each epoch, and the orders with them: so one epoch is done at a time.
         self.engine = PartlySeeing(replace(model, config=config.replace(epochs=1, adam="kept")))
         coding, put = model.coding, self.engine.put
         self._owner = put(not_empty(coding.owner).astype(np.int32))
         self._outputs = put(coding.outputs.astype(np.int32))
         self._inputs = padded_inputs(model)
         self._padded = max(16, int(power_of_two(model.n)))
-        # What kernels hold of all variables at once: BLOCK rows of n.
+        # What kernels hold for all variables at once: BLOCK rows of n.
         self._rows = {
             "NP": self._padded, "BLOCK": max(1, min(16, 2048 // self._padded)),
             "num_warps": min(16, max(4, self._padded // 256)),
@@ -102,7 +102,7 @@ class DeviceOrder:
         return Scores(*zeros)
 
     def restart(self, scores: Scores, runs: Tensor) -> None:
-        """Initialize the scores of the runs whose status is RESTARTING."""
+        """Initialize the scores of the runs with the status RESTARTING."""
         restarting = runs[:, common.STATUS.value] == common.RESTARTING.value
         for each in (scores.theta, scores.m, scores.v):
             each.masked_fill_(restarting[:, None], 0.0)
@@ -121,11 +121,11 @@ class DeviceOrder:
     ) -> None:  # fmt: skip
         """Train the networks and the scores, all epochs, in place.
 
-        `most_steps` are the steps that kept moments have taken at most, before or after this.
+        `most_steps` is the largest number of steps of kept moments, including those of this call.
         """
         engine, config = self.engine, self.model.config
         size, count, n = points.shape
-        if config.adam == "anew":  # moments of this generation alone
+        if config.adam == "anew":  # use moments of this generation only
             m, v = torch.zeros_like(policy.theta), torch.zeros_like(policy.theta)
             policy = Policy(policy.theta, m, v, policy.steps)
             scores = Scores(scores.theta, *(torch.zeros_like(scores.theta) for _ in range(2)))
@@ -153,7 +153,7 @@ class DeviceOrder:
                 self._constants, n, count, NP=self._padded,
             )  # fmt: skip
             steps += 1
-        steps -= config.epochs  # who counts generations counts these
+        steps -= config.epochs  # the caller adds these when it counts the generation
 
     # --- on NumPy arrays ------------------------------------------------------------------------
 
@@ -219,7 +219,7 @@ class DeviceOrder:
         relaxed_sort.score_slopes[(count, size)](relaxed, runs, n, **self._rows)
 
     def _get_scratch(self, runs: int, count: int) -> arguments.Relaxed:
-        """Return scratch memory for so many runs and candidates; it is kept."""
+        """Return scratch memory for so many runs and candidates, which is kept."""
         kept, n = self._scratch, self.model.n
         if kept is None or kept.noisy.shape[0] < runs or kept.noisy.shape[1] < count:
             vectors = {
@@ -238,7 +238,7 @@ class DeviceOrder:
         return kept
 
     def _corrections_of(self, steps: int) -> Tensor:
-        """Return 1 - beta^t of both betas, for at least so many steps."""
+        """Return 1 - beta^t for both betas, for at least `steps` steps."""
         if len(self._corrections) < steps:
             t = np.arange(1, 2 * steps + 1)
             betas = (self.model.config.adam_beta1, self.model.config.adam_beta2)

@@ -1,7 +1,7 @@
-"""Which kernel trains a network, and how it is cut into tiles.
+"""The kernel that trains a network, and how the network is cut into tiles.
 
-Shapes depend on the space and the configuration only, never on the number of runs: so a run gives
-the same result alone and in any batch.
+Shapes depend only on the space and the configuration, never on the number of runs, so that a run
+gives the same result alone and in any batch.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from anyorder.strategies.policy.networks import SeparateNetworks
 
 # What `kernels/registers.py` can train.
 MAX_UNITS = 24
-MAX_FOLDED_UNITS = 20  # where four lots share a tile
-MAX_FROZEN_UNITS = 32  # of the second layer, which is not trained
-MAX_VALUES = 8  # of a variable
+MAX_FOLDED_UNITS = 20  # with four lots that share a tile
+MAX_FROZEN_UNITS = 32  # units of a second layer that is not trained
+MAX_VALUES = 8  # values of a variable
 MAX_CANDIDATES = 32
-# With a larger one the weights could outgrow 65504 / SCALE in 100,000 steps in one direction.
+# With a larger rate the weights could outgrow 65504 / SCALE in 100,000 steps in one direction.
 MAX_RATE = 0.01
 
 # How the first layer is cut into tiles: (warps, lots per warp, inputs per lot, lots that share a
-# tile), and the largest number of units. Sorted by size; of those that fit in the registers, the
-# fastest (`benchmarks/cuda.py tiles`).
+# tile), and the largest number of units. Sorted by size; among those that fit into the registers,
+# the fastest (`benchmarks/cuda.py tiles`).
 _TILES = {
     (1, 2, 16, 2): MAX_UNITS,
     (1, 4, 16, 4): MAX_FOLDED_UNITS,
@@ -40,8 +40,8 @@ _TILES = {
     (8, 3, 32, 4): MAX_FOLDED_UNITS,
     (8, 4, 32, 4): MAX_FOLDED_UNITS,
 }
-# Inputs up to which the registers hold both moments of a first layer: above, the second ones are in
-# memory.
+# The most inputs for which registers hold both moments of a first layer; with more, the second
+# moments are in memory.
 HELD_INPUTS = 768
 
 
@@ -66,7 +66,7 @@ def register_shape(
 ) -> dict[str, int] | None:
     """Return the compile-time constants of `registers.train` for `count` candidates.
 
-    None if it cannot train them.
+    Return None if it cannot train them.
     """
     coding, network = model.coding, model.network
     hidden, depth = set(coding.hidden_value.tolist()), len(network.widths) - 1
@@ -104,7 +104,7 @@ def general_shape(model: Model[SeparateNetworks], rows: int, group: Group) -> di
 def first_layer_shape(model: Model[SeparateNetworks]) -> dict[str, int]:
     """Return the constants of `general.train` for the first layer.
 
-    Its tiles are large where it is most of the work.
+    Its tiles are large if this layer is most of the work.
     """
     if model.coding.features <= HELD_INPUTS:
         return {"T_1": 32, "READY": False}
@@ -112,7 +112,7 @@ def first_layer_shape(model: Model[SeparateNetworks]) -> dict[str, int]:
 
 
 def tiles_of(inputs: int, units: int) -> dict[str, int] | None:
-    """Return the smallest of `_TILES` that holds a first layer."""
+    """Return the smallest of `_TILES` that holds a first layer; None if none does."""
     for (warps, lots, size, fold), most_units in _TILES.items():
         if inputs <= warps * lots * size and units <= most_units:
             stored = warps * lots * size > HELD_INPUTS
@@ -121,7 +121,7 @@ def tiles_of(inputs: int, units: int) -> dict[str, int] | None:
 
 
 def stored_size(shape: dict[str, int]) -> int:
-    """Return how many numbers `registers.train` has in memory for a variable's second moments."""
+    """Return how many second moments of a variable `registers.train` keeps in memory."""
     size = (shape["L"] + 1) * shape["W"] * 16 * shape["T"]
     return size if shape["STORED"] else 0
 
@@ -132,7 +132,7 @@ def padded_inputs(model: Model[SeparateNetworks]) -> int:
 
 
 def power_of_two(size: Any) -> Any:
-    """Return the least power of two that is not less than an integer or each entry of an array."""
+    """Return the least power of two that is at least `size`, or at least each of its entries."""
     if isinstance(size, np.ndarray):
         return np.array([triton.next_power_of_2(max(1, int(entry))) for entry in size])
     return triton.next_power_of_2(max(1, int(size)))

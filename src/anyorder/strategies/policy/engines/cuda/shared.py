@@ -22,22 +22,23 @@ from anyorder.strategies.policy.model import Model
 from anyorder.strategies.policy.networks import SharedNetwork
 from anyorder.strategies.policy.rng import UIntArray
 
-_PARAMETERS_AT_ONCE = 1024  # initial parameters that a program draws
-_SORTED = 2048  # variables that a program sorts
-_SORTED_BY_A_WARP = 128  # of these
-_KEYS_AT_ONCE = 1024  # that it writes where there are more
-_CANDIDATES = 16  # that a program samples
-_PREPARED = 256  # variables whose constants a program computes
-_BLOCK = 64  # variables that go through the layers together
-_BLOCK_MANY = 32  # if they have more than two values
-# Of `sweep`. With four warps a block of 64 variables is as high as one product of a warp group, and
-# two programs are on a multiprocessor; in other cases a block takes more registers or memory.
+_PARAMETERS_AT_ONCE = 1024  # the number of initial parameters that a program draws
+_SORTED = 2048  # the most variables that a program sorts
+_SORTED_BY_A_WARP = 128  # the most variables that a single warp sorts
+_KEYS_AT_ONCE = 1024  # the number of keys that a program writes if there are more variables
+_CANDIDATES = 16  # the number of candidates that a program samples
+_PREPARED = 256  # the number of variables whose constants a program computes
+_BLOCK = 64  # the number of variables that go through the layers together
+_BLOCK_MANY = 32  # the same, if they have more than two values
+# Options of `sweep`. With four warps a block of 64 variables is as high as one product of a warp
+# group, and two programs are on a multiprocessor; in other cases a block takes more registers or
+# memory.
 _SCHEDULE: dict[str, Any] = {"num_warps": 4, "num_stages": 2}
 _SCHEDULE_OTHER: dict[str, Any] = {"num_warps": 8, "num_stages": 1}
-_FEATURES, _UNITS = 128, 32  # that a step and a program of `full_contexts` read
-HALF_FROM = 256  # variables: products in training are of float16, for speed
-_VARIABLES = 8  # whose parameters a program updates
-_READ_AT_ONCE = 5  # candidates that it reads together
+_FEATURES, _UNITS = 128, 32  # read by a step, and by a program, of `full_contexts`
+HALF_FROM = 256  # from so many variables on, products in training are of float16, for speed
+_VARIABLES = 8  # the number of variables whose parameters a program updates
+_READ_AT_ONCE = 5  # the number of candidates that it reads together
 _ORDERS = {"random": order_kernels.RANDOM, "generation": order_kernels.AS_SAMPLED}
 
 
@@ -65,9 +66,9 @@ class SharedSizes(NamedTuple):
 
 
 class SharedRows(NamedTuple):
-    """Where the parameters in training are: rows of P places, those of the inputs first."""
+    """The places of the parameters in training, in rows of P places; those of inputs come first."""
 
-    second: int  # weights between the hidden layers, a row per output
+    second: int  # weights between the hidden layers, a row for each output
     heads: int  # weights of the heads
     biases: int  # of the hidden layers
     tops: int  # biases of the heads, P in a row
@@ -75,19 +76,19 @@ class SharedRows(NamedTuple):
 
 
 class SharedWork(NamedTuple):
-    """Memory of training.
+    """The memory of training.
 
-    Rows have P places, a power of two, or S, the fewest that are whole 16 bytes: the latter are
-    most of what an epoch writes and reads.
+    Rows have P places, a power of two, or S places, the fewest that make whole 16 bytes: the latter
+    rows are most of what an epoch writes and reads.
     """
 
     w: Tensor  # (R, rows, P): parameters and moments, see `SharedRows`
     m: Tensor
     v: Tensor
     weights: Tensor  # (R, rows, P): parameters as factors; w itself if that is not float16
-    deltas: Tensor  # (R, B, features): inputs, less those of hidden variables
+    deltas: Tensor  # (R, B, features): inputs minus those of hidden variables
     terms: Tensor  # (R, B, n, TERMS): constants of the objective
-    contexts: Tensor  # (R, B, P): pre-activations of the first layer where all is seen
+    contexts: Tensor  # (R, B, P): pre-activations of the first layer with all variables visible
     tops: Tensor  # (R, B, n, S): units of the last hidden layer, by place in the order
     sums: Tensor  # (R, B, n, S): slopes of each variable's contribution to the first layer
     places: Tensor  # (R, B, n): of each variable in the order
@@ -101,10 +102,10 @@ class SharedWork(NamedTuple):
 class SharedCudaEngine(DeviceEngine):
     """The engine `cuda` for the shared network: many runs in one launch.
 
-    It computes in float32, and from `HALF_FROM` variables on trains with factors of float16.
+    It computes in float32; from `HALF_FROM` variables on, training uses factors of float16.
 
-    One or two hidden layers, and contexts that are prefixes of an order: neither dropout nor a
-    known graph, and no training without orders.
+    It supports one or two hidden layers, and contexts that are prefixes of an order: neither
+    dropout nor a known graph, and no training without orders.
     """
 
     def __init__(self, model: Model[SharedNetwork]) -> None:
@@ -158,13 +159,13 @@ class SharedCudaEngine(DeviceEngine):
         self._stride = -(-int(network.widths[1:].max()) // 8) * 8  # whole 16 bytes
         self._schedule = _SCHEDULE if few else _SCHEDULE_OTHER
         self._middle = self._depth == 2 and bool(network.rates[1].any())
-        # Slopes are about (|A| + beta) / B or less, and with ratios beyond 1 a few times that.
+        # Slopes are at most about (|A| + beta) / B, and a few times that if ratios are above 1.
         scale = max(map(abs, model.config.utility)) + model.config.beta
         self._unit = 2.0 ** (8 - math.frexp(scale / model.config.population)[1])
         self._kept_work: SharedWork | None = None
 
     def conditionals(self, policy: Policy, points: Codes, keys: UIntArray | None = None) -> Floats:
-        """Return the distribution of every variable given those before it, or all others."""
+        """Return the distribution of every variable given the ones before it, or all others."""
         runs, count, n = points.shape
         probs = torch.empty((runs, count, self.model.values), device=self.device)
         order = np.broadcast_to(np.arange(n), points.shape)
@@ -179,7 +180,7 @@ class SharedCudaEngine(DeviceEngine):
     def initialize(
         self, theta: Tensor, runs: Tensor, only_restarting: bool = False, first: int = 0
     ) -> None:
-        """Initialize the parameters of all runs, or of those whose status is RESTARTING."""
+        """Initialize the parameters of all runs, or of the runs with the status RESTARTING."""
         blocks = -(-self.model.parameters // _PARAMETERS_AT_ONCE)
         if blocks:
             shared.initialize[(blocks, len(theta))](
@@ -208,7 +209,7 @@ class SharedCudaEngine(DeviceEngine):
     def orders(
         self, runs: Tensor, count: int, stamps: Tensor = None, into: Tensor = None
     ) -> Tensor:
-        """Return the orders that `learn` trains under, (R, epochs or 1, count, n)."""
+        """Return the orders under which `learn` trains, (R, epochs or 1, count, n)."""
         config, size = self.model.config, len(runs)
         if config.training_order == "fixed":
             return self._fixed_orders(size, count)
@@ -219,7 +220,7 @@ class SharedCudaEngine(DeviceEngine):
             return self._sort(runs, epochs, count, kind.value, stamps, into)
 
     def given_orders(self, keys: UIntArray) -> Tensor:
-        """Return training orders by their sort keys (R, B, n), the same in all epochs."""
+        """Return the training orders of sort keys (R, B, n); they are the same in all epochs."""
         return self.put(np.argsort(keys, axis=-1, kind="stable").astype(np.int32)[:, None])
 
     def learn(
@@ -299,7 +300,7 @@ class SharedCudaEngine(DeviceEngine):
             at = end + outputs
 
     def memory_of(self, runs: int, budget: int) -> int:
-        """Return about how many bytes that many runs take on the device."""
+        """Return approximately how many bytes `runs` runs take on the device."""
         model, config, pad = self.model, self.model.config, self._pad
         orders = config.epochs if config.training_order == "random" else 1
         wide = self._stride * (4 if self._middle else 2)  # rows of activations and slopes
@@ -347,7 +348,7 @@ class SharedCudaEngine(DeviceEngine):
         return into
 
     def _work(self, size: int, count: int) -> SharedWork:
-        """Return the memory of training, kept: a recorded generation uses the same addresses."""
+        """Return the memory of training, kept since a recorded generation uses its addresses."""
         n, pad, logits = self.model.n, self._pad, max(1, self._sizes.logits)
         if self._kept_work is None or self._kept_work.places.shape[:2] != (size, count):
             rows, each, none = (self._rows.total, pad), (count, n, self._stride), (1,)

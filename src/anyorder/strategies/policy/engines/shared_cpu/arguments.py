@@ -22,18 +22,18 @@ class SharedPlan(NamedTuple):
     code_base: Int64
     hidden_value: Float32
     floor: Float32
-    graph: npt.NDArray[np.uint8]  # (n, n), or (0, 0): every variable may see all others
+    graph: npt.NDArray[np.uint8]  # (n, n), or (0, 0) if every variable may see all others
     head_start: Int64
     widths: Int64
     rates: npt.NDArray[np.float64]
-    # (L + 1,): the first row of each layer's weights: of the first layer a row per input, of the
-    # others a row per output. The last entry is the first row of biases: one row a hidden layer,
-    # then those of the heads, as many in a row as it holds.
+    # (L + 1,): the first row of each layer's weights. The first layer has a row for each input, the
+    # others have a row for each output. The last entry is the first row of biases: one row for each
+    # hidden layer, then the biases of the heads, as many in a row as fit.
     row_start: Int64
 
 
 class Shared(NamedTuple):
-    """Memory of one run that its threads share. Rows have P places, in whole vectors.
+    """The memory of one run, which its threads share. Rows have P places, in whole vectors.
 
     The padding of weights, units and slopes stays zero.
     """
@@ -42,31 +42,31 @@ class Shared(NamedTuple):
     m: Float32  # Adam's moments, likewise, as sums
     v: Float32
     turned: Float32  # ((L - 2) P, P): weights between hidden layers, inputs x outputs
-    places: Int64  # (B, n): of each variable in the order of each candidate
+    places: Int64  # (B, n): the place of each variable in the order of each candidate
     # (B n, P): units of the last hidden layer in each variable's context, and slopes of its
-    # contribution to the first layer; by place, as scattered reads cost less than scattered writes.
-    # Where contexts are masks, the slopes are by variable.
+    # contribution to the first layer. They are by place, since scattered reads cost less than
+    # scattered writes; if contexts are masks, the slopes are by variable.
     tops: Float32
     sums: Float32
     slopes: Float32  # (B, logits): slopes of logits
     middle: Float32  # (B (L - 2) P, P): gradients of the weights between hidden layers
-    biases: Float32  # (B (L - 1), P): and of the hidden layers' biases
+    biases: Float32  # (B (L - 1), P): gradients of the hidden layers' biases
 
 
 class Own(NamedTuple):
-    """Memory of one thread."""
+    """The memory of one thread."""
 
     # (n + (L - 2) block, P): units of the first layer in the order of a candidate, then those of a
     # block of variables in each layer above
     h: Float32
     d: Float32  # ((L - 1) block, P): slopes of a block's pre-activations
-    parts: Float32  # (n, P): what each variable's value adds to the first layer
+    parts: Float32  # (n, P): the contribution of each variable's value to the first layer
     acc: Float32  # (3, P): the first layer of an empty context, a running sum, and zeros
     mask: Float32  # (block, n): which variables are visible; (1, n) if no mask is needed
     raw: Float32  # (block, most logits of a variable, or 2): logits
     row: Float32  # (1, P): a gradient
     order: Int64  # (n,)
     spare: Int64  # (n,)
-    place: Int64  # (n,): of each variable in the order
+    place: Int64  # (n,): the place of each variable in the order
     draws: npt.NDArray[np.uint32]  # (n,), in whole fours
     drops: npt.NDArray[np.uint32]  # (n,), in whole fours

@@ -92,11 +92,11 @@ class SharedCpuEngine:
         return policy.export()
 
     def load(self, arrays: Mapping[str, npt.NDArray[Any]]) -> Policy:
-        """Return the policy of the arrays that `export` gave."""
+        """Return the policy in the arrays that `export` returned."""
         return Policy.load(arrays, self.dtype)
 
     def sample(self, policy: Policy, draw: Draw) -> tuple[Codes, Floats]:
-        """Sample candidates; return them and the distributions they were sampled from."""
+        """Return sampled candidates, and the distributions from which they were sampled."""
         model, runs, count = self.model, len(draw.seeds), draw.count
         points = np.zeros((runs, count, model.n), np.int32)
         probs = np.empty((runs, count, model.values), np.float32)
@@ -121,7 +121,7 @@ class SharedCpuEngine:
         return points, self.conditionals(policy, points) if gibbs else probs
 
     def conditionals(self, policy: Policy, points: Codes, keys: UIntArray | None = None) -> Floats:
-        """Return the distribution of every variable given those before it, or all others."""
+        """Return the distribution of every variable given the ones before it, or all others."""
         runs, count, n = points.shape
         probs = np.empty((runs, count, self.model.values), np.float32)
         stream = stream_of(0, 0, 0.0)
@@ -200,7 +200,7 @@ class SharedCpuEngine:
             share(self.threads, update, 1, n, network.parameters * count)
 
         work = 3 * network.multiply_adds * count
-        if work < WORTH_A_THREAD:  # then calls take longer than what they compute
+        if work < WORTH_A_THREAD:  # calls would take longer than the work in them
             own = self._own()
             training.all_epochs(data, steps, plan, groups, schedule, stream, shared, own, kind)
         else:
@@ -233,7 +233,7 @@ class SharedCpuEngine:
             common.store(self._plan, policy.v[r], shared.v, np.float32(1.0 - config.adam_beta2))
 
     def _memory(self, batch: int) -> Shared:
-        """Return the memory of this thread's run, for batches up to this size; it is kept."""
+        """Return the memory of this thread's run, for batches up to this size, which is kept."""
         if getattr(self._local, "batch", -1) < batch:
             middle, pad = len(self._plan.widths) - 2, self._pad
             n, rows = int(round_up(self.model.n, 4)), self._rows
@@ -254,7 +254,7 @@ class SharedCpuEngine:
         return shared
 
     def _own(self) -> Own:
-        """Return the memory of this thread; it is kept."""
+        """Return the memory of this thread, which is kept."""
         if not hasattr(self._local, "own"):
             n, layers, pad = int(round_up(self.model.n, 4)), len(self._plan.widths) - 1, self._pad
             masks = training.BLOCK if self._may_need_masks() else 1

@@ -32,7 +32,8 @@ class Sizes(NamedTuple):
 
     n: int
     features: int
-    row_length: int  # of probabilities: V values in total (`tl.tuple` has a `values` of its own)
+    # of a row of probabilities: V values in total (`tl.tuple` has a `values` of its own)
+    row_length: int
     parameters: int
 
 
@@ -49,7 +50,7 @@ class Data(NamedTuple):
     """What all runs train on: `base.Batch`. Advantages and weights may be expanded views."""
 
     points: Tensor  # (R, B, n)
-    inputs: Tensor  # (R, B, F padded), before masking, where `general.train` is READY
+    inputs: Tensor  # (R, B, F padded), before masking, if `general.train` is READY
     old: Tensor  # (R, B, V)
     advantages: Tensor  # (R, B, n)
     weights: Tensor  # (R, B, n)

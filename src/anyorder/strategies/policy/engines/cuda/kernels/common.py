@@ -1,7 +1,7 @@
 """The array `runs`, arithmetic and the random stream.
 
-With TRITON_INTERPRET=1 the kernels run in Python on the CPU, and plain expressions take the place
-of the lines of PTX.
+With TRITON_INTERPRET=1 the kernels run in Python on the CPU, and plain expressions replace the
+lines of PTX.
 """
 
 import os
@@ -74,7 +74,8 @@ def reciprocal(x):
 def reciprocals(x):
     """Return 1 / x, two at a time, from 1 / (x y).
 
-    Every thread must have an even number of entries, and their products must be normal numbers.
+    Every thread must have an even number of entries, and the products of pairs must be normal
+    numbers.
     """
     if INTERPRETED:
         return 1.0 / x
@@ -97,7 +98,7 @@ def reciprocals(x):
 
 @triton.jit
 def square_root(x):
-    """Return the square root."""
+    """Return the square root of x."""
     if INTERPRETED:
         return tl.sqrt(x)
     else:
@@ -108,7 +109,7 @@ def square_root(x):
 
 @triton.jit
 def tanh(x):
-    """Return tanh(x), in absolute terms as accurate as float32."""
+    """Return tanh(x); its absolute error is that of float32."""
     return 1.0 - 2.0 * reciprocal(1.0 + exp2(x * (2.0 * LOG2E)))
 
 
@@ -149,7 +150,7 @@ def step(parameters, at, inside, g, epoch, rate, eps, training, KEPT: tl.constex
 
     COPIED: `copies` get the parameters, too, in their precision.
     """
-    if rate > 0:  # else the layer is frozen
+    if rate > 0:  # otherwise the layer is frozen
         m = tl.load(parameters.m + at, mask=inside, other=0.0) / training.rest1
         v = tl.load(parameters.v + at, mask=inside, other=0.0) / training.rest2
         if not KEPT:

@@ -1,12 +1,13 @@
 """The general kernels: any depth, width, number of values and of inputs.
 
-One program has one variable of one run, as in `registers.py`, but its parameters, moments and
-activations stay in memory (in the cache, usually) and are processed in tiles. Products are plain
+A program computes one variable of one run, as in `registers.py`, but its parameters, moments and
+activations stay in memory (usually in the cache) and are processed in tiles. Products are plain
 float32.
 
 With very many inputs (READY) the first layer has larger tiles, and its inputs before masking are
 computed once for all variables and epochs (`ready_inputs`), which leaves two loads instead of a
-chain of four. Products are then made by the matrix units, of factors in parts, as accurately.
+chain of four. Products are then computed by the matrix units, from factors in parts, with the same
+accuracy.
 """
 
 import triton
@@ -38,9 +39,9 @@ from anyorder.strategies.policy.engines.cuda.kernels.objective import (
 )
 
 # Visible variables
-EARLIER = tl.constexpr(0)  # those with a smaller rank
+EARLIER = tl.constexpr(0)  # variables with a smaller rank
 OTHERS = tl.constexpr(1)
-PARTLY = tl.constexpr(2)  # each to its own degree: `relaxed_sort.py`
+PARTLY = tl.constexpr(2)  # each variable to its own degree: `relaxed_sort.py`
 
 
 @triton.jit
@@ -62,7 +63,7 @@ def ready_inputs(inputs, points, tables, sizes, FP: tl.constexpr, BLOCK: tl.cons
 def _inputs(points, rank, mine, tables, sizes, f, c, i, stream, epoch, B, SEEN: tl.constexpr,
             GRAPH: tl.constexpr, DROP: tl.constexpr, FP: tl.constexpr,
             READY: tl.constexpr):  # fmt: skip
-    """Return the inputs (C, T) of variable i: columns f of candidates c, `mine` their ranks of i.
+    """Return the inputs (C, T) of variable i, columns f of candidates c; `mine` are ranks of i.
 
     `stream` is the seed, the generation and the threshold of dropout. With READY, `points` are the
     inputs before masking.
@@ -160,9 +161,9 @@ def train(parameters, runs, data, orders, training, tables, sizes, variables, sc
           READY: tl.constexpr, MOST: tl.constexpr = 1):  # fmt: skip
     """Train one variable of one run, all epochs; `scratch` is (programs, 2 DEPTH + 2, C, HP).
 
-    SQUARES: a critic, whose targets are `data.advantages`; it has one output.
-    With PARTLY (and READY) nothing is trained: the degrees in `orders` are replaced by the
-    derivatives with respect to them. MOST is the largest number of inputs of a variable.
+    SQUARES: a critic, whose targets are `data.advantages`; it has one output. With PARTLY (and
+    READY) nothing is trained: the degrees in `orders` are replaced by the derivatives with respect
+    to them. MOST is the largest number of inputs of a variable.
     """
     i = tl.load(variables + tl.program_id(0))
     r = tl.program_id(1)
@@ -314,7 +315,7 @@ def _degree_slopes(to, weights, from_above, x_of, tables, sizes, c, i, B, width,
                    U: tl.constexpr, MOST: tl.constexpr):  # fmt: skip
     """Store in `to` the derivatives by the degrees to which variable i sees the others.
 
-    An input at degree M is M of the way from its hidden value to its own.
+    An input at degree M is M of the way from its hidden value to its own value.
     """
     n, F = sizes.n, sizes.features
     for first in range(0, n, T):
@@ -351,7 +352,7 @@ def conditionals(theta, probs, runs, points_of, ranks, scratch, tables, sizes, v
                  U: tl.constexpr, HP: tl.constexpr, OP: tl.constexpr):  # fmt: skip
     """Store the distribution of one variable for C of `total` candidates of one run.
 
-    SQUARES: the estimates of a critic, which are its outputs as they are.
+    SQUARES: store the estimates of a critic, which are its outputs unchanged.
     """
     i = tl.load(variables + tl.program_id(0))
     r = tl.program_id(1)

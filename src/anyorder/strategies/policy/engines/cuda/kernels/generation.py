@@ -28,8 +28,8 @@ def record(runs, best, best_points, collapsed, log, restarted, ends, advantages,
 
     A population with at least `limit` values that agree with its best candidate's has collapsed
     (`policy/collapse.py`). `utility[2 k]` is U at rank k. WHOLE: the batch is a population. `ends`
-    are the evaluations that an ended run has finished. `target` is in memory, as a scalar would be
-    rounded to float32.
+    are the numbers of evaluations that ended runs have finished. `target` is in memory, since a
+    scalar would be rounded to float32.
     """
     r = tl.program_id(0)
     if field(runs, r, STATUS) >= ENDED:
@@ -46,9 +46,9 @@ def record(runs, best, best_points, collapsed, log, restarted, ends, advantages,
     ranked = tl.where(done, value, -float("inf"))
     top = tl.max(ranked, 0)
     place = tl.min(tl.where(done & (ranked == top), c, CP - 1), 0)
-    place = tl.where(finished > 0, place, 0)  # no value at all: the first candidate
+    place = tl.where(finished > 0, place, 0)  # without any value: the first candidate
     old = tl.load(best + r)
-    tl.debug_barrier()  # every warp has read status and best value before they are written
+    tl.debug_barrier()  # before they are written, every warp must have read status and best value
     better = (finished > 0) & ((top > old) | (at == 0))
     top = tl.where(better, top, old)
     tl.store(best + r, top)

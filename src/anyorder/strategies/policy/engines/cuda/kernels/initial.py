@@ -21,7 +21,7 @@ def initialize(theta, runs, tables, sizes, ONLY_RESTARTING: tl.constexpr, FIRST:
                DEPTH: tl.constexpr, BLOCK: tl.constexpr):  # fmt: skip
     """Draw initial parameters, uniform in +-1/sqrt(fan in), of all runs or of those that restart.
 
-    They are those of restart FIRST + the run's restarts so far.
+    They are those of restart number FIRST + the run's restarts so far.
     """
     i, r = tl.program_id(0), tl.program_id(2)
     if ONLY_RESTARTING:

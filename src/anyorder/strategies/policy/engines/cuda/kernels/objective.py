@@ -22,8 +22,8 @@ def square_slope(estimate, target, weight):
 def binary_terms(value, old0, old1, advantage, weight, beta, LOG: tl.constexpr):
     """Return the factors of `binary_slope` that all epochs share; `advantage` is A / pi_old(x).
 
-    LOG: ln pi instead of the ratio, and `advantage` is A. Its derivative is A (x - p), a sum of the
-    form of the KL's.
+    With LOG, ln pi replaces the ratio, and `advantage` is A. The derivative is then A (x - p), a
+    sum of the same form as that of the KL.
     """
     if LOG:
         gain1 = tl.where(value == 1, advantage, 0.0) + beta * old1
@@ -48,7 +48,7 @@ def binary_slope(logit, terms, floor):
 
 @triton.jit
 def raw_probabilities(logits, valid):
-    """Return the softmax over the last axis of the valid entries."""
+    """Return the softmax of the valid entries over the last axis."""
     z = tl.where(valid, logits, -float("inf"))
     power = tl.where(valid, exp2((z - tl.max(z, 1)[:, None]) * LOG2E), 0.0)
     return power / tl.sum(power, 1)[:, None]
@@ -56,7 +56,7 @@ def raw_probabilities(logits, valid):
 
 @triton.jit
 def clipped_probabilities(raw, valid, floor):
-    """Return pi, clipped and renormalised, and the sum before that."""
+    """Return pi, clipped and renormalised, and the sum before renormalisation."""
     clipped = tl.where(valid, tl.minimum(tl.maximum(raw, floor), 1.0 - floor), 0.0)
     total = tl.sum(clipped, 1)[:, None]
     return clipped / total, total

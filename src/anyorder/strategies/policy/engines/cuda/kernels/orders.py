@@ -19,12 +19,12 @@ from anyorder.strategies.policy.engines.cuda.kernels.common import (
 RANDOM = tl.constexpr(0)
 AS_SAMPLED = tl.constexpr(1)  # the order in which each candidate was sampled
 FIXED = tl.constexpr(2)
-SAMPLING = tl.constexpr(3)  # that of new candidates
+SAMPLING = tl.constexpr(3)  # the order of new candidates
 
-SIGN = tl.constexpr(-0x80000000)  # changes unsigned words to signed ones in the same order
+SIGN = tl.constexpr(-0x80000000)  # converts unsigned words to signed ones in the same order
 
 # A rank is stored with the top bit of 16 set. Subtracting the rank of variable i leaves that bit
-# unless the other variable comes before i. With these two it is always, or never, left.
+# unless the other variable comes before i. With these two values it is always left, or never.
 TOP = tl.constexpr(0x8000)
 NEVER_SEEN = tl.constexpr(0xFFFF)
 ALWAYS_SEEN = tl.constexpr(0x7FFF)
@@ -71,7 +71,7 @@ def count_smaller(mine, own, keys, n, TIES: tl.constexpr, FP: tl.constexpr, BLOC
     count = tl.zeros((BLOCK, FP), tl.int32)
     for first in range(0, n, BLOCK):
         j = first + tl.arange(0, BLOCK)
-        key = tl.load(keys + j, mask=j < n, other=0xFFFFFFFF)[:, None]  # after all others
+        key = tl.load(keys + j, mask=j < n, other=0xFFFFFFFF)[:, None]  # sorts after all others
         before = key < mine[None, :]
         if TIES:
             equal = (key == mine[None, :]) & (j[:, None] < own[None, :]) & (j < n)[:, None]
@@ -97,7 +97,7 @@ def _order_words(runs, stamps, epoch, c, r, B, KIND: tl.constexpr, PER_CANDIDATE
 @triton.jit
 def sorted_orders(orders, runs, stamps, n, B, KIND: tl.constexpr, PER_CANDIDATE: tl.constexpr,
                   NP: tl.constexpr):  # fmt: skip
-    """Store orders (R, epochs, B, n): variables sorted by their keys, equal ones by number."""
+    """Store orders (R, epochs, B, n): variables sorted by their keys, equal keys by number."""
     epoch, c, r = tl.program_id(0), tl.program_id(1), tl.program_id(2)
     if field(runs, r, STATUS) >= ENDED:
         return
@@ -108,8 +108,9 @@ def sorted_orders(orders, runs, stamps, n, B, KIND: tl.constexpr, PER_CANDIDATE:
     if NP > 1024:
         order = _by_all_bits(keys, j, n)
     else:
-        # 32 bits sort faster: the keys' upper ones, then the variable. Only where upper bits of
-        # two keys are equal, in one order of 1,024 variables out of eight, all bits are needed.
+        # Sorting 32 bits is faster: the upper bits of the keys, then the variable. Only if the
+        # upper bits of two keys are equal, as in one of eight orders of 1,024 variables, all bits
+        # are needed.
         short = (keys.to(tl.int32, bitcast=True) & -NP) + j ^ SIGN
         order = tl.sort(tl.where(j < n, short, 0x7FFFFFFF))
         tl.store(at + j, order, mask=j < n)
@@ -132,7 +133,7 @@ def _by_all_bits(keys, j, n):
 @triton.jit
 def order_keys(keys, runs, stamps, n, B, KIND: tl.constexpr, PER_CANDIDATE: tl.constexpr,
                BLOCK: tl.constexpr):  # fmt: skip
-    """Sort keys (R, epochs, B, n) of orders that are too long for `sorted_orders`, as int64."""
+    """Store sort keys (R, epochs, B, n) of orders too long for `sorted_orders`, as int64."""
     epoch, c, r = tl.program_id(0), tl.program_id(1), tl.program_id(2)
     if field(runs, r, STATUS) >= ENDED:
         return

@@ -1,11 +1,11 @@
 """The rest of a network in `registers.py`: all parameters but the first layer's weights.
 
 These are the biases of the first layer, and the weights and biases of the output layer. Units are
-an axis of 32 places, candidates an axis of C. Outputs are a tuple of one vector per logit: as a
-third axis they would cost layout conversions. The parameters are vectors, of which every warp has a
+an axis of 32 places, and candidates an axis of C. Outputs are a tuple of one vector per logit: a
+third axis would cost layout conversions. The parameters are vectors, of which every warp has a
 copy, or columns of tiles, of which every thread has one entry (`rest_indices`). With SPARE, no unit
-uses place 31: its activation is 1 and its weights are the outputs' biases, which then need no sums
-over candidates of their own.
+uses place 31: its activation is 1 and its weights are the biases of the outputs, which then need no
+separate sums over candidates.
 """
 
 import triton
@@ -16,7 +16,7 @@ from anyorder.strategies.policy.engines.cuda.kernels.common import adam, product
 
 @triton.jit
 def sum_last(z, P: tl.constexpr, Q: tl.constexpr, N: tl.constexpr):
-    """Sum (P, Q, N) over its last axis; with `split` one thread holds the whole axis."""
+    """Return the sum of (P, Q, N) over its last axis; with `split` one thread holds the axis."""
     if N == 1:
         return tl.reshape(z, (P, Q))
     else:
@@ -30,8 +30,8 @@ def rest_indices(at_1, at_2, unit, last, HIDDEN: tl.constexpr, LAST: tl.constexp
     """Return the indices of the other parameters, a mask of those that exist, and their kinds.
 
     Column 0 holds the biases of the trained units. Each output has a column of weights; its bias is
-    in place 31 of that column with SPARE, else in the next column, the same in every place. There
-    are K tiles of Q columns, or K vectors if Q is 1.
+    in place 31 of that column with SPARE, otherwise in every place of the next column. There are K
+    tiles of Q columns, or K vectors if Q is 1.
     """
     index, there, kind = (), (), ()
     for k in tl.static_range(K):
@@ -55,7 +55,7 @@ def rest_indices(at_1, at_2, unit, last, HIDDEN: tl.constexpr, LAST: tl.constexp
 
 @triton.jit
 def load_rest(start, at, there, scale, K: tl.constexpr):
-    """Return the parameters, or their moments."""
+    """Return the parameters, or their moments, in K tensors."""
     out = ()
     for k in tl.static_range(K):
         out = out + (tl.load(start + at[k], mask=there[k], other=0.0) * scale,)
@@ -98,7 +98,7 @@ def columns_of(tiles, Q: tl.constexpr, K: tl.constexpr):
 
 @triton.jit
 def _tile_of(x, k: tl.constexpr, Q: tl.constexpr, C: tl.constexpr):
-    """Return Q of the columns x, each (C, 32), from the k-th on, as one tensor (32, Q, C)."""
+    """Return Q of the columns x, each (C, 32), from column k on, as one tensor (32, Q, C)."""
     a = tl.join(tl.join(x[k], x[k + 1]), tl.join(x[k + 2], x[k + 3]))
     if Q == 4:
         return tl.reshape(tl.permute(a, (1, 3, 2, 0)), (32, 4, C))
@@ -109,7 +109,7 @@ def _tile_of(x, k: tl.constexpr, Q: tl.constexpr, C: tl.constexpr):
 
 @triton.jit
 def logits_of(a, columns, once, D: tl.constexpr, SPARE: tl.constexpr):
-    """Return logits from activations; each unit is counted once.
+    """Return logits from activations; `once` is set so that each unit is counted once.
 
     With SPARE the bias is a weight.
     """
@@ -127,7 +127,7 @@ def logits_of(a, columns, once, D: tl.constexpr, SPARE: tl.constexpr):
 
 @triton.jit
 def slopes_below(slopes, columns, D: tl.constexpr, SPARE: tl.constexpr):
-    """Propagate slopes back through the weights of the outputs."""
+    """Return the slopes propagated back through the weights of the outputs."""
     STEP: tl.constexpr = 1 if SPARE else 2
     out = slopes[0][:, None] * columns[1][None, :]
     for k in tl.static_range(1, D):
@@ -138,7 +138,7 @@ def slopes_below(slopes, columns, D: tl.constexpr, SPARE: tl.constexpr):
 @triton.jit
 def rest_gradients(delta, slopes, a, D: tl.constexpr, Q: tl.constexpr, K: tl.constexpr,
                C: tl.constexpr, SPARE: tl.constexpr):  # fmt: skip
-    """Return gradients, sums over candidates, in the arrangement of `rest_indices`."""
+    """Return gradients, which are sums over candidates, in the arrangement of `rest_indices`."""
     x = (delta,)
     for k in tl.static_range(D):
         s = tl.broadcast_to(slopes[k][:, None], a.shape)
@@ -158,9 +158,9 @@ def rest_gradients(delta, slopes, a, D: tl.constexpr, Q: tl.constexpr, K: tl.con
 
 @triton.jit
 def _sums_over_candidates(x, k: tl.constexpr, K: tl.constexpr):
-    """Return sums of x, from the k-th on.
+    """Return sums of the entries of x, from number k on.
 
-    A sum synchronises the warps, so several are made in one.
+    A sum synchronises the warps, so several are computed in one.
     """
     if k == K:
         return ()

@@ -14,17 +14,17 @@ so the weights stay in their registers for the forward product.
 
 *Folding.* That layout has 16 rows, and the default is 20 units. Each warp holds L lots of T inputs.
 The first 16 units are one tile per lot; the other units share one tile W_M, whose rows are cut into
-FOLD parts, one per lot: two parts of 8 units, or four of 4. W_M is multiplied with every lot, and
-of each product the part of that lot is kept.
+FOLD parts, one for each lot: two parts of 8 units, or four of 4. W_M is multiplied with every lot,
+and the part of each product that belongs to the lot is kept.
 
-*Inputs are distributed over the warps.* The batch index of the products is the warp. Warps exchange
-partial sums once per epoch (`sum_last`, whose `split` makes the compiler distribute units and
-candidates over the threads), and slopes once.
+*Inputs are distributed over the warps.* The batch index of the products is the warp. Once per epoch
+the warps exchange partial sums (`sum_last`, whose `split` makes the compiler distribute units and
+candidates over the threads), and once the slopes.
 
-Units 16 to 31 are the units of W_M, repeated FOLD times: the rows of W_M need their slopes.
+Units 16 to 31 are the units of W_M, repeated FOLD times, since the rows of W_M need their slopes.
 `output_layers.py` has the parameters after the first layer's weights.
 
-With more than 768 inputs the registers do not hold both moments: the second ones of the first
+With more than 768 inputs the registers cannot hold both moments: the second moments of the first
 layer's weights are in memory (STORED), where the first-level cache holds those of a program. Every
 entry is read and written once per epoch.
 
@@ -184,7 +184,7 @@ def train(parameters, runs, data, orders, training, tables, sizes, variables, hi
     for k in tl.static_range(L):
         f = lots[k]
         lot = inputs_of_lot(points, tables, hidden, f, c4, i, n, F, B, GRAPH)
-        if not ORDERED:  # all but itself
+        if not ORDERED:  # all variables but itself
             lot = tl.where(tl.load(owner + f, mask=f < F, other=-1) == i, hidden, lot).to(INPUT)
         full = full + (lot,)
     blank = (tl.zeros((AT_ONCE, W, TIMES, T), tl.float32) + hidden).to(INPUT)

@@ -1,15 +1,16 @@
 """Learned orders: noise, sorts, relaxed sorts and their gradient, and Adam on the scores.
 
-`policy/learned_order.py` has the formulas, in NumPy. Of the perturbed scores s of a candidate,
+`policy/learned_order.py` has the formulas, in NumPy. For the perturbed scores s of a candidate,
 
     P[a, j] = exp((n - 1 - 2 a) s_j - A_j - z_a),    A_j = sum over k of |s_j - s_k|,
 
-says who is at place a; z_a normalises row a. With the sums E[a, i] of P[b, i] over the places
-b < a, j sees i to the degree M[i, j], the sum of E[b, i] P[b, j] over b. P is computed wherever it
-is needed and never in memory. Its exponents are small differences of large numbers: they are in
-float64, all else is float32, and products are made by the matrix units with factors in parts.
+says which variable is at place a; z_a normalises row a. With the sums E[a, i] of P[b, i] over the
+places b < a, j sees i to the degree M[i, j], the sum of E[b, i] P[b, j] over b. P is computed
+wherever it is needed and never stored. Its exponents are small differences of large numbers: they
+are in float64, everything else is float32, and products are computed by the matrix units with
+factors in parts.
 
-Programs have a candidate each, or a part of it, and no sum depends on the number of runs. (Those of
+A program computes a candidate, or a part of it, and no sum depends on the number of runs. (Sums of
 PyTorch and cuBLAS do: a run would not be the same alone and in a batch.)
 """
 
@@ -57,10 +58,10 @@ def order_uniforms(uniforms, runs, n, PURPOSE: tl.constexpr, PER_CANDIDATE: tl.c
 @triton.jit
 def sort(relaxed, scores, noise, places, ranks, runs, owner, n, F, RELAXED: tl.constexpr,
          FP: tl.constexpr, NP: tl.constexpr, BLOCK: tl.constexpr):  # fmt: skip
-    """Sort the scores of one candidate, the largest first; equal ones are by index.
+    """Sort the scores of one candidate, the largest first, equal scores by index.
 
-    `places` (R, B, n) are of the variables. With RELAXED also `ranks` (R, B, FP), of the inputs and
-    as training reads them (`orders.py`), and s, A and z.
+    Store `places` (R, B, n), of the variables. With RELAXED also store `ranks` (R, B, FP), of the
+    inputs and as training reads them (`orders.py`), and s, A and z.
     """
     c, r = tl.program_id(0), tl.program_id(1)
     if field(runs, r, STATUS) >= ENDED:
@@ -90,7 +91,7 @@ def sort(relaxed, scores, noise, places, ranks, runs, owner, n, F, RELAXED: tl.c
         rank = tl.load(places + row * n + own, mask=f < F, other=0)
         rank = tl.where(f < F, rank + TOP, ALWAYS_SEEN)
         tl.store(ranks + row * FP + f, rank.to(tl.int16))
-        # i is a place from here on
+        # from here on, i is a place
         top = tl.full((NP,), -float("inf"), tl.float64)
         for first in range(0, n, BLOCK):
             j = first + tl.arange(0, BLOCK)
@@ -106,7 +107,7 @@ def sort(relaxed, scores, noise, places, ranks, runs, owner, n, F, RELAXED: tl.c
 
 @triton.jit
 def _logits(noisy, distances, a, j, n):
-    """Return logits of variables j at places a, of which one is a column and one a row."""
+    """Return logits of variables j at places a; one of these is a column and the other a row."""
     s = tl.load(noisy + j, mask=j < n, other=0.0)
     distance = tl.load(distances + j, mask=j < n, other=float("inf"))
     return (n - 1 - 2 * a).to(tl.float64) * s - distance
@@ -114,7 +115,7 @@ def _logits(noisy, distances, a, j, n):
 
 @triton.jit
 def _at_place(relaxed, row, a, j, n):
-    """Return P of variables j at places a, one a column and one a row; 0 beyond n."""
+    """Return P of variables j at places a, one a column and the other a row; 0 beyond n."""
     logits = _logits(relaxed.noisy + row * n, relaxed.distances + row * n, a, j, n)
     z = tl.load(relaxed.normal + row * n + a, mask=a < n, other=float("inf"))
     return exp2((logits - z).to(tl.float32) * LOG2E)
@@ -165,7 +166,7 @@ def degrees(relaxed, runs, outputs, n, N: tl.constexpr, K: tl.constexpr):
 
 @triton.jit
 def place_slopes(relaxed, runs, n, N: tl.constexpr, K: tl.constexpr):
-    """Replace a tile of the derivatives by M with those by P."""
+    """Replace a tile of the derivatives with respect to M by those with respect to P."""
     c, r = tl.program_id(1), tl.program_id(2)
     if field(runs, r, STATUS) != RUNNING:
         return
@@ -193,7 +194,7 @@ def place_slopes(relaxed, runs, n, N: tl.constexpr, K: tl.constexpr):
 
 @triton.jit
 def score_slopes(relaxed, runs, n, NP: tl.constexpr, BLOCK: tl.constexpr):
-    """Store the gradient by the perturbed scores of one candidate, from that by P."""
+    """Store the gradient by the perturbed scores of one candidate, given the gradient by P."""
     c, r = tl.program_id(0), tl.program_id(1)
     if field(runs, r, STATUS) != RUNNING:
         return

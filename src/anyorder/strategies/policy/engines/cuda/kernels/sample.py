@@ -1,7 +1,8 @@
-"""Step 1 of Algorithm 1: candidates, one variable after the other, all in one kernel.
+"""Step 1 of Algorithm 1: sampling candidates, one variable after another, in one kernel.
 
-One program per candidate. The values sampled so far are the vector of inputs x, which the network
-of the next variable in the order reads. Gibbs sampling goes through the order several times.
+A program samples one candidate. The values sampled so far are the vector of inputs x, which the
+network of the next variable in the order reads. Gibbs sampling goes through the order several
+times.
 """
 
 import triton
@@ -36,7 +37,7 @@ from anyorder.strategies.policy.engines.cuda.kernels.orders import count_smaller
 @triton.jit
 def _visible(x, hidden, graph, owner, i, seed, row, generation, drops, n, F,
              GRAPH: tl.constexpr, DROP: tl.constexpr, FP: tl.constexpr):  # fmt: skip
-    """Return the inputs x as variable i sees them."""
+    """Return the inputs x that variable i sees."""
     f = tl.arange(0, FP)
     if GRAPH:
         x = tl.where(tl.load(graph + i * n + owner, mask=f < F, other=0) != 0, x, hidden)
@@ -63,7 +64,7 @@ def _fetch(order, k, read, parameters, copy, tables, F: tl.constexpr,
            WIDTH: tl.constexpr, OP: tl.constexpr, HP: tl.constexpr, FP: tl.constexpr):  # fmt: skip
     """Return the network of the k-th variable of the order: one hidden layer, in one piece.
 
-    Of the first layer's weights only those of inputs where `read` is not 0.
+    Of the first layer, only the weights of inputs where `read` is not 0 are read.
     """
     i = tl.load(order + k)
     count = tl.load(tables.outputs + i)
@@ -195,7 +196,7 @@ def sample(points, probs, scratch, theta, copy, places, runs, tables, sizes, swe
                 FP,
             )
             at = parameters + tl.load(tables.begins + i)
-            # a single logit is that of the value 1; the logit of the value 0 is 0
+            # the only logit is that of the value 1; the logit of the value 0 is 0
             shift = 0
             if OP > 1:
                 shift = (count == 1).to(tl.int32)

@@ -1,6 +1,6 @@
 """The shared network: initial parameters, and sampling.
 
-`walk` samples, or computes distributions, of up to 16 candidates of a run at once. There are one
+`walk` samples up to 16 candidates of a run at once, or computes their distributions. There are one
 or two hidden layers, of H and TOP units; rows have P places, a power of two. VP is 1 if no variable
 has more than two values.
 """
@@ -31,7 +31,7 @@ from anyorder.strategies.policy.engines.cuda.kernels.objective import (
     raw_probabilities,
 )
 
-# Weights between the hidden layers are multiplied by this in products, so that the lower of their
+# In products, weights between the hidden layers are multiplied by this, so that the lower of their
 # two parts is no subnormal float16. They may grow to 4,000.
 SCALE = tl.constexpr(16.0)
 
@@ -62,7 +62,7 @@ def initialize(theta, runs, sizes, offsets, widths, ONLY_RESTARTING: tl.constexp
 @triton.jit
 def parts(x):
     """Split x, of entries up to 2^15, into a sum of two float16."""
-    if INTERPRETED:  # it multiplies matrices of float32 only
+    if INTERPRETED:  # the interpreter multiplies matrices of float32 only
         return x, x
     else:
         high = x.to(tl.float16)
@@ -71,7 +71,7 @@ def parts(x):
 
 @triton.jit
 def add_product(c, a, b):
-    """Return c + a b, of matrices in parts; the product of the lower parts is left out."""
+    """Return c + a b for matrices in parts; the product of the lower parts is left out."""
     if INTERPRETED:
         return tl.dot(a[0], b[0], acc=c, input_precision="ieee")
     else:
@@ -84,9 +84,9 @@ def add_product(c, a, b):
 @triton.jit
 def _contributions(w1, tables, i, value, there, u, H: tl.constexpr, MAXF: tl.constexpr,
                    P: tl.constexpr, T: tl.constexpr):  # fmt: skip
-    """Return what values of variables i add to the first layer's pre-activations, (T, P).
+    """Return the contributions of values of variables i to the first layer, (T, P).
 
-    Also what they add where they are hidden.
+    Also return the contributions of these variables when they are hidden.
     """
     begin = tl.load(tables.feature_start + i, mask=there, other=0)
     count = tl.load(tables.feature_start + i + 1, mask=there, other=0) - begin
@@ -107,7 +107,7 @@ def _contributions(w1, tables, i, value, there, u, H: tl.constexpr, MAXF: tl.con
 @triton.jit
 def heads(i, there, card, k, tables):
     """Return the rows of the heads of values k of variables i, and which of them exist."""
-    two = (card == 2).to(tl.int32)  # its one logit is that of the value 1
+    two = (card == 2).to(tl.int32)  # the only logit is that of the value 1
     row = tl.load(tables.head_start + i, mask=there, other=0) + k - two
     return row, there & (card > 1) & (k >= two) & (k < card)
 
@@ -123,11 +123,11 @@ def _logit(top, w3, b3, head, have, u, TOP: tl.constexpr):
 @triton.jit
 def _ready(w1, w3, b3, i, real, tables, u, H: tl.constexpr, TOP: tl.constexpr, MAXF: tl.constexpr,
            P: tl.constexpr, C: tl.constexpr):  # fmt: skip
-    """Return what a step needs of variables i of two values or one.
+    """Return the data of variables i, with at most two values, that a step needs.
 
-    These are the weights of their inputs, the inputs' difference to hidden ones for both values,
-    the weights and biases of their heads, clips, where their distributions are, and which of them
-    have two values.
+    They are the weights of their inputs, the difference between inputs and hidden inputs for both
+    values, the weights and biases of their heads, clips, the places of their distributions, and
+    which variables have two values.
     """
     have = tl.load(tables.cards + i, mask=real, other=1) == 2
     row, code_0 = tl.zeros((C, P), tl.float32), tl.zeros((C,), tl.float32)
@@ -151,7 +151,7 @@ def _ready(w1, w3, b3, i, real, tables, u, H: tl.constexpr, TOP: tl.constexpr, M
 
 @triton.jit
 def _of_value(value, row, codes):
-    """Return what values of `_ready` variables add to the first layer's pre-activations."""
+    """Return the contributions of values of `_ready` variables to the first layer."""
     code = tl.where(value == 1, codes[1], tl.where(value == 0, codes[0], 0.0))
     return code[:, None] * row
 

@@ -2,12 +2,12 @@
 
 As in the engine `cpu` (`shared_cpu/`), an epoch has two phases. First `sweep` goes through each
 candidate's order in blocks, from its end, and stores what the gradients of each variable need
-(`SharedWork`); `full_contexts` computes what it begins with, and `middle` the gradients of a second
+(`SharedWork`). `full_contexts` computes what it begins with, and `middle` the gradients of a second
 hidden layer. Then the kernels of `shared_update.py` sum over candidates and take Adam's step.
-Parameters in training are rows of P places (`SharedRows`), of which the unused ones are and stay 0;
-rows of activations and slopes have S places, of which memory is read and written the most.
+During training, parameters are rows of P places (`SharedRows`); unused places are 0 and stay so.
+Rows of activations and slopes have S places, since these take most of the memory traffic.
 
-With HALF, factors of all products are rounded to float16, as the stored activations are; sums are
+With HALF, factors of all products are rounded to float16, like the stored activations; sums are
 float32. The other constants are those of `shared.py`.
 """
 
@@ -31,9 +31,9 @@ from anyorder.strategies.policy.engines.cuda.kernels.shared import SCALE, add_pr
 
 # Products of rows that are stored as float32: three of tf32 parts.
 PRECISION = tl.constexpr("ieee" if INTERPRETED.value else "tf32x3")
-LARGEST = tl.constexpr(60000.0)  # of a slope in units of `unit`, as float16
-SHARE = tl.constexpr(1.0 / 64.0)  # of such units, in which sums over variables are stored
-TERMS = tl.constexpr(4)  # of the objective, for each variable
+LARGEST = tl.constexpr(60000.0)  # the largest slope in units of `unit`, as float16
+SHARE = tl.constexpr(1.0 / 64.0)  # of such a unit: sums over variables are stored in these
+TERMS = tl.constexpr(4)  # terms of the objective for each variable
 
 
 # --- products -------------------------------------------------------------------------------------
@@ -61,10 +61,10 @@ def _add_sums(to, ones, x, HALF: tl.constexpr):
 
 @triton.jit
 def _sum_of_rows(x, P: tl.constexpr, T: tl.constexpr, HALF: tl.constexpr):
-    """Return the sum over the first axis of x, (T, P), as a product.
+    """Return the sum of x, (T, P), over its first axis, as a product.
 
     After another product the entries of a column are in many threads, which would have to exchange
-    them all. The sum has 16 equal rows, the fewest that there are.
+    them all. The result has 16 equal rows, the fewest that are possible.
     """
     ones = tl.full((16, T), 1.0, tl.float32)
     return tl.max(_add_sums(tl.zeros((16, P), tl.float32), ones, x, HALF), 0)
@@ -81,7 +81,7 @@ def _factor(w, HALF: tl.constexpr):
 
 @triton.jit
 def _times(a, b, zero, HALF: tl.constexpr):
-    """Return a b."""
+    """Return a b, with `zero` as the initial sum."""
     if INTERPRETED:
         return tl.dot(a.to(tl.float32), b[0].to(tl.float32), acc=zero, input_precision="ieee")
     elif HALF:
@@ -92,7 +92,7 @@ def _times(a, b, zero, HALF: tl.constexpr):
 
 @triton.jit
 def _tanh(x, HALF: tl.constexpr):
-    """Return tanh(x); with HALF to 11 bits, as many as float16 has, by a single instruction."""
+    """Return tanh(x); with HALF to 11 bits, the precision of float16, by a single instruction."""
     if HALF and not INTERPRETED:
         return tl.inline_asm_elementwise(
             "tanh.approx.f32 $0, $1;", "=f,f", [x], dtype=tl.float32, is_pure=True, pack=1
@@ -103,7 +103,7 @@ def _tanh(x, HALF: tl.constexpr):
 
 @triton.jit
 def _round(x, like):
-    """Return x as the numbers of `like`, none of them infinite."""
+    """Return x in the type of `like`, without infinities."""
     if like.dtype.element_ty == tl.float16 and not INTERPRETED:
         return tl.inline_asm_elementwise(
             "cvt.rn.satfinite.f16x2.f32 $0, $2, $1;", "=r,f,f", [x], dtype=tl.float16,
@@ -121,9 +121,9 @@ def prepare(runs, data, work, tables, sizes, beta, unit, LOG: tl.constexpr,
             MAXF: tl.constexpr, VP: tl.constexpr, T: tl.constexpr):  # fmt: skip
     """Store what is the same in all epochs, for T variables of a candidate.
 
-    These are the differences of their inputs to hidden ones, and what the objective depends on
-    besides logits: if VP is 1 the three of `binary_terms`, else A / pi_old(x) and the weight; then
-    the clip. Both are such that slopes are in units of `unit`.
+    These are the differences between their inputs and hidden inputs, and what the objective depends
+    on besides logits: if VP is 1 the three of `binary_terms`, otherwise A / pi_old(x) and the
+    weight; then the clip. Both are scaled so that slopes are in units of `unit`.
     """
     c, r = tl.program_id(1), tl.program_id(2)
     if field(runs, r, STATUS) != RUNNING:
@@ -171,9 +171,9 @@ def prepare(runs, data, work, tables, sizes, beta, unit, LOG: tl.constexpr,
 @triton.jit
 def full_contexts(runs, data, work, tables, sizes, rows, P: tl.constexpr, C: tl.constexpr,
                   K: tl.constexpr, U: tl.constexpr):  # fmt: skip
-    """Store the first layer's pre-activations where every variable is seen.
+    """Store the pre-activations of the first layer for contexts in which every variable is visible.
 
-    For C candidates and U units; `sweep` begins with them.
+    This is for C candidates and U units; `sweep` begins with them.
     """
     r = tl.program_id(2)
     if field(runs, r, STATUS) != RUNNING:
@@ -209,7 +209,7 @@ def _rows_of(starts, i, there, ONE_EACH: tl.constexpr):
 @triton.jit
 def _inputs(weights, deltas, i, there, tables, u, ONE_EACH: tl.constexpr, MAXF: tl.constexpr,
             P: tl.constexpr, T: tl.constexpr):  # fmt: skip
-    """Return what variables i add to the first layer's pre-activations, (T, P)."""
+    """Return the contributions of variables i to the first layer's pre-activations, (T, P)."""
     begin, count = _rows_of(tables.feature_start, i, there, ONE_EACH)
     total = tl.zeros((T, P), tl.float32)
     for k in range(MAXF):
@@ -225,12 +225,13 @@ def sweep(runs, data, orders, epoch, epochs, work, tables, sizes, rows, beta, un
           HALF: tl.constexpr, BERNOULLI: tl.constexpr, LOG: tl.constexpr, MIDDLE: tl.constexpr,
           ONE_EACH: tl.constexpr, DEPTH: tl.constexpr, MAXF: tl.constexpr, VP: tl.constexpr,
           P: tl.constexpr, S: tl.constexpr, T: tl.constexpr):  # fmt: skip
-    """Store units and slopes of one candidate, T variables at a time from its order's end.
+    """Store units and slopes of one candidate, T variables at a time from the end of its order.
 
-    A variable's context is the full one less what it and all later ones add, and the slope of its
-    own contribution is a sum over all later ones: both sums run in the same direction, so that a
-    block goes through the network and back while it is on the chip. MIDDLE: what `middle` needs is
-    stored, too. ONE_EACH: a variable has one input and one head, both of its number.
+    A variable's context is the full one minus the contributions of the variable and all later ones.
+    The slope of its own contribution is a sum over all later ones. Both sums run in the same
+    direction, so that a block goes through the network and back while it is on the chip. MIDDLE:
+    also store what `middle` needs. ONE_EACH: a variable has one input and one head, both with the
+    variable's number.
     """
     c, r = tl.program_id(0), tl.program_id(1)
     if field(runs, r, STATUS) != RUNNING:
@@ -285,7 +286,7 @@ def sweep(runs, data, orders, epoch, epochs, work, tables, sizes, rows, beta, un
         if DEPTH == 2:
             low = low.to(tl.float32)
             d = _round(_times(d, back, zero, HALF) * (1.0 - low * low), work.sums)
-        # less its own slope: a second matrix would take memory that another program could use
+        # minus its own slope: a second matrix would take memory that another program could use
         sums = _add_sums(zero, not_earlier, d, HALF) - d.to(tl.float32) + after[None, :]
         after += _sum_of_rows(d, P, T, HALF)
         tl.store(work.sums + place, _round(sums * SHARE, work.sums), mask=inside)
@@ -340,7 +341,7 @@ def _categorical_falls(top, candidate, i, there, data, weights, own, rows, work,
     old += tl.load(tables.value_start + i, mask=there, other=0)
     olds = tl.load(old[:, None] + o, mask=valid & there[:, None], other=0.5)
     penalty = beta + tl.zeros((T,), tl.float32)
-    if BERNOULLI:  # of two values there is one divergence, not one for each
+    if BERNOULLI:  # for two values there is one divergence, not one for each value
         penalty = tl.where(card == 2, 0.5 * beta, penalty)
     slope = categorical_slope(
         logits, valid, (value[:, None] == o) & there[:, None], olds, gain[:, None],

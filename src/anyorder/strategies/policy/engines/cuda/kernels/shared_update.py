@@ -19,9 +19,9 @@ def update_variables(parameters, runs, data, work, epoch, training, tables, size
                      DEPTH: tl.constexpr, WIDE: tl.constexpr, MAXF: tl.constexpr,
                      MAXO: tl.constexpr, P: tl.constexpr, S: tl.constexpr, T: tl.constexpr,
                      U: tl.constexpr):  # fmt: skip
-    """Take Adam's step on the inputs' weights and the heads of T variables; no weight, no step.
+    """Take Adam's step on input weights and heads of those of T variables that have weights.
 
-    U candidates are read at a time, as many as hide that memory is slow.
+    U candidates are read at a time, enough to hide the latency of memory.
     """
     r = tl.program_id(1)
     if field(runs, r, STATUS) != RUNNING:

@@ -14,15 +14,16 @@ from anyorder.strategies.policy.engines.cuda.kernels.orders import (
     NEVER_SEEN,
 )
 
-# Type of the inputs. (Triton's interpreter multiplies matrices of float32 only.)
+# The type of the inputs. (Triton's interpreter multiplies matrices of float32 only.)
 INPUT = tl.constexpr(tl.float32 if INTERPRETED.value else tl.bfloat16)
-# Weights are stored times this, so that the lower of their two parts is no subnormal float16.
+# Weights are stored multiplied by this, so that the lower of their two parts is no subnormal
+# float16.
 SCALE = tl.constexpr(64.0)
 
 
 @triton.jit
 def masked(rank, mine, x, hidden):
-    """Return x where the top bit of the difference rank - mine, 16 bits, is 0, else `hidden`."""
+    """Return x where the top bit of the 16-bit difference rank - mine is 0, otherwise `hidden`."""
     if INTERPRETED:
         late = (rank.to(tl.int32) - mine.to(tl.int32)) & 0x8000
         return tl.where(late == 0, x, hidden)
@@ -55,7 +56,7 @@ def to_half(x):
 
 @triton.jit
 def two_parts(w):
-    """Split w into a sum of two float16."""
+    """Return two float16 whose sum is approximately w."""
     if INTERPRETED:
         return w, tl.zeros_like(w)
     else:
@@ -104,7 +105,7 @@ def top_bits(x):
 
 @triton.jit
 def three_parts(x):
-    """Split x into a sum of three bfloat16, exactly."""
+    """Return three bfloat16 whose sum is exactly x."""
     if INTERPRETED:
         return x, tl.zeros_like(x), tl.zeros_like(x)
     else:
@@ -116,13 +117,13 @@ def three_parts(x):
 
 @triton.jit
 def forward_product(high, low, x, acc):
-    """Multiply weights in two parts by inputs."""
+    """Return the product of weights in two parts and inputs, added to `acc`."""
     return tl.dot(high, x, acc=tl.dot(low, x, acc=acc))
 
 
 @triton.jit
 def backward_product(a, b, c, x):
-    """Multiply slopes in three parts by inputs."""
+    """Return the product of slopes in three parts and inputs."""
     return tl.dot(a, x, acc=tl.dot(b, x, acc=tl.dot(c, x)))
 
 
@@ -134,13 +135,13 @@ def halves(x, W: tl.constexpr, H: tl.constexpr, N: tl.constexpr):
 
 @triton.jit
 def stacked(upper, lower, W: tl.constexpr, H: tl.constexpr, N: tl.constexpr):
-    """Join the halves that `halves` gave."""
+    """Return the halves that `halves` returned, joined."""
     return tl.reshape(tl.permute(tl.join(upper, lower), (0, 3, 1, 2)), (W, 2 * H, N))
 
 
 @triton.jit
 def sum_of_parts(y, FOLD: tl.constexpr, W: tl.constexpr, N: tl.constexpr):
-    """Return the FOLD parts of 16 rows summed, and the sum in the place of each."""
+    """Return the sum of the FOLD parts of 16 rows, in the place of each part."""
     y = tl.reshape(y, (W, FOLD, 16 // FOLD, N))
     y = tl.broadcast_to(tl.sum(y, 1)[:, None], (W, FOLD, 16 // FOLD, N))
     return tl.reshape(y, (W, 16, N))
@@ -148,14 +149,14 @@ def sum_of_parts(y, FOLD: tl.constexpr, W: tl.constexpr, N: tl.constexpr):
 
 @triton.jit
 def frozen_forward(a, w):
-    """Multiply activations by a matrix in two parts, which is held times `SCALE`."""
+    """Return activations times a matrix in two parts, which is stored multiplied by `SCALE`."""
     high, low = two_parts(a)
     return tl.dot(high, w[0], acc=tl.dot(low, w[0], acc=tl.dot(high, w[1]))) * (1.0 / SCALE)
 
 
 @triton.jit
 def frozen_backward(delta, w):
-    """Multiply slopes, which may be of any size, by a matrix in three parts."""
+    """Return slopes, which may be of any size, times a matrix in three parts."""
     a, b, c = three_parts(delta)
     small = tl.dot(b, w[1], acc=tl.dot(c, w[0], acc=tl.dot(a, w[2])))
     return tl.dot(a, w[0], acc=tl.dot(b, w[0], acc=tl.dot(a, w[1], acc=small)))
@@ -177,7 +178,7 @@ def inputs_of_lot(points, tables, hidden, f, c, i, n, F, B, GRAPH: tl.constexpr)
 
 @triton.jit
 def dropped(rank, owner, f, c, i, seed, generation, epoch, drops, n, F):
-    """Apply structural dropout: return ranks in which dropped inputs are never visible."""
+    """Return ranks in which inputs that structural dropout drops are never visible."""
     own = tl.load(owner + f, mask=f < F, other=0)
     purpose = DROP_T + 256 * epoch
     word = word_of(seed, c, generation, purpose, i * ((n + 3) // 4 * 4) + own + 0 * c)
@@ -206,7 +207,7 @@ def load_tiles(at, row, lots, f_m, u_m, k_m, width, F, scale, L: tl.constexpr):
 
 @triton.jit
 def store_tiles(at, tiles, row, lots, f_m, u_m, k_m, width, F, scale, L: tl.constexpr):
-    """Store the tiles that `load_tiles` gives."""
+    """Store the tiles that `load_tiles` returns."""
     for k in tl.static_range(L):
         inside = (row < width) & (lots[k] < F)
         tl.store(at + row * F + lots[k], tiles[k] * scale, mask=inside)
@@ -215,7 +216,7 @@ def store_tiles(at, tiles, row, lots, f_m, u_m, k_m, width, F, scale, L: tl.cons
 
 @triton.jit
 def load_ranks(rank, candidate, lots, L: tl.constexpr):
-    """Return ranks of the inputs of every lot."""
+    """Return the ranks of the inputs of every lot."""
     out = ()
     for k in tl.static_range(L):
         out = out + (tl.load(rank + candidate + lots[k]),)
@@ -224,7 +225,7 @@ def load_ranks(rank, candidate, lots, L: tl.constexpr):
 
 @triton.jit
 def repeated(x, L: tl.constexpr):
-    """Return a tuple of L times the same tensor."""
+    """Return a tuple with L times the same tensor."""
     out = ()
     for _ in tl.static_range(L):
         out = out + (x,)
@@ -233,7 +234,7 @@ def repeated(x, L: tl.constexpr):
 
 @triton.jit
 def all_masked(ranks, mine, x, hidden, L: tl.constexpr):
-    """Apply `masked` to every lot."""
+    """Return the result of `masked` for every lot."""
     out = ()
     for k in tl.static_range(L):
         out = out + (masked(ranks[k], mine, x[k], hidden),)
@@ -242,7 +243,7 @@ def all_masked(ranks, mine, x, hidden, L: tl.constexpr):
 
 @triton.jit
 def by_warps(x, W: tl.constexpr, C: tl.constexpr, T: tl.constexpr, L: tl.constexpr):
-    """Return inputs in the arrangement of the products: warps first, and candidates on one axis."""
+    """Return inputs in the arrangement of the products: warps first, candidates on one axis."""
     out = ()
     for k in tl.static_range(L):
         out = out + (tl.reshape(tl.permute(x[k], (1, 2, 0, 3)), (W, C, T)),)
@@ -251,7 +252,7 @@ def by_warps(x, W: tl.constexpr, C: tl.constexpr, T: tl.constexpr, L: tl.constex
 
 @triton.jit
 def all_dropped(ranks, owner, lots, c, i, seed, generation, epoch, drops, n, F, L: tl.constexpr):
-    """Apply `dropped` to every lot."""
+    """Return the result of `dropped` for every lot."""
     out = ()
     for k in tl.static_range(L):
         rank = dropped(ranks[k], owner, lots[k], c, i, seed, generation, epoch, drops, n, F)
@@ -268,7 +269,7 @@ def first_layer_sums(
     zero = z
     y = z
     high_m, low_m = two_parts(w[L])
-    turned = ()  # all of them first: each uses shared memory, and this way they synchronise once
+    turned = ()  # all of them first: each uses shared memory, and in this way they synchronise once
     for k in tl.static_range(L):
         turned = turned + (tl.trans(to_half(x[k]), (0, 2, 1)),)
     for k in tl.static_range(L):
@@ -318,14 +319,15 @@ def first_layer_step(w, m, v, delta, x, part, beta1, beta2, rate, eps, FULL: tl.
 # --- tiles in memory ------------------------------------------------------------------------------
 #
 # Each thread should have the same entries of a tile that it has in the result layout of the matrix
-# units, so that no layout is converted. There, lane 4 a + b of a warp has the entries at rows a and
-# a + 8 and columns 8 k + 2 b and 8 k + 2 b + 1. Of an array (T / 8, W, 128) the compiler gives each
-# thread four consecutive numbers and each warp its own rows of 128, which are the entries of one k.
+# units, so that no layout is converted. In that layout, lane 4 a + b of a warp has the entries in
+# rows a and a + 8 and in columns 8 k + 2 b and 8 k + 2 b + 1. Of an array (T / 8, W, 128) the
+# compiler gives each thread four consecutive numbers and each warp its own rows of 128, which are
+# the entries of one k.
 
 
 @triton.jit
 def _places(W: tl.constexpr, T: tl.constexpr):
-    """Return where the entries of a tile are in memory, (T / 8, W, 128)."""
+    """Return the places in memory of the entries of a tile, (T / 8, W, 128)."""
     first = tl.arange(0, T // 8)[:, None, None] * W + tl.arange(0, W)[None, :, None]
     return first * 128 + tl.arange(0, 128)[None, None, :]
 
@@ -340,7 +342,7 @@ def stored_tile(at, k: tl.constexpr, W: tl.constexpr, T: tl.constexpr):
 
 @triton.jit
 def store_tile(at, k: tl.constexpr, x, W: tl.constexpr, T: tl.constexpr):
-    """Store the tile that `stored_tile` gives."""
+    """Store a tile as `stored_tile` reads it."""
     x = tl.permute(tl.reshape(x, (W, 2, 8, T // 8, 4, 2)), (3, 0, 2, 4, 1, 5))
     tl.store(at + k * (W * 16 * T) + _places(W, T), tl.reshape(x, (T // 8, W, 128)))
 

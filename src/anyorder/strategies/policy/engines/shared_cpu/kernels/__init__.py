@@ -6,7 +6,7 @@
     training.py  an epoch: `slopes` of candidates, then `update` of parameters
     updating.py  gradients and Adam's step
 
-Numba's cache on disk does not notice changes of functions that are imported, from here or from
+Numba's cache on disk does not notice changes of imported functions, from here or from
 `engines/kernels.py`: after such a change remove `__pycache__`. Structured arguments are in
-`arguments.py`, the method in `__init__.py` above.
+`arguments.py`; the method is explained in `shared_cpu/__init__.py`.
 """

@@ -1,4 +1,4 @@
-"""What sampling and training share: the arrangement of parameters, contexts, outputs."""
+"""The part that sampling and training share: the arrangement of parameters, contexts, outputs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ EARLIER, OTHERS, LISTED = range(3)  # contexts: prefixes of an order, all others
 
 @jit()
 def initial_theta(theta, plan, key0, key1, restart):
-    """Draw what `SharedNetwork.initial_theta` gives."""
+    """Draw the parameters of `SharedNetwork.initial_theta`."""
     scratch = np.empty((len(theta) + 3) // 4 * 4, np.uint32)
     words(scratch, FIRST, FIRST, restart, INIT, key0, key1)
     at, widths = 0, plan.widths
@@ -60,7 +60,7 @@ def load(plan, theta, rows_of, scale):
 
 @jit()
 def store(plan, theta, rows_of, scale):
-    """Store what `load` reads."""
+    """Copy padded rows back to parameters, as `load` reads them."""
     at, widths, heads = 0, plan.widths, plan.head_start[-1]
     for layer in range(len(widths)):
         outputs = widths[layer + 1] if layer + 1 < len(widths) else heads
@@ -91,7 +91,7 @@ def turn(plan, w, turned):
 
 @jit()
 def sort_by_key(order, spare, keys):
-    """Sort stably by 32-bit keys: a radix sort."""
+    """Sort stably by 32-bit keys, with a radix sort."""
     n = len(keys)
     count = np.empty(257, np.int64)
     for j in range(n):
@@ -123,7 +123,7 @@ def empty_context(base, plan, w):
 
 @jit()
 def visible(mask, s, i, place, plan, drops, c, tag, stream):
-    """Set mask[s] to 1 for variables that variable i sees, by its place (-1: no order)."""
+    """Set mask[s] to 1 for the variables that variable i sees, by its place (-1: no order)."""
     n, graph = len(plan.cards), plan.graph
     dropping = stream.threshold > 0 and tag >= 0
     if dropping:
@@ -142,7 +142,7 @@ def visible(mask, s, i, place, plan, drops, c, tag, stream):
 
 @jit()
 def normalise(raw, d):
-    """Turn logits into probabilities, in place: sigmoid of raw[0] if d is 2, else softmax."""
+    """Replace logits by probabilities: sigmoid of raw[0] if d is 2, otherwise softmax."""
     if d == 2:
         one = ONE / (ONE + math.exp(-raw[0]))
         raw[0], raw[1] = ONE - one, one

@@ -1,7 +1,8 @@
 """Products of matrices, and operations on rows.
 
 A matrix is given by an array and its first row there. Views of arrays and tuples of arrays cost
-atomic reference counts wherever they are made or passed on, for which threads wait in turn.
+atomic reference counts wherever they are made or passed on, and threads wait for each other at
+these.
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ from anyorder.strategies.policy.engines.kernels import (
 
 @jit(fastmath=FMA, pipeline_class=NoAlias)
 def product(c, c0, a, a0, b, b0, start, z, rows, depth, width):
-    """Compute C = a b, plus row z of `start` in each row; rows and depth in whole fours.
+    """Compute C = a b, plus row z of `start` in each row; rows and depth are in whole fours.
 
-    Four rows by four of the depth at a time: 16 multiply-adds, in chains that leave no separate
+    Four rows by four of the depth are done at a time: 16 multiply-adds, in chains without separate
     additions, for 8 loads and 4 stores.
     """
     z = z & INDEX
@@ -86,9 +87,9 @@ def squash(h, h0, rows, width):
 
 @jit(fastmath=FMA, pipeline_class=NoAlias)
 def through_tanh(d, d0, h, h0, total, t, rows, width):
-    """Return tanh(x); with HALF to 11 bits, as many as float16 has, by a single instruction.
+    """Multiply slopes d by the derivative of tanh, 1 - h^2, in place.
 
-    Row t of `total` grows by their sum: a gradient of biases.
+    Row t of `total` grows by their sum, which is a gradient of biases.
     """
     t = t & INDEX
     for s in range(rows):

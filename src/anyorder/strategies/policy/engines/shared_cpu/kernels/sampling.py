@@ -39,7 +39,7 @@ from anyorder.strategies.policy.rng import VALUE
 
 @jit(inline="always")
 def contribute(out, r, j, point, plan, w):
-    """Add to out[r] what variable j's value adds to the first layer's pre-activations."""
+    """Add to out[r] the contribution of variable j's value to the first layer's pre-activations."""
     codes, code_base, hidden = plan.codes, plan.code_base, plan.hidden_value
     first, end = plan.feature_start[j], plan.feature_start[j + 1]
     for f in range(first, end if point >= 0 else first):
@@ -51,10 +51,10 @@ def contribute(out, r, j, point, plan, w):
 def walk(points, probs, keys, c, row, plan, groups, stream, shared, own, kind, tag, sweeps, loss):
     """Compute the distributions of candidate c, variable by variable.
 
-    If `sweeps` > 0, draw their values.
+    If `sweeps` > 0, also draw its values.
 
-    `kind` is that of the contexts, and `tag` the purpose of dropout, or -1: none. With several
-    sweeps every variable is drawn again, given all others: Gibbs sampling.
+    `kind` is the kind of the contexts, and `tag` the purpose of dropout, or -1 for none. After the
+    first of several sweeps every variable is drawn again, given all others: Gibbs sampling.
     """
     w, turned, h, order, place = shared.w, shared.turned, own.h, own.order, own.place
     parts, acc, raw, draws = own.parts, own.acc, own.raw[0], own.draws
@@ -73,7 +73,8 @@ def walk(points, probs, keys, c, row, plan, groups, stream, shared, own, kind, t
         for t in range(n):
             order[t] = t
     empty_context(acc, plan, w)
-    copy_row(acc, 1, acc, 0, width)  # acc[0]: empty; acc[1]: of all values that are known
+    # acc[0]: an empty context; acc[1]: that of all values known so far
+    copy_row(acc, 1, acc, 0, width)
     parts[:] = ZERO
     if not drawing:
         for j in range(n):
@@ -94,7 +95,7 @@ def walk(points, probs, keys, c, row, plan, groups, stream, shared, own, kind, t
                 continue
             if kind == LISTED:
                 visible(own.mask, FIRST, i, place, plan, own.drops, row, tag, stream)
-                copy_row(h, 0, acc, 0, width)  # row k of h: the units of layer k
+                copy_row(h, 0, acc, 0, width)  # row k of h holds the units of layer k
                 for j in range(n):
                     if own.mask[0, j] > ZERO:
                         add_row(h, 0, parts, j, width, ONE)

@@ -1,8 +1,8 @@
 """Training the shared network: compiled loops.
 
-An epoch has two phases, each shared by threads:
+An epoch has two phases, and threads share the work of each:
 
-    slopes   for candidates: forward and backward; keeps what the gradients of a variable need
+    slopes   for candidates: forward and backward; stores what the gradients of a variable need
     update   for variables: gradients, summed over candidates in their order, and Adam's step; see
              `updating.py`
 
@@ -77,7 +77,7 @@ def slopes(data, epoch, plan, groups, schedule, stream, shared, own, kind, c0, c
 def first_layer(c, features, plan, w, own, kind):
     """Compute the first layer's units in the contexts of candidate c; for masks, their base.
 
-    `features` are those of the candidates less those of hidden variables.
+    `features` are those of the candidates minus those of hidden variables.
     """
     h, parts, acc, order, start = own.h, own.parts, own.acc, own.order, plan.feature_start
     n, width = len(order), w.shape[1]
@@ -104,7 +104,7 @@ def first_layer(c, features, plan, w, own, kind):
 
 @jit(fastmath=FMA, pipeline_class=NoAlias)
 def running_sums(h, acc, order, t0, rows, start, features, c, w, width):
-    """Set h[t] to acc[RUNNING], which then grows by what order[t] adds, for a block."""
+    """Set h[t] to acc[RUNNING], which then grows by order[t]'s contribution, for a block."""
     for t in range(t0, t0 + rows):
         j, u = order[t], t & INDEX
         for k in range(width):
@@ -120,8 +120,8 @@ def running_sums(h, acc, order, t0, rows, start, features, c, w, width):
 def through_blocks(c, data, epoch, plan, groups, schedule, stream, shared, own, kind):
     """Go from the first layer's units of candidate c to the slopes of all logits, and back.
 
-    The last variables go first: a contribution's slopes are those of the variables after it. All
-    arrays are taken out of their tuples here, once: see `products.py`.
+    The last variables go first: the slopes of a contribution are those of the variables after it.
+    All arrays are taken out of their tuples here, once: see `products.py`.
     """
     points, old, advantages, weights = data.points, data.old, data.advantages, data.weights
     cards, outputs, value_start, floor = plan.cards, plan.outputs, plan.value_start, plan.floor
@@ -140,7 +140,8 @@ def through_blocks(c, data, epoch, plan, groups, schedule, stream, shared, own, 
     rows_of_c, bias_of_c, middle_of_c = c * fours, c * last, c * (last - 1) * width
     clear_rows(middle, middle_of_c, (last - 1) * width, width)
     clear_rows(biases, bias_of_c, last, width)
-    clear_rows(acc, RUNNING, 1, width)  # from here on: slopes of all variables after this one
+    # from here on it holds the slopes of all variables after this one
+    clear_rows(acc, RUNNING, 1, width)
     if kind == LISTED:
         clear_rows(sums, rows_of_c, fours, width)
     for t0 in range((n - 1) // BLOCK * BLOCK, -1, -BLOCK):
@@ -230,7 +231,7 @@ def through_blocks(c, data, epoch, plan, groups, schedule, stream, shared, own, 
             add_row(sums, rows_of_c + j, acc, RUNNING, width, ONE)
 
 
-# Scattered rows of weights are read in loops that do little else: the processor reads ahead.
+# Scattered rows of weights are read in loops that do little else, so that the processor prefetches.
 
 
 @jit(fastmath=SUM, pipeline_class=NoAlias)

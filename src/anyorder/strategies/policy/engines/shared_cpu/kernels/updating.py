@@ -35,7 +35,7 @@ def ascend(w, m, v, r, g, width, adam):
 
 @jit(fastmath=STEP)
 def ascend_one(w, m, v, r, k, g, adam):
-    """Take the step of `ascend` on a single parameter."""
+    """Take the same step as `ascend` on a single parameter."""
     beta1, beta2, slow, eps = adam
     m[r, k] = beta1 * m[r, k] + g
     v[r, k] = beta2 * v[r, k] + g * g
@@ -46,7 +46,7 @@ def ascend_one(w, m, v, r, k, g, adam):
 def gather(g, a, rows, factors, count, width):
     """Set g[0] to the sum over c of factors[c] * a[rows[c]], five candidates at a time.
 
-    After the last candidate there are places for four more, with factors of zero.
+    There are places for four more candidates after the last, with factors of zero.
     """
     for five in range(0, count, 5):
         c = five & INDEX
@@ -65,9 +65,9 @@ def gather(g, a, rows, factors, count, width):
 
 @jit()
 def update(data, step, plan, schedule, shared, row, kind, i0, i1):
-    """Take Adam's step number `step` on what belongs to variables i0 to i1.
+    """Take Adam's step number `step` on the parameters of variables i0 to i1.
 
-    The last one's part includes the rest.
+    The part with the last variable includes all other parameters.
 
     A variable without weight keeps its head.
     """
