@@ -1,4 +1,4 @@
-"""The default strategy: a portfolio of operators around a model of single changes.
+"""The default strategy: a portfolio of operators that share a model of gains.
 
     search      `auto` and `delta`, the lists of their operators
     portfolio   the strategy: tickets, the best point, what an answer changes

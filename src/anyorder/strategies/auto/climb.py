@@ -109,7 +109,7 @@ class Climb:
         self._fallback = (-math.inf, b"")
         self.number += 1
 
-    # --- what is next -----------------------------------------------------------------------------
+    # --- requests ---------------------------------------------------------------------------------
 
     def next(self, best: Best) -> Request | None:
         """Return the next request; None if it depends on an answer, or if the climb has ended."""

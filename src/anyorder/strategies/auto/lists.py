@@ -101,7 +101,7 @@ class Lists:
         self._base, self._untried = point.copy(), self._select_distinct(point, self._order)
 
     def _select_distinct(self, point: Codes, changes: Index) -> Index:
-        """Return the changes without those that lead to the same point as another one."""
+        """Return the changes that lead to different points; of equal ones, only the first."""
         return self.changes.distinct(point, changes)
 
     def rank(self, point: Codes) -> Iterator[Codes]:

@@ -92,7 +92,7 @@ class Portfolio(Search):
         for kind, own in zip(self.explorers, self._rng.spawn(len(self.explorers)), strict=True):
             with contextlib.suppress(ValueError):  # variables of too many values for P3
                 found.append(Explore(tools, kind(space, own)))
-        # the operator that makes the first points, and their number
+        # the operator that makes the first points, and the number of these points
         self._opening, self._first = "restart", FIRST_POINTS
         if opening is not None:
             found.append(Opening(tools, opening(space, self._rng.spawn(1)[0])))
@@ -232,6 +232,7 @@ class Portfolio(Search):
     def _ask(
         self, ticket: int, point: Codes | None, name: str, request: Request | None = None
     ) -> Codes | None:
+        """Record a proposal by the operator `name`, and return its point; None if there is none."""
         if point is None:
             return None
         key = self._memory.key(point)
@@ -241,6 +242,7 @@ class Portfolio(Search):
         return point
 
     def _begin_climb(self, name: str, point: Codes, f: float = math.nan) -> None:
+        """Begin a climb of the operator `name` at a point, whose value is `f` or not known."""
         self._progress.owner, self._progress.cost = name, 0
         self._progress.record = self._best.value
         self.restarts += name == "restart" and self._progress.began and self.generation > 0
@@ -254,6 +256,7 @@ class Portfolio(Search):
         return found
 
     def _new_point(self, name: str) -> Codes | None:
+        """Return a new point of the operator `name`, or any new point; None if there is none."""
         point = self._operators[name].propose(self._best)
         return (
             self._unseen.draw(self._best)
@@ -438,7 +441,7 @@ class Portfolio(Search):
         self._progress.began = True
         self._begin_climb("restart", point, value)
 
-    # --- what is shown ----------------------------------------------------------------------------
+    # --- facts ------------------------------------------------------------------------------------
 
     def influence(self, points: int = 10) -> npt.NDArray[np.float64]:
         """Return how much a change of variable j alters the gain of a change of i, if known.

@@ -7,11 +7,11 @@ k = 0 for the logarithm: Tukey's ladder (J. W. Tukey, "Exploratory Data Analysis
 exponentials, reciprocals, roots and squares. The pole is below all values; or above all values, as
 for the negative of a run time.
 
-Take two gains of the same change: from u to u + p, and from v to v + q. For one value of the pole,
-which has a closed form (`_solve_for_poles`), they are equal. That is the true pole if the variables
-that differ between both contexts do not interact with the variable that changes. So if many pairs
-of gains lead to the same pole, gains are predicted exactly on that scale. Affine changes of f only
-move the pole.
+Take two gains of the same change: from u to u + p, and from v to v + q. They are equal on a scale
+for one value of the pole, which has a closed form (`_solve_for_poles`). It is the true pole if the
+variables that differ between both contexts do not interact with the variable that changes. So if
+many pairs of gains lead to the same pole, gains are predicted exactly on that scale. Affine changes
+of f only move the pole.
 
 For the pole 0, any exponent is considered: again, one value of k makes two gains equal
 (`find_powers`). If k is positive, values of f may have both signs, which they keep.
@@ -35,7 +35,7 @@ LOOK_GROWTH = 1.5  # growth of the observations until the scale is considered ag
 LEAST_AGREEING = 8  # the least number of pairs of gains that must be equal on a new scale
 # the least share of pairs that must be equal on a new scale, among pairs that distinguish scales
 LEAST_AGREEING_SHARE = 0.025
-# so many times as many pairs of gains must be equal on a new scale as on the present one and f
+# so many times more pairs of gains must be equal on a new scale than on the present one, or for f
 CLEARLY = 3.0
 LEAST_NAMED = 3  # a pole or an exponent is considered if so many pairs of gains lead to it
 SETTLED = 0.1  # share of pairs of gains that are equal for f itself, above which f is the scale
@@ -54,9 +54,9 @@ TINY = sys.float_info.min
 class Transform(NamedTuple):
     """A strictly increasing function of f: f itself, or a power of the distance to a pole.
 
-    Distances are in units of `knot`, and negative beyond the pole. A positive power is applied to
-    the absolute value of the distance, and keeps its sign. Any other power is replaced by its
-    tangent at distances below 1. Values that are not finite stay as they are.
+    Distances are in units of `knot`, and negative beyond the pole. A positive power is that of the
+    absolute value of the distance, with the sign of the distance. Any other power is replaced by
+    its tangent at distances below 1. Values that are not finite stay as they are.
     """
 
     sign: int = 0  # 1: the pole is below the values; -1: it is above them; 0: f itself

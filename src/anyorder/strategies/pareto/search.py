@@ -224,7 +224,7 @@ class ParetoSearch(Search):
         keys = view.packing.pack(self.space.canonical(points))
         return np.array([view.mean(key) for key in keys])
 
-    # --- what is shown ----------------------------------------------------------------------------
+    # --- facts ------------------------------------------------------------------------------------
 
     def influence(self, points: int = 10) -> npt.NDArray[np.float64]:
         """Return how much a change of variable j alters the gain of a change of i, if known."""

@@ -91,7 +91,7 @@ def _choose_together(
     links: Callable[[], npt.NDArray[np.bool_]],
     rng: np.random.Generator,
 ) -> Index:
-    """Return some of `places`, but not all: a random one and those that belong together with it."""
+    """Return a random place and places that belong together with it, but not all of `places`."""
     first = places[int(rng.random() * len(places))]
     if rng.random() < BY_LINKS:
         among = links()[places[:, None], places]
