@@ -1,17 +1,18 @@
-"""What each operator and rule of the default is worth: runs without it, on kept instances.
+"""Measure the contribution of each operator and rule of the default by runs without it.
 
     python benchmarks/ablation.py run --seeds 10 --processes 16
     python benchmarks/ablation.py run --variants auto "no leap" --groups some conditional
     python benchmarks/ablation.py table
     python benchmarks/ablation.py compare --of "no leap" --with auto
 
-`run` appends to results/ablation.csv what is not there yet: the best value at several marks along
-one run. Run s of a problem is on instance 5 + s % 5; constants were set on instances 0 to 4. Known
-points are answered from the archive and not counted, except under noise, where the value that is
-recorded is that without noise at the point of the best reading. `table` prints for each variant and
-mark the sum of z over problems, divided by the root of their number (negative: worse than the
-whole), and the median difference in deviations of a run; `compare` the same by problem. A
-variant is the default with an attribute of a class, or a constant of a module, replaced.
+A variant is the default with one attribute of a class, or one constant of a module, replaced. `run`
+makes the runs that are missing in results/ablation.csv, and appends the best value of each run
+after several numbers of evaluations (marks). Run s of a problem is on instance 5 + s % 5; constants
+were set on instances 0 to 4. Known points are answered from the archive and not counted, except
+with noise. With noise, the recorded value is the value without noise at the point of the best
+measurement. `table` prints, for each variant and mark, the sum of z over problems divided by the
+root of their number (negative: worse than the default), and the median difference in standard
+deviations of a run. `compare` prints both for each problem.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ from anyorder.strategies.create import create
 PATH = RESULTS / "ablation.csv"
 FIELDS = ("problem", "seed", "variant", "evaluations", "best", "own_us")
 MARKS = (25, 50, 100, 200, 300, 1_000, 3_000, 10_000)
-# Of batches: their size, and the part of the evaluations after which single points are as good.
+# The sizes of batches, and the share of the evaluations after which single points are compared.
 BATCHES = {8: 0.85, 32: 0.6}
 ALSO = tuple(int(part * mark) for part in BATCHES.values() for mark in MARKS if mark >= 100)
 SIZES = (64, 128, 256)
@@ -57,9 +58,9 @@ BEFORE = "auto, before the portfolio"  # commit 379897d
 
 
 def pipeline(rng: np.random.Generator) -> Drawn:
-    """Which of four models, each with settings of its own, and a few that all have.
+    """Draw a choice among four models, each with settings of its own, and a setting of all.
 
-    Of two models that can be the best one, one is good only with the right settings.
+    Two models can be the best one; one of them is good only with the right settings.
     """
     sizes = {"a": (61, 31, 3), "b": (61, 11), "c": (50, 2, 3), "d": (20, 50, 51)}
     variables: dict[str, Any] = {
@@ -96,7 +97,7 @@ def _when(kind: Any, model: str) -> Any:
 
 
 def branches(rng: np.random.Generator) -> Drawn:
-    """Nested switches that open groups of bits with pairs among them; most points have few."""
+    """Draw switches that make groups of bits present, with pairs of bits that interact."""
     variables: dict[str, Any] = {f"s{k}": ao.Binary() for k in range(6)}
     for k in range(6):
         for j in range(8):
@@ -116,7 +117,7 @@ def branches(rng: np.random.Generator) -> Drawn:
 
 
 def chosen_and_bits(rng: np.random.Generator) -> Drawn:
-    """A subset of items beside 60 interacting bits, some of which change what items are worth."""
+    """Draw a subset of items beside 60 interacting bits, some of which interact with items."""
     variables: dict[str, Any] = {"items": ao.Subset(range(20), size=5)}
     variables |= {f"x{k}": ao.Binary() for k in range(60)}
     space = ao.Space(variables)
@@ -131,7 +132,7 @@ def chosen_and_bits(rng: np.random.Generator) -> Drawn:
 
 
 def plateaus(rng: np.random.Generator, n: int = 60) -> Drawn:
-    """How many variables have the right value before the first that has not, in a random order."""
+    """Draw a function that counts the right values before the first wrong one, in random order."""
     order, goal = rng.permutation(n), rng.integers(0, 2, n)
 
     def f(x: Any) -> float:
@@ -178,7 +179,7 @@ GROUPS: dict[str, tuple[int, list[str]]] = {
 
 
 def problem(name: str, instance: int) -> Drawn:
-    """The space, and the function on codes that is maximised."""
+    """Return the space, and the function of codes that is maximised."""
     base, _, how = name.partition("|")
     family, _, rest = base.partition(":")
     if family == "function":
@@ -203,9 +204,9 @@ def problem(name: str, instance: int) -> Drawn:
 
 
 class Variant(NamedTuple):
-    """A strategy by its name, with some attributes replaced: whose, which, and by what.
+    """A strategy with some attributes replaced, each given by its owner, name and new value.
 
-    `groups` are those on which it is measured.
+    `groups` are the groups of problems on which the variant is measured.
     """
 
     algorithm: str = WHOLE
@@ -215,7 +216,7 @@ class Variant(NamedTuple):
 
 
 def variants() -> dict[str, Variant]:
-    """Return the default, others to compare it with, and the default without one thing each."""
+    """Return the default, other strategies, and the default without each operator and rule."""
     from anyorder.strategies.auto import climb, credit, furnish, portfolio, search
     from anyorder.strategies.auto.operators import (
         branch,
@@ -292,7 +293,7 @@ VARIANTS = variants()
 
 
 def run_one(job: tuple[str, int, str, int]) -> list[tuple[Any, ...]]:
-    """One run: its best value at each mark, and the strategy's own time per evaluation."""
+    """Make one run; return its best value at each mark, and the strategy's time per evaluation."""
     *_, variant, _ = job
     with contextlib.ExitStack() as stack:
         for change in VARIANTS[variant].changes:
@@ -301,7 +302,7 @@ def run_one(job: tuple[str, int, str, int]) -> list[tuple[Any, ...]]:
 
 
 def best_values(job: tuple[str, int, str, int]) -> list[tuple[Any, ...]]:
-    """`run_one` of the library as it is now."""
+    """Do what `run_one` does, with the library as it is now."""
     name, seed, variant, budget = job
     space, f = problem(name, 5 + seed % 5)
     algorithm, _, batch, _ = VARIANTS[variant]
@@ -337,7 +338,7 @@ def best_values(job: tuple[str, int, str, int]) -> list[tuple[Any, ...]]:
 
 
 def read(path: Path = PATH) -> list[dict[str, str]]:
-    """All rows so far."""
+    """Return all rows so far."""
     if not path.exists():
         return []
     with path.open(encoding="utf-8", newline="") as file:
@@ -345,7 +346,7 @@ def read(path: Path = PATH) -> list[dict[str, str]]:
 
 
 def jobs(given: argparse.Namespace, done: set[tuple[str, int, str]]) -> Iterator[Any]:
-    """What is missing: run after run of every problem, so that an early end leaves few of each."""
+    """Yield the missing runs: the first run of every problem, then the second, and so on."""
     for seed in range(given.first_seed, given.first_seed + given.seeds):
         for group in given.groups:
             budget, names = GROUPS[group]
@@ -358,7 +359,7 @@ def jobs(given: argparse.Namespace, done: set[tuple[str, int, str]]) -> Iterator
 
 
 def run(given: argparse.Namespace) -> None:
-    """Run what is missing, and append it."""
+    """Make the missing runs, and append their rows."""
     done = {(r["problem"], int(r["seed"]), r["variant"]) for r in read(given.out)}
     facts, end, count = machine(), time.monotonic() + given.seconds, 0
     new, context = not given.out.exists(), multiprocessing.get_context("spawn")
@@ -381,12 +382,12 @@ def run(given: argparse.Namespace) -> None:
 
 # --- tables ---------------------------------------------------------------------------------------
 
-# By problem and mark: for each variant the best value of each seed.
+# For each problem and mark: for each variant, the best value of each seed.
 Cells = dict[tuple[str, int], dict[str, dict[int, float]]]
 
 
 def cells(path: Path) -> Cells:
-    """Best values by problem, mark, variant and seed."""
+    """Return the best values by problem, mark, variant and seed."""
     found: Cells = {}
     for row in read(path):
         cell = found.setdefault((row["problem"], int(row["evaluations"])), {})
@@ -395,10 +396,10 @@ def cells(path: Path) -> Cells:
 
 
 def difference(one: dict[int, float], other: dict[int, float]) -> tuple[float, float] | None:
-    """Of means over seeds that both have: in standard errors (z), and in deviations of a run.
+    """Return the mean difference in standard errors (z), and in standard deviations of a run.
 
-    Runs of one seed are on the same instance, so that differences of pairs count. Both numbers are
-    cut at 4; None if there are fewer than two pairs.
+    Runs of the same seed are on the same instance, so they are compared in pairs. Both numbers are
+    cut at 4. Return None if there are fewer than two pairs.
     """
     gaps = np.array([one[seed] - other[seed] for seed in one.keys() & other.keys()])
     if len(gaps) < 2:
@@ -411,7 +412,7 @@ def difference(one: dict[int, float], other: dict[int, float]) -> tuple[float, f
 
 
 def outcomes(of: Cells, variant: str, whole: str, names: list[str], mark: int) -> list[Any]:
-    """Problem, z and difference in deviations, wherever there are two runs of both."""
+    """Return problem, z and difference in deviations, for problems with two runs of both."""
     found = []
     for name in names:
         cell = of.get((name, mark), {})
@@ -422,7 +423,7 @@ def outcomes(of: Cells, variant: str, whole: str, names: list[str], mark: int) -
 
 
 def summary(found: list[Any]) -> str:
-    """The sum of z over the root of the number of problems, and the median difference."""
+    """Return the sum of z over the root of the number of problems, and the median difference."""
     if not found:
         return ""
     z, d = np.array([row[1:] for row in found]).T
@@ -430,7 +431,7 @@ def summary(found: list[Any]) -> str:
 
 
 def table(given: argparse.Namespace) -> None:
-    """Each variant beside the whole, by mark, over all problems of the groups together."""
+    """Print a comparison of each variant with the default, by mark, over all problems of groups."""
     of = cells(given.out)
     names = list(dict.fromkeys(name for group in given.groups for name in GROUPS[group][1]))
     shown = {v for cell in of.values() for v in cell}
@@ -442,7 +443,7 @@ def table(given: argparse.Namespace) -> None:
 
 
 def compare(given: argparse.Namespace) -> None:
-    """One variant beside another, problem by problem: difference in deviations, and z."""
+    """Print a comparison of two variants by problem: difference in deviations, and z."""
     of = cells(given.out)
     for group in given.groups:
         names = GROUPS[group][1]
@@ -459,7 +460,7 @@ def compare(given: argparse.Namespace) -> None:
 
 
 def batches(given: argparse.Namespace) -> None:
-    """N evaluations in batches beside a part of N alone: z by problem, and over all of them."""
+    """Print a comparison of N evaluations in batches with a share of N single ones."""
     of = cells(given.out)
     names = list(dict.fromkeys(name for group in given.groups for name in GROUPS[group][1]))
     for batch, part in BATCHES.items():

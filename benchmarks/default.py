@@ -1,4 +1,4 @@
-"""The default algorithm beside others: raw runs, and tables of wins.
+"""Compare the default algorithm with others: raw runs, and tables of wins.
 
     python benchmarks/default.py run --suite rows --seeds 10 --processes 16
     python benchmarks/default.py run --suite functions variants --instances 0 1 2 3 4 --seeds 2
@@ -11,17 +11,23 @@
     python benchmarks/default.py figure
     python benchmarks/default.py cost
 
-`run` appends to results/default.csv.gz what is not there yet, run after run of every problem, so
-that an early end leaves few of each; on another machine it writes a file of its own (`--to`), which
-benchmarks/merge.py adds. Every proposal is evaluated and counted, also of points that are known.
-Suites: `rows`, the 42 distributions of the paper (`wins` compares with the campaigns in
-results/reproduction, too); `functions`, generated everyday functions (benchmarks/generated.py);
-`variants`, MaxSAT, MaxCut, noise and monotone transforms;
-`pbo`, those of IOHprofiler; `everyday`, the functions of a file; `figure`, four of the rows;
-`workers`, six of them; `half`, QUBO with 64 variables up to 5,000 evaluations. Under noise the
-value that is recorded is that without noise, at the point of the best reading. `auto@8` is `auto`
-asked for eight points at a time. `cost` measures what `auto` itself takes per evaluation on this
-machine, into results/default_cost.csv.
+`run` makes the runs that are missing in results/default.csv.gz, and appends them: the first run of
+every problem, then the second, and so on, so that an early end leaves a few runs of each. On
+another machine it writes to another file (`--to`), which benchmarks/merge.py adds. Every proposal
+is evaluated and counted, even if its point is known. With noise, the recorded value is the value
+without noise at the point of the best measurement. `auto@8` is `auto` that proposes eight points at
+a time. `cost` measures the processor time of `auto` per evaluation on this machine, and writes it
+to results/default_cost.csv. The suites:
+
+    rows       the 42 distributions of the paper (`wins` also compares with the campaigns in
+               results/reproduction)
+    functions  generated everyday functions (benchmarks/generated.py)
+    variants   MaxSAT, MaxCut, noise and monotone transforms
+    pbo        the functions of IOHprofiler
+    everyday   the functions of a file
+    figure     four of the rows
+    workers    six of the rows
+    half       QUBO with 64 variables, up to 5,000 evaluations
 """
 
 from __future__ import annotations
@@ -97,7 +103,7 @@ Key = tuple[str, int, int, str]
 
 
 def problem(name: str, instance: int, everyday: Path | None) -> Drawn:
-    """The space and the function on codes."""
+    """Return the space, and the function of codes that is maximised."""
     base, _, how = name.strip().partition("|")
     family, _, rest = base.partition(":")
     if family == "pbo":
@@ -115,7 +121,7 @@ def problem(name: str, instance: int, everyday: Path | None) -> Drawn:
 
 @functools.cache
 def everyday_function(path: Path | None, name: str) -> Drawn:
-    """A function of a file that defines `FNS`."""
+    """Return a function of a file that defines `FNS`."""
     if path is None:
         raise SystemExit("give the file of everyday functions with --everyday")
     spec = importlib.util.spec_from_file_location("everyday", path)
@@ -135,7 +141,7 @@ def everyday_function(path: Path | None, name: str) -> Drawn:
 
 
 def run_one(job: tuple[Key, Sequence[int], Path | None]) -> list[tuple[Any, ...]]:
-    """One run: its best value after each mark, and the strategy's own time per evaluation."""
+    """Make one run; return its best value at each mark, and the strategy's time per evaluation."""
     key, marks, everyday = job
     name, instance, seed, label = key
     algorithm, _, batch = label.partition("@")
@@ -170,7 +176,7 @@ def run_one(job: tuple[Key, Sequence[int], Path | None]) -> list[tuple[Any, ...]
 
 
 def cost(given: argparse.Namespace) -> None:
-    """Processor time of `auto` per evaluation, over 10,000 of NK with K 4."""
+    """Measure the processor time of `auto` per evaluation, over 10,000 of NK with K = 4."""
     rows = []
     for n in (64, 256, 1024):
         name = f"nk:n={n},k=4"
@@ -182,7 +188,7 @@ def cost(given: argparse.Namespace) -> None:
 
 
 def read(path: Path = PATH) -> list[dict[str, str]]:
-    """All rows so far."""
+    """Return all rows so far."""
     if not path.exists():
         return []
     with gzip.open(path, "rt", encoding="utf-8", newline="") as file:
@@ -190,7 +196,7 @@ def read(path: Path = PATH) -> list[dict[str, str]]:
 
 
 def keys(rows: Iterable[dict[str, str]]) -> set[Key]:
-    """Which runs there are."""
+    """Return the keys of the runs in some rows."""
     return {(r["problem"], int(r["instance"]), int(r["seed"]), r["strategy"]) for r in rows}
 
 
@@ -206,7 +212,7 @@ def jobs(given: argparse.Namespace, done: set[Key]) -> Iterator[tuple[Key, Any, 
 
 
 def run(given: argparse.Namespace) -> None:
-    """Run what is missing, and append it."""
+    """Make the missing runs, and append their rows."""
     done = keys(read()) | keys(read(given.to))
     facts, end = machine(), time.monotonic() + given.seconds
     # Here, so that processes find the compiled loops on disk.
@@ -226,13 +232,13 @@ def run(given: argparse.Namespace) -> None:
 
 
 def append(path: Path, rows: Iterable[Iterable[Any]]) -> None:
-    """Write rows as a gzip stream of their own, which stays whole if the next one is cut short."""
+    """Append rows as a gzip stream of their own, which stays valid if the next one is cut short."""
     with gzip.open(path, "at", encoding="utf-8", newline="") as file:
         csv.writer(file, lineterminator="\n").writerows(rows)
 
 
 def table(given: argparse.Namespace) -> None:
-    """Means of each algorithm per problem; + and - where Welch's test tells it from `auto`."""
+    """Print the means by problem and algorithm; + and - if Welch's test finds a difference."""
     cells: dict[tuple[str, int], dict[str, list[float]]] = {}
     for row in read():
         if row["problem"] in {name for suite in given.suite for name in SUITES[suite]} and (
@@ -259,7 +265,7 @@ def table(given: argparse.Namespace) -> None:
 
 
 def means(given: argparse.Namespace) -> None:
-    """Means with their standard errors, as in the documentation; the best one is bold."""
+    """Print means with their standard errors, as in the documentation; the best one is bold."""
     values: dict[tuple[str, int, str], list[float]] = {}
     for row in read():
         if int(row["instance"]) in HALVES[given.half] or given.suite == ["everyday"]:
@@ -286,7 +292,10 @@ def means(given: argparse.Namespace) -> None:
 
 
 def campaigns() -> Iterator[tuple[str, int, str, int, float]]:
-    """Distribution, instance, algorithm, evaluations and best value, in results/reproduction."""
+    """Yield distribution, instance, algorithm, evaluations and best value of the campaigns.
+
+    Their results are in results/reproduction.
+    """
     for name in ("table-10000.baselines", "table-10000.presets"):
         with gzip.open(RESULTS / "reproduction" / f"{name}.csv.gz", "rt", encoding="utf-8") as file:
             for row in csv.DictReader(file):
@@ -299,7 +308,7 @@ def campaigns() -> Iterator[tuple[str, int, str, int, float]]:
 
 
 def runs_on_rows() -> Iterator[tuple[str, int, str, int, float]]:
-    """The same of the runs of this file, and of `campaigns`."""
+    """Yield what `campaigns` yields, for the runs of this script and for the campaigns."""
     families = {"qubo": "QUBO", "nk": "NK", "nkd": "NK3"}
     for row in read():
         if row["problem"] in SUITES["rows"]:
@@ -312,7 +321,7 @@ def runs_on_rows() -> Iterator[tuple[str, int, str, int, float]]:
 
 
 def compared(one: dict[int, list[float]], other: dict[int, list[float]], blocked: bool) -> int:
-    """1 if the first is significantly above the other, -1 if below, else 0.
+    """Return 1 if `one` is significantly above `other`, -1 if it is below, else 0.
 
     By instance: within instances, or if there is one run of some, a t-test of the differences.
     """
@@ -331,13 +340,13 @@ def compared(one: dict[int, list[float]], other: dict[int, list[float]], blocked
 
 
 def span(numbers: Sequence[int]) -> str:
-    """The least and the largest, or the one that all are."""
+    """Return the least and the largest number as text; only one number if all are equal."""
     low, high = min(numbers), max(numbers)
     return str(low) if low == high else f"{low} to {high}"
 
 
 def wins(given: argparse.Namespace) -> None:
-    """On how many of the 42 rows `--of` is significantly above and below each other algorithm."""
+    """Print the numbers of rows, of 42, on which `--of` is significantly above and below others."""
     marks = (1_000, 10_000)
     cells: dict[tuple[str, int], dict[str, dict[int, list[float]]]] = {}
     for name, instance, algorithm, mark, best in runs_on_rows():
@@ -387,7 +396,7 @@ def wins(given: argparse.Namespace) -> None:
 
 
 def gap(given: argparse.Namespace) -> None:
-    """How far strategies are from the best value of any run, on QUBO with 64 variables."""
+    """Print the gaps of strategies to the best value of any run, on QUBO with 64 variables."""
     best: dict[tuple[str, str], float] = {}
     runs: dict[tuple[str, str, int], list[tuple[str, float]]] = {}
     names = {name.strip() for name in SUITES["half"]}
@@ -413,7 +422,7 @@ def gap(given: argparse.Namespace) -> None:
 
 
 def figure(given: argparse.Namespace) -> None:
-    """Mean best value over evaluations, on the rows of the figure and the everyday functions."""
+    """Draw the mean best value over evaluations, on rows of the paper and everyday functions."""
     import matplotlib
 
     matplotlib.use("Agg")

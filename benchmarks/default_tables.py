@@ -1,13 +1,13 @@
-"""The generated tables of the documentation of the default: operators, rules, and constants.
+"""Write the generated tables of the documentation of the default.
 
-    python benchmarks/default_tables.py            # write them into docs/
-    python benchmarks/default_tables.py --check    # only say whether they are as they would be
+    python benchmarks/default_tables.py            # write all tables into docs/
+    python benchmarks/default_tables.py wins       # write only this table
+    python benchmarks/default_tables.py --check    # only fail if a table is not up to date
 
-    python benchmarks/default_tables.py wins       # only this one
-
-A table lies between two comments that name this command. Operators and rules come with what their
-removal costs, from results/ablation.csv (benchmarks/ablation.py); constants come from the modules
-of the default, each with the comment behind it; result_tables.py has the tables of results.
+A table is between two comments, the first of which names this command. The table of operators and
+rules has the differences that their removal makes, from results/ablation.csv
+(benchmarks/ablation.py). The tables of constants are made from the modules of the default, each
+constant with the comment behind or above it. result_tables.py makes the tables of results.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ PAGES = {
     "choice": "results.md", "lists": "lists.md", "before": "results.md",
 }  # fmt: skip
 SHOWN = (100, 300, 1_000, 3_000, 10_000)
-# Constants by what they are for: the first word of a name, or the size of the value, tells.
+# The first word of a name, or the size of the value, determines the table of a constant.
 LIMITS = ("MOST", "ENUMERATED", "REMEMBERED", "BINARY", "PROFILES", "ENTRIES", "RING", "REPLAYED")
 ROUNDING = 1e-5
-LABELS = "# --- the entries of `scalars`"  # from here on `layout.py` only numbers things
+LABELS = "# --- the entries of `scalars`"  # after this line, `layout.py` has only indices
 
 
 # --- what operators and rules are worth -----------------------------------------------------------
 
 
 def worth() -> str:
-    """What is lost without each operator and rule, over all problems on which that was measured."""
+    """Return the table of operators and rules, over all problems on which they were measured."""
     of = cells(PATH)
     lines = [
         "| without | problems, runs | " + " | ".join(f"{mark:,}" for mark in SHOWN)
@@ -66,7 +66,7 @@ def worth() -> str:
 
 
 def row(of: Cells, variant: str, problems: list[str]) -> str:
-    """The cells of one variant; nothing where it was not measured."""
+    """Return the cells of one variant, or "" if it was not measured."""
     found = {mark: outcomes(of, variant, WHOLE, problems, mark) for mark in SHOWN}
     if not any(found.values()):
         return ""
@@ -74,7 +74,7 @@ def row(of: Cells, variant: str, problems: list[str]) -> str:
         (name, mark): len(cell[variant].keys() & cell[WHOLE].keys())
         for (name, mark), cell in of.items() if variant in cell and WHOLE in cell
     }  # fmt: skip
-    # Of so many standard errors a difference is significant; they are cut at 4.
+    # a difference of more standard errors is significant; z is cut at 4
     limits = {key: float(t.ppf(0.975, max(n - 1, 1))) for key, n in shared.items()}
     texts = []
     for mark, results in found.items():
@@ -95,7 +95,7 @@ def row(of: Cells, variant: str, problems: list[str]) -> str:
 
 
 class Constant(NamedTuple):
-    """A module's constant: where, its name, its value as it is written, and why it is that."""
+    """A constant: its module, its name, its value as it is written, and its comment."""
 
     module: str
     name: str
@@ -104,14 +104,14 @@ class Constant(NamedTuple):
 
 
 def constants() -> Iterator[Constant]:
-    """All constants of the default that are numbers, or tuples of numbers."""
+    """Yield all constants of the default that are numbers, or tuples of numbers."""
     for folder in ("auto", "models", "gp"):
         for path in sorted((SOURCES / folder).rglob("*.py")):
             yield from constants_of(path)
 
 
 def constants_of(path: Path) -> Iterator[Constant]:
-    """Those of one module; several names in one line share its comment."""
+    """Yield the constants of one module; several names in one line share its comment."""
     text = path.read_text(encoding="utf-8").split(LABELS)[0]
     comments = {
         token.start[0]: token.string.lstrip("# ")
@@ -133,7 +133,7 @@ def constants_of(path: Path) -> Iterator[Constant]:
         if len(names) != len(values) or (
             len(names) > 1 and numbers[:2] in (["0", "1"], ["-1", "-2"])
         ):
-            continue  # numbered: names of kinds, which stand for themselves
+            continue  # names of kinds, which are only numbered
         reason = comments.get(node.lineno, "")
         above = node.lineno - 1
         while not comments.get(node.lineno) and lines[above - 1].startswith("#"):
@@ -147,7 +147,7 @@ def constants_of(path: Path) -> Iterator[Constant]:
 
 
 def is_number(node: ast.expr) -> bool:
-    """Whether an expression is made of numbers only."""
+    """Return whether an expression consists of numbers only."""
     allowed = (ast.Constant, ast.Tuple, ast.UnaryOp, ast.BinOp, ast.operator, ast.unaryop, ast.Load)
     if not all(isinstance(part, allowed) for part in ast.walk(node)):
         return False
@@ -156,7 +156,7 @@ def is_number(node: ast.expr) -> bool:
 
 
 def kind(constant: Constant) -> str:
-    """What a constant is for."""
+    """Return the table of a constant: "choices", "limits" or "rounding"."""
     value: Any = eval(constant.value, {})
     least = min(abs(v) for v in (value if isinstance(value, tuple) else (value,)))
     if constant.name.split("_")[0] in LIMITS:
@@ -165,7 +165,7 @@ def kind(constant: Constant) -> str:
 
 
 def listed() -> str:
-    """All constants in three tables."""
+    """Return the three tables of all constants."""
     titles = {
         "choices": "Choices", "limits": "Limits of time and memory",
         "rounding": "Rounding, and numbers that stand for none",
@@ -185,7 +185,7 @@ def listed() -> str:
 
 
 def put(page: str, name: str, table: str) -> str:
-    """The page with a table between its two comments."""
+    """Return the page with a table between its two comments."""
     start = f"<!-- {name}: python benchmarks/default_tables.py -->"
     end = f"<!-- end of {name} -->"
     if page.count(start) != 1 or page.count(end) != 1:

@@ -1,15 +1,15 @@
-"""The default strategy: a portfolio of operators around a model of single changes.
+"""The default strategy: a portfolio of operators that share a model of gains.
 
-    search      `auto` and `delta`: which operators they have
+    search      `auto` and `delta`, the lists of their operators
     portfolio   the strategy: tickets, the best point, what an answer changes
-    climb       from a point to a local optimum, as a state machine; request: what it asks for
-    credit      which operator gets the next evaluations
-    memory      what is known or being evaluated; unseen: what is not
-    furnish     values of variables that conditions take away
+    climb       a climb to a local optimum, as a state machine; request: its requests
+    credit      the choice of the operator that gets the next evaluations
+    memory      points that are known or being evaluated; unseen: points that are not
+    furnish     values of absent variables
     progress    counters
-    words       what a run did, for its facts
-    lists       moves of lists that are not tried yet, and a model of them
-    operators/  how points are made, a file each
+    words       a description of a run, for its facts
+    lists       untried moves of lists, and the model of lists
+    operators/  the operators, which make points: one file for each
 
 docs/default.md explains the method.
 """

@@ -1,8 +1,8 @@
-"""One climb: from a point to a local optimum, paying only for changes that may be worth it.
+"""A climb: a search from a point to a local optimum that evaluates only promising changes.
 
-A state machine, which knows nothing of tickets and operators. `next` gives what is to be evaluated,
-and `answered` takes the value. Between the two, `next` may be called again: it gives further
-changes of the same point, for workers that would wait.
+A climb is a state machine, and knows nothing about tickets and operators. `next` returns a request
+for an evaluation, and `answered` takes its value. `next` may be called again before the value is
+known: it then requests further changes of the same point, so that workers do not wait.
 
     climb.start(point)
     while climb.active:
@@ -10,11 +10,13 @@ changes of the same point, for workers that would wait.
         if request is not None:
             climb.answered(request, f(request.point), best)
 
-Changes are of single scalars, as the landscape ranks them. Where none is worth an evaluation, moves
-of lists follow, if there are any: always at the best point, and below it if the climb is told so.
+The climb changes one scalar at a time, the most promising change first. When no change of a scalar
+is worth an evaluation, it makes moves of lists: always at the best point, and elsewhere if `start`
+says so.
 
-What is certain to improve is done without an evaluation, and what is in the memory is not asked
-again. The climb ends, `active` is False, where no change is worth an evaluation.
+A change that is certain to improve the value is made without an evaluation. The values of points
+that were evaluated before come from the memory. The climb ends (`active` becomes False) when no
+change is worth an evaluation.
 """
 
 from __future__ import annotations
@@ -33,11 +35,13 @@ from anyorder.strategies.base import Codes
 from anyorder.strategies.models.checking import check_kept
 from anyorder.strategies.models.landscape import Landscape
 
-MOST_FREE_MOVES = 3  # times n: moves in a row that are not paid for
-MOST_LOOKS = 100  # and 4n: changes looked at in one call
-CONFIDENT = 1.0  # deviations: a gain that is added to others without measuring it again
-READINGS = 4  # of a point before it becomes the best, once there is noise
-REPEATS = 8  # local optima that are measured twice once there is noise
+MOST_FREE_MOVES = 3  # times n: successive changes that a climb makes without an evaluation
+MOST_LOOKS = 100  # plus 4n: changes that a climb considers for one proposal
+# a change that improved an earlier point of a climb is also made at the present point if its
+# predicted gain is more than so many standard deviations
+CONFIDENT = 1.0
+READINGS = 4  # with noise: measurements of a local optimum before it becomes the best point
+REPEATS = 8  # with noise: the number of local optima that are measured twice to estimate it
 
 
 class Climb:
@@ -46,51 +50,52 @@ class Climb:
     Parameters
     ----------
     space
-        Where to search.
+        The search space.
     landscape
-        Has the present point, and predicts changes of it.
+        The present point, and the models that predict the gains of its changes.
     memory
-        Knows what has been evaluated.
+        The points that have been evaluated.
     lists
-        Knows moves of lists; None if there are no lists.
+        The moves of lists; None if there are no lists.
 
     Attributes
     ----------
     active
         Whether there is a climb that has not ended.
     number
-        How many climbs there have been.
+        The number of climbs so far.
     """
 
     def __init__(
         self, space: Space, landscape: Landscape, memory: Memory, lists: Lists | None = None
     ) -> None:
-        self._lists, self._moves = lists, False  # whether lists are climbed below the best point
+        self._lists, self._moves = lists, False  # whether lists change below the best point
         self._space, self._landscape, self._memory = space, landscape, memory
         self._n = len(space)
         self.active = False
         self.number = 0
         self._awaited = False  # whether the value of the present point is being measured
-        self._free = 0  # moves in a row that were not paid for
-        self._fallback: tuple[float, bytes] = (-math.inf, b"")  # the best of what was combined
-        self._readings = 1  # of the present point
-        self._held = -1  # a variable that is not changed
+        self._free = 0  # successive changes that were made without an evaluation
+        # the best of the points whose changes were combined
+        self._fallback: tuple[float, bytes] = (-math.inf, b"")
+        self._readings = 1  # measurements of the present point
+        self._held = -1  # the variable that the climb does not change
         self._repeats = 0  # local optima that were measured twice
-        self._present: tuple[bytes, Any] = (b"", None)  # which variables a point has
+        self._present: tuple[bytes, Any] = (b"", None)  # a point, and its present variables
 
     def start(
         self, point: Codes, f: float = math.nan, held: int = -1, *, moves: bool = True
     ) -> None:
-        """Begin at a point.
+        """Begin a climb at a point.
 
         Parameters
         ----------
         point, f
             The point and its value, NaN if that is not known.
         held
-            A variable that is kept, or -1.
+            A variable that the climb does not change, or -1.
         moves
-            Whether lists are climbed below the best point, too.
+            Whether the climb also makes moves of lists while it is below the best point.
         """
         self._moves = moves
         landscape = self._landscape
@@ -98,16 +103,16 @@ class Climb:
         if known is not None and not math.isnan(known):
             landscape.go_to(point, known)
         elif not np.array_equal(point, landscape.point) or landscape.measured:
-            landscape.go_to(point)  # else an operator has gone there, and may know the value
+            landscape.go_to(point)  # otherwise an operator is there already, maybe with a value
         self.active, self._awaited = True, False
         self._free, self._readings, self._held = 0, 1, held
         self._fallback = (-math.inf, b"")
         self.number += 1
 
-    # --- what is next -----------------------------------------------------------------------------
+    # --- requests ---------------------------------------------------------------------------------
 
     def next(self, best: Best) -> Request | None:
-        """Return what to evaluate; None if that depends on an answer, or if the climb has ended."""
+        """Return the next request; None if it depends on an answer, or if the climb has ended."""
         landscape = self._landscape
         for _ in range(MOST_LOOKS + 4 * self._n):
             if self._awaited:
@@ -128,7 +133,7 @@ class Climb:
                 found, moved = self._ask_move(best)
                 if found is None and moved:
                     continue
-                found = found or self._at_optimum(best)
+                found = found or self._ask_at_optimum(best)
                 if found is None and landscape.measured:
                     self.active = False
             elif landscape.measured or self._awaited:
@@ -147,7 +152,7 @@ class Climb:
         return Request(kind, key, landscape.point.tobytes(), at, variable, self.number)
 
     def _ask_present(self) -> Request | None:
-        """Ask for the value of the present point, unless that is known or not to be had."""
+        """Request the value of the present point, unless it is known, pending or has failed."""
         landscape, key = self._landscape, self._memory.key(self._landscape.point)
         known = self._memory.value(key)
         if known is None and not self._memory.is_pending(key):
@@ -160,7 +165,7 @@ class Climb:
         return None
 
     def _ask_change(self, variable: int, code: int) -> Request | None:
-        """Ask for a neighbour, unless its value is known or being evaluated."""
+        """Request a change of the present point, unless its value is known or pending."""
         landscape = self._landscape
         if variable == self._held or (self._space.conditional and not self._has(variable)):
             landscape.exclude(variable, code)
@@ -182,7 +187,11 @@ class Climb:
         return None
 
     def _ask_move(self, best: Best) -> tuple[Request | None, bool]:
-        """Ask for the next move of a list; also returns whether a known one was made."""
+        """Request the next move of a list; also return whether the climb goes on without it.
+
+        It does if the move to a point of known value was made, or if the value of the present point
+        comes first.
+        """
         landscape, lists, memory = self._landscape, self._lists, self._memory
         below = landscape.above(best.value, landscape.value)
         if lists is None or (below and not self._moves):
@@ -201,15 +210,15 @@ class Climb:
         return None, False
 
     def _has(self, variable: int) -> bool:
-        """Return whether the present point has a variable: conditions may say that it has not."""
+        """Return whether a variable is present in the present point, by the conditions."""
         point = self._landscape.point
         key = point.tobytes()
         if self._present[0] != key:
             self._present = key, self._space.present(point[None])[0]
         return bool(self._present[1][variable])
 
-    def _at_optimum(self, best: Best) -> Request | None:
-        """Ask for the value of a point that no change improves, or a further one, if need be."""
+    def _ask_at_optimum(self, best: Best) -> Request | None:
+        """Request a first or further measurement of a local optimum, if it is needed."""
         landscape = self._landscape
         if not landscape.measured:
             if landscape.above(landscape.value, best.value):
@@ -224,12 +233,12 @@ class Climb:
     def _wants_reading(self, best: Best) -> bool:
         """Return whether to measure a local optimum again.
 
-        Under noise, a point that seems better than the best. Where there may be noise, the first,
-        second, fourth, ... local optimum.
+        With noise, return True for a point that seems better than the best point. If there may be
+        noise, return True for the first, second, fourth, ... local optimum.
         """
         landscape = self._landscape
         if not self._memory.archive.deterministic:
-            return False  # its means are over all readings
+            return False  # values in the archive are then means over all measurements
         if not landscape.noisy:
             return landscape.doubtful and self._readings == 1 and self.number >= 2**self._repeats
         if self._repeats < REPEATS and self._readings == 1:
@@ -240,7 +249,7 @@ class Climb:
     # --- answers ----------------------------------------------------------------------------------
 
     def answered(self, request: Request, f: float | None, best: Best) -> None:
-        """Take the value of a request; None if it failed, or will never come."""
+        """Learn the value of a request; None if it failed, or will never come."""
         landscape = self._landscape
         here = self.active and request.base == landscape.point.tobytes()
         if request.kind == CHANGE:
@@ -262,7 +271,7 @@ class Climb:
                 self._reread(f)
 
     def _arrive(self, f: float) -> None:
-        """Take the value of the present point."""
+        """Learn the value of the present point; return to the fallback if that is better."""
         landscape = self._landscape
         (other, fallback), self._fallback = self._fallback, (-math.inf, b"")
         self._free, self._readings = 0, 1
@@ -271,7 +280,7 @@ class Climb:
             landscape.go_to(np.frombuffer(fallback, np.int32), other)
 
     def _reread(self, f: float) -> None:
-        """Take a further value of the present point."""
+        """Learn a further measurement of the present point."""
         landscape = self._landscape
         if self._readings == 2 and (self._repeats < REPEATS or not landscape.noisy):
             self._repeats += 1
@@ -280,7 +289,7 @@ class Climb:
             landscape.average(f, self._readings)
 
     def _learn_change(self, request: Request, f: float | None, best: Best, *, here: bool) -> None:
-        """Learn from a change of the present point, or of one that was left since."""
+        """Learn the value of a change of the present point, or of an earlier one."""
         landscape, i = self._landscape, request.variable
         code = int(request.point[i])
         if here and landscape.measured:
@@ -292,7 +301,7 @@ class Climb:
         if here and f is None:
             landscape.exclude(i, code, failed=True)
         at = request.at
-        if math.isnan(at):  # asked before the value of its base came, which may be known now
+        if math.isnan(at):  # requested before the value of its base was known; it may be known now
             found = self._memory.value(self._memory.key(request.start))
             at = math.nan if found is None else found
         if math.isnan(at):
@@ -304,7 +313,7 @@ class Climb:
             self._combine(request, i, code, f, best)
 
     def _learn_move(self, request: Request, f: float | None) -> None:
-        """Learn from a move of a list of the present point, or of one that was left since."""
+        """Learn the value of a move of a list at the present point, or at an earlier one."""
         landscape = self._landscape
         if f is None:
             return
@@ -315,10 +324,10 @@ class Climb:
             self._note_move()
 
     def _combine(self, request: Request, i: int, code: int, f: float, best: Best) -> None:
-        """Make a change that was better at a point that was left, too.
+        """Make at the present point a change that was an improvement at an earlier point.
 
-        Of several changes of one point that were evaluated at the same time more than one may be
-        better. Together they are measured once, instead of one after the other again.
+        If several changes of one point were evaluated at the same time, more than one may be an
+        improvement. They are made together, and the combined point is evaluated once.
         """
         landscape = self._landscape
         if self._awaited or math.isnan(landscape.value):
@@ -332,7 +341,7 @@ class Climb:
             self._note_move()
 
     def _note_move(self) -> None:
-        """Take note that the present point is another one, and measured."""
+        """Reset the counts of the present point, which has moved and was measured."""
         self._free, self._readings = 0, 1
 
     # --- state ------------------------------------------------------------------------------------
@@ -343,11 +352,11 @@ class Climb:
     )  # fmt: skip
 
     def state(self) -> dict[str, Any]:
-        """Return the state, which `restore` takes over."""
+        """Return the state, for `restore`."""
         return {name: getattr(self, name) for name in self._STATE}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Take over what `state` gave."""
+        """Continue from what `state` returned."""
         check_kept(state["_fallback"], self._space.cardinalities)
         for name in self._STATE:
             setattr(self, name, state[name])

@@ -1,8 +1,8 @@
-"""Credit: which operator gets the next evaluations.
+"""Credit: the rule that divides the evaluations among the operators.
 
-The share of an operator is its prior, times its gains relative to what was to be expected of its
-costs. Both decay, so that the share follows what has helped lately. The next one is that which is
-furthest behind its share of the evaluations, in units of what a use of it costs.
+The share of an operator is its prior times its gains, relative to the gains expected for its costs.
+Gains and costs decay, so that recent gains count most. The next operator is the one that is
+furthest behind its share of the evaluations, as a multiple of the cost of one use of the operator.
 """
 
 from __future__ import annotations
@@ -11,34 +11,36 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-PRIOR_GAIN = 0.5  # how many gains, and their cost, the priors are worth
-MEMORY, MEMORY_SPENT = 2.0, 0.5  # costs and gains decay over 2n + e / 2 evaluations
-PRICE_RATE = 0.2  # rate of the running mean of what a use costs
+# each operator is assumed to have had so many gains before the run, at the average cost of a gain
+PRIOR_GAIN = 0.5
+# after e evaluations in a space of n variables, costs and gains decay over 2n + e / 2 evaluations
+MEMORY, MEMORY_SPENT = 2.0, 0.5
+PRICE_RATE = 0.2  # the rate of the running mean of the cost of one use of an operator
 
 
 class Credit:
-    """Costs and gains of operators.
+    """The costs and gains of operators.
 
     Parameters
     ----------
     prices
-        By name: what a use of each operator is expected to cost at first, in evaluations.
+        By name: the cost of a use of each operator that is expected at first, in evaluations.
     n
         The number of variables.
     """
 
     def __init__(self, prices: Mapping[str, float], n: int) -> None:
         self._n, self._spent = n, 0.0
-        # Instead of all that is old falling, what is new grows: by this factor.
+        # costs and gains decay relative to new ones, which are multiplied by this growing factor
         self._unit = 1.0
         self._cost = dict.fromkeys(prices, 0.0)
         self._gain = dict.fromkeys(prices, 0.0)
         self._price = {name: float(price) for name, price in prices.items()}
-        self._costs = self._gains = 0.0  # of all
+        self._costs = self._gains = 0.0  # sums over all operators
         self.uses = dict.fromkeys(prices, 0)
 
     def charge(self, name: str, cost: float, gain: float) -> None:
-        """Account for evaluations of an operator, and 1 if they improved the best value."""
+        """Add evaluations to the costs of an operator, and `gain` (0 or 1) to its gains."""
         if cost:
             self._spent += cost
             self._unit *= math.exp(cost / (MEMORY * self._n + MEMORY_SPENT * self._spent))
@@ -49,7 +51,7 @@ class Credit:
         self._gains += gain
 
     def close(self, name: str, cost: float) -> None:
-        """Count a use of an operator, and what it cost in all."""
+        """Count a use of an operator, and learn its cost in evaluations."""
         self.uses[name] += 1
         if cost:
             self._price[name] += PRICE_RATE * (cost - self._price[name])
@@ -67,14 +69,14 @@ class Credit:
         return {name: share / whole for name, share in found.items()}
 
     def next(self, priors: Mapping[str, float], tie: float) -> str:
-        """Return the operator to use, of those whose prior is above 0.
+        """Return the next operator, among those whose prior is above 0.
 
         Parameters
         ----------
         priors
-            By name, at least one above 0.
+            The prior of each operator by name; at least one is above 0.
         tie
-            A number in [0, 1) that decides between equals.
+            A random number in [0, 1) that decides between equal operators.
         """
         shares, cost = self.shares(priors), self._cost
         names, total = list(shares), 0.0
@@ -89,14 +91,14 @@ class Credit:
         return best
 
     def state(self) -> dict[str, Any]:
-        """Return the state, which `restore` takes over."""
+        """Return the state, for `restore`."""
         return {
             "spent": self._spent, "unit": self._unit, "cost": self._cost, "gain": self._gain,
             "price": self._price, "uses": self.uses, "costs": self._costs, "gains": self._gains,
         }  # fmt: skip
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Take over what `state` gave."""
+        """Continue from what `state` returned."""
         for name in ("cost", "gain", "price", "uses"):
             if state[name].keys() != self._cost.keys():
                 raise ValueError(f"the state's {name!r} is of other operators: it is damaged")

@@ -1,7 +1,7 @@
-"""Values of variables that a point does not have: the best that each ever had.
+"""Values for the absent variables of a point: those of the best points with these variables.
 
-Conditions take variables away, and bring them back. A change that brings some is then judged by
-their best values, and not by any.
+Conditions make variables absent and present again. A change that makes variables present is then
+judged by good values of them, not by arbitrary ones.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from anyorder.strategies.models.checking import check_points
 
 
 class Furnisher:
-    """Of each variable, the value in the best point that had it.
+    """The value of each variable in the best point in which it was present.
 
     Parameters
     ----------
     space
-        That of the points; without conditions nothing is kept.
+        The space of the points; if it has no conditions, nothing is kept.
     """
 
     def __init__(self, space: Space) -> None:
@@ -32,24 +32,24 @@ class Furnisher:
         self._records = np.full(len(space), -math.inf)
 
     def keep(self, point: Codes, f: float) -> None:
-        """Note the values of variables that are present, if no better point had them."""
+        """Keep the values of the variables that are present, unless a better point had them."""
         if self._space.conditional:
             better = self._space.present(point[None])[0] & (f > self._records)
             self._values[better], self._records[better] = point[better], f
 
     def furnish(self, point: Codes) -> Codes:
-        """Return the same point with the best values that absent variables ever had."""
+        """Return the point with the kept values in place of those of absent variables."""
         if not self._space.conditional:
             return point
         absent = ~self._space.present(point[None])[0] & (self._values >= 0)
         return np.where(absent, self._values, point).astype(np.int32)
 
     def state(self) -> dict[str, Any]:
-        """Return the state, which `restore` takes over."""
+        """Return the state, for `restore`."""
         return {"values": self._values, "records": self._records}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Take over what `state` gave; ValueError if it does not fit."""
+        """Continue from what `state` returned; ValueError if it does not fit."""
         values, records = state["values"], state["records"]
         if values.dtype != np.int32 or (values.shape, records.shape) != (self._records.shape,) * 2:
             raise ValueError("the state has values of other variables: it is damaged")

@@ -1,8 +1,8 @@
-"""What a portfolio knows of the lists of a point: moves that are not tried yet, and a model.
+"""The lists of a portfolio: the moves that were not tried yet, and the model of lists.
 
-Moves of a list are exchanges, insertions and reversals, and changes of single items where the list
-may get longer or shorter. A *scan* goes through all of them in a random, cyclic order, as hill
-climbing does. The model is `models/lists.py`, fitted to the latest answers as they come.
+The moves of a list are exchanges, insertions and reversals, and additions and removals of an item
+if the length may change. A *scan* tries all moves in a random, cyclic order, as hill climbing does.
+The model (`models/lists.py`) is fitted to the latest answers, and again when there are more.
 """
 
 from __future__ import annotations
@@ -20,26 +20,29 @@ from anyorder.strategies.base import Codes, Index
 from anyorder.strategies.models.checking import check_points
 from anyorder.strategies.models.lists import AdditiveModel, Features
 
-FIRST_FIT_AT = 20  # answers before the first fit
-REFIT_GROWTH = 1.15  # of the number of answers, from one fit to the next
-LATEST = 4_000  # answers that the model is fitted to: the latest
-MOVES_PREDICT = 0.9  # moves follow the model if its error is below this share of the variance
+FIRST_FIT_AT = 20  # answers before the first fit of the model of lists
+REFIT_GROWTH = 1.15  # growth of the number of answers between two fits of the model of lists
+LATEST = 4_000  # the model of lists is fitted to about so many of the latest answers
+# the model of lists chooses moves if its mean squared error is below this share of the variance
+MOVES_PREDICT = 0.9
 
 
 class Lists:
-    """Moves of the lists of points, in the order of a scan or of the model.
+    """The moves of the lists of points, in the order of a scan or of the model.
 
     Parameters
     ----------
     near
-        The neighbourhood; its space has lists.
+        The neighbourhood of a space with lists.
     rng
-        Draws orders and samples.
+        The generator for orders and samples.
 
     Attributes
     ----------
     changes
         All moves, by number.
+    model
+        The model of lists.
     """
 
     def __init__(self, near: Neighbourhood, rng: np.random.Generator) -> None:
@@ -50,34 +53,34 @@ class Lists:
             narrow[group.columns] = near.cardinalities[group.columns]
         self.changes = Changes(narrow, None, near.groups)
         self.model = AdditiveModel(near, self.changes)
-        # The latest answers that have a value.
+        # the latest answers with a value
         self._points = np.zeros((0, len(near.space)), np.int32)
         self._values = np.zeros(0)
-        self._answers = 0  # in all
-        self._fitted = 0  # answers when the model was last fitted
-        self._fitted_rows = 0  # and how many of them it was fitted to
+        self._answers = 0  # the number of all answers
+        self._fitted = 0  # the number of answers when the model was last fitted
+        self._fitted_rows = 0  # the number of answers to which the model was last fitted
         self._rows: Features | None = None  # features of the points
-        # A scan: where it is, all moves in cyclic order, and those that are left.
+        # a scan: its point, all moves in cyclic order, and the moves that are left
         self._base = np.zeros(0, np.int32)
         self._order = self._untried = np.empty(0, np.int64)
-        # Moves of a point by what the model expects of them, the best one last.
+        # a point, and its moves in increasing order of their predicted gains
         self._ranked_at, self._ranked = b"", np.empty(0, np.int64)
 
     # --- moves ------------------------------------------------------------------------------------
 
     def neighbours(self, point: Codes, changes: Index) -> Codes:
-        """Return the points that moves lead to."""
+        """Return the points to which moves lead."""
         return self._near.settle(self.changes.apply(point, changes), point, self._rng)
 
     def scan(self, point: Codes) -> Iterator[Codes]:
-        """Yield the neighbours that the scan has not come to since the point was another one."""
+        """Yield the neighbours of a point that the scan has not tried yet."""
         self._scan_from(point)
         while len(self._untried):
             change, self._untried = self._untried[:1], self._untried[1:]
             yield self.neighbours(point, change)[0]
 
     def _scan_from(self, point: Codes) -> None:
-        """Go on with the scan at a point: behind the move that led there, if one did."""
+        """Continue the scan at a point: after the move that led there, if a move did."""
         if np.array_equal(point, self._base):
             return
         listed = self._listed
@@ -93,17 +96,19 @@ class Lists:
                 self._order = self.changes.shuffle(self._rng)
             else:
                 self._order, rest = turn(self._order, *step)
-                self._base, self._untried = point.copy(), self._near_distinct(point, rest)
+                self._base, self._untried = point.copy(), self._select_distinct(point, rest)
                 return
-        self._base, self._untried = point.copy(), self._near_distinct(point, self._order)
+        self._base, self._untried = point.copy(), self._select_distinct(point, self._order)
 
-    def _near_distinct(self, point: Codes, changes: Index) -> Index:
+    def _select_distinct(self, point: Codes, changes: Index) -> Index:
+        """Return the changes that lead to different points; of equal ones, only the first."""
         return self.changes.distinct(point, changes)
 
     def rank(self, point: Codes) -> Iterator[Codes]:
-        """Yield the neighbours by what the model expects of them; none while it predicts nothing.
+        """Yield the neighbours of a point, the one with the highest predicted value first.
 
-        Those that were given for the same point are not given again.
+        Yield nothing while the model predicts nothing. Another call for the same point continues
+        where the last one stopped.
         """
         if not self.predicts:
             return
@@ -119,31 +124,31 @@ class Lists:
 
     @property
     def fitted(self) -> bool:
-        """Whether there is a model."""
+        """Whether the model has been fitted."""
         return self._fitted_rows > 0
 
     @property
     def predicts(self) -> bool:
-        """Whether the model predicts values that it was not fitted to."""
+        """Whether the model predicts values to which it was not fitted."""
         return self.fitted and self.model.error < MOVES_PREDICT
 
     def sample(self) -> npt.NDArray[np.float64]:
-        """Return a sample of what features are worth, given the answers."""
+        """Return a sample of the weights of features, given the answers."""
         return self.model.sample(self._features(), self._values, self._rng)
 
     def climb(self, point: Codes, worth: npt.NDArray[np.float64]) -> Codes:
-        """Return a local optimum for these weights, by moves in a random order."""
+        """Return a local optimum of the model with these weights, by moves in a random order."""
         order = self._rng.permutation(len(self.changes))
         found = self.model.climb(point, worth, order)
         settled: Codes = self._near.settle(found[None], point, self._rng)[0]
         return settled
 
     def learn(self, point: Codes, f: float) -> None:
-        """Take note of a value, and fit the model whenever there are enough new ones."""
+        """Learn the value of a point, and fit the model again if there are enough new values."""
         self._answers += 1
         self._points = np.concatenate([self._points, point[None].astype(np.int32)])
         self._values = np.append(self._values, f)
-        if len(self._values) > LATEST * 1.25:  # now and then: features are then computed anew
+        if len(self._values) > LATEST * 1.25:  # rarely, as all features are then computed again
             self._points, self._values = self._points[-LATEST:], self._values[-LATEST:]
             self._rows, self._fitted, self._fitted_rows = None, 0, 0
         due = max(FIRST_FIT_AT, int(self._fitted * REFIT_GROWTH) + 1)
@@ -154,7 +159,7 @@ class Lists:
             self.model.fit(self._features(), self._values)
 
     def revalue(self, values_of: Callable[[Codes], npt.NDArray[np.float64]]) -> None:
-        """Fit the model to other values of the same points."""
+        """Replace the values of all points, and fit the model to them."""
         self._ranked_at = b""
         if len(self._points):
             self._values = values_of(self._points)
@@ -179,11 +184,11 @@ class Lists:
     )  # fmt: skip
 
     def state(self) -> dict[str, Any]:
-        """Return the state; what the model knows follows from the answers and its form."""
+        """Return the state; the model follows from the answers and its form."""
         return {**{name: getattr(self, name) for name in self._STATE}, "form": self.model.form}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Take over what `state` gave, and fit the model as it was."""
+        """Continue from what `state` returned, with the model fitted as it was."""
         self._check(state)
         for name in self._STATE:
             setattr(self, name, state[name])
@@ -193,7 +198,7 @@ class Lists:
             self.model.fit(self._features()[:count], self._values[:count])
 
     def _check(self, state: Mapping[str, Any]) -> None:
-        """Raise a ValueError if compiled loops could not use this."""
+        """Raise a ValueError if compiled loops could not use a state."""
         near, points, values = self._near, state["_points"], np.asarray(state["_values"])
         check_points(points, near.cardinalities)
         base = np.asarray(state["_base"])

@@ -1,7 +1,7 @@
-"""What has been evaluated, or is being evaluated, so that no point is proposed twice.
+"""The points that are known or being evaluated, so that no point is proposed twice.
 
-Values and failures are in the archive of the run. A strategy that is used without one keeps its
-own. Beside it there are only the points that wait for an answer, and those that were given up.
+Values and failures are in the archive of the run; a strategy without a session keeps an archive of
+its own. The memory itself keeps only the points that are being evaluated, and those given up.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from anyorder.errors import OK
 from anyorder.space import Space
 from anyorder.strategies.base import Answer, Codes
 
-FAILED = math.nan  # the value of a point that has none: it failed, was refused, or was given up
+FAILED = math.nan  # the value of a point that failed, was refused, or was given up
 
 
 class Memory:
-    """Look-up of points by their codes.
+    """A look-up of points by their codes.
 
     Parameters
     ----------
@@ -31,18 +31,18 @@ class Memory:
 
     def __init__(self, space: Space) -> None:
         self._space = space
-        self._own = Archive(space)  # used until a session gives one
+        self._own = Archive(space)  # used until a session provides one
         self.archive: Archive = self._own
-        self._pending: dict[bytes, int] = {}  # how many proposals of a point wait
+        self._pending: dict[bytes, int] = {}  # by key: proposals without an answer
         self._given_up: set[bytes] = set()
         self._last = b"", b""  # the last point that was looked up, and its key
 
     def use(self, archive: Archive | None) -> None:
-        """Read the archive of a session from now on; None: its own."""
+        """Read this archive from now on; None: the memory's own archive."""
         self.archive = self._own if archive is None else archive
 
     def key(self, point: Codes) -> bytes:
-        """Return what points are looked up by, the same whatever absent variables are."""
+        """Return the key of a point, which does not depend on the codes of absent variables."""
         codes = point.tobytes()
         if codes != self._last[0]:
             rows = point[None]
@@ -75,11 +75,11 @@ class Memory:
         return key in self._pending
 
     def expect(self, key: bytes) -> None:
-        """Take note of a proposal."""
+        """Record that a point was proposed."""
         self._pending[key] = self._pending.get(key, 0) + 1
 
     def answer(self, key: bytes, answer: Answer | None, *, proposed: bool) -> None:
-        """Take note of an answer; None: there will be none for this proposal."""
+        """Record an answer; None if the answer to this proposal will never come."""
         if proposed:
             others = self._pending.pop(key) - 1
             if others:
@@ -95,12 +95,12 @@ class Memory:
         return len(self.archive) + len(self._pending) + len(self._given_up)
 
     def state(self) -> dict[str, Any]:
-        """Return the state, without what waits for answers and the archive of a session."""
+        """Return the state, without pending points and the archive of a session."""
         own = dict(self._own.state()) if len(self._own) else {}
         return {"own": own, "given_up": self._given_up}
 
     def restore(self, state: Mapping[str, Any], waiting: Iterable[bytes]) -> None:
-        """Take over what `state` gave, and the keys of the points that wait for an answer."""
+        """Continue from what `state` returned, with the keys of the points without an answer."""
         if state["own"]:
             own = Archive(self._space)
             own.restore({name: np.asarray(array) for name, array in state["own"].items()})

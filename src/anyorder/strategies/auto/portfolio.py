@@ -1,13 +1,13 @@
-"""The default strategy: operators that share a best point, models and the evaluations.
+"""The default strategy: operators that share the best point, the models and the evaluations.
 
-    propose    while a climb is under way, what it asks for; else the operator that is due makes a
-               point, which is climbed from, or tried by one evaluation
-    learn      the climb, the models and the operator take the value; a point that is not worse
-               than the best takes its place
+    propose    returns the next step of the climb under way; between climbs, the next operator makes
+               a point, which is evaluated once (a trial) or starts a new climb
+    learn      passes each value to the climb, the models and the operator; a point that is not
+               worse than the best point replaces it
 
-`credit.py` says who is due, `climb.py` what a climb asks for, `operators/` how points are made.
-Nobody waits: asked for more points while a value is awaited, the portfolio gives further changes of
-the present point, and then single trials. docs/default.md explains the method.
+`credit.py` chooses the operator, `climb.py` the steps of a climb; the classes in `operators/` make
+points. Workers do not wait for each other: while a value is pending, the portfolio proposes further
+changes of the present point, and then trials. docs/default.md explains the method.
 """
 
 from __future__ import annotations
@@ -39,34 +39,36 @@ from anyorder.strategies.models.checking import check_kept, check_points
 from anyorder.strategies.models.landscape import Landscape
 from anyorder.strategies.state import State, from_state, refusing_damage, to_state
 
-FIRST_POINTS = 8  # random points, of which the best is climbed from first
-FIRST_OF_OPENING = 100  # points by a strategy that opens instead
-FREE_CLIMBS = 30  # climbs in a row that cost nothing, after which one is charged an evaluation
-STEP, STEP_PRIOR = "step", 0.72  # the next change of a climb that is at the best point
-MOST_TURNS = 60  # climbs and operators tried in one proposal; then any new point
-TIDY_EVERY = 64  # n / this: climbs between two removals of rounding errors
+FIRST_POINTS = 8  # random points at the beginning; the first climb starts from the best of them
+FIRST_OF_OPENING = 100  # points at the beginning if another strategy makes them
+# after so many successive climbs that cost nothing, each further one is charged for one evaluation
+FREE_CLIMBS = 30
+STEP, STEP_PRIOR = "step", 0.72  # the prior of steps of a climb at the best point
+# climbs and operators that are tried for one proposal, before any new point is proposed
+MOST_TURNS = 60
+TIDY_EVERY = 64  # the models remove rounding errors once in n / 64 climbs
 
 
 class Waiting(NamedTuple):
-    """A proposal that is not answered: whose it is, and what the climb asked for, if it did."""
+    """A proposal without an answer so far."""
 
-    operator: str
+    operator: str  # the operator that made it, or ""
     point: bytes  # its codes
-    key: bytes  # what it is looked up by; not part of a state
-    request: Request | None
+    key: bytes  # its key in the memory; not part of a state
+    request: Request | None  # the request of the climb, if the climb made it
 
 
 class Portfolio(Search):
-    """Operators by their credit. A subclass lists them.
+    """A search by operators, which are chosen by their credit. A subclass lists its operators.
 
     Parameters
     ----------
     space
-        Where to search. ValueError if tables over pairs of its variables do not fit in 500 MB.
+        The search space. ValueError if tables over pairs of its variables do not fit in 500 MB.
     seed
-        Whatever `numpy.random.default_rng` takes.
+        Anything that `numpy.random.default_rng` takes.
     opening
-        A strategy that makes the first points; None: they are random.
+        The strategy that makes the first points. The default is random points.
     """
 
     influence_unit = "effect on the gain of a change"
@@ -90,7 +92,7 @@ class Portfolio(Search):
         for kind, own in zip(self.explorers, self._rng.spawn(len(self.explorers)), strict=True):
             with contextlib.suppress(ValueError):  # variables of too many values for P3
                 found.append(Explore(tools, kind(space, own)))
-        # Who makes the first points, and how many.
+        # the operator that makes the first points, and the number of these points
         self._opening, self._first = "restart", FIRST_POINTS
         if opening is not None:
             found.append(Opening(tools, opening(space, self._rng.spawn(1)[0])))
@@ -125,10 +127,10 @@ class Portfolio(Search):
         if self._begins():
             return self._ask(ticket, self._new_point(self._opening), self._opening)
         self._best = Best(self._furnisher.furnish(self._best.point), self._best.value)
-        out: set[str] = set()  # who has no new point
+        out: set[str] = set()  # operators that have no new point
         for _ in range(MOST_TURNS):
             if self.climb.active:
-                at_best = self._at_best()
+                at_best = self._is_at_best()
                 if at_best and (trial := self._interrupt(ticket)) is not None:
                     return trial
                 if not at_best and self._is_too_long():
@@ -142,7 +144,7 @@ class Portfolio(Search):
                 if not self.climb.active:
                     self._conclude()
                     continue
-            name = self._due(out)
+            name = self._choose_operator(out)
             if name is None:
                 break
             operator = self._operators[name]
@@ -158,17 +160,21 @@ class Portfolio(Search):
         return self._ask(ticket, self._unseen.draw(self._best), "")
 
     def _begins(self) -> bool:
-        """Return whether the first points are still to be proposed, or none has a value yet."""
+        """Return whether the run still begins; start the first climb when the beginning is over.
+
+        The run begins until all first points have been proposed and one of them has a value.
+        """
         progress = self._progress
         if not progress.began and progress.asked >= self._first and self._best.value > -math.inf:
             progress.began = True
             self._begin_climb("restart", self._best.point, self._best.value)
         return not progress.began
 
-    def _at_best(self) -> bool:
+    def _is_at_best(self) -> bool:
         """Return whether the present climb is at the best point, so that it can be interrupted.
 
-        Not before every change may have been tried once: the first ones improve most.
+        Return False until there are enough answers to have tried every change once, since the first
+        changes improve most.
         """
         landscape = self.landscape
         return (
@@ -179,13 +185,17 @@ class Portfolio(Search):
         )
 
     def _is_too_long(self) -> bool:
-        """Return whether a climb below the best point cost what its operator may spend on one."""
+        """Return whether a climb below the best point has cost as much as its operator allows."""
         operator = self._operators.get(self._progress.owner)
         return operator is not None and self._progress.cost >= operator.most * len(self.space)
 
     def _interrupt(self, ticket: int) -> Codes | None:
-        """Ask for a trial by an operator more due than the next step; None if there is none."""
-        name = self._due(set(), step=True)
+        """Return a trial instead of the next step of the climb, or None.
+
+        None if the step is next, or if the operator that is next has no new point or begins a climb
+        of its own.
+        """
+        name = self._choose_operator(set(), step=True)
         if name is None or name == STEP:
             return None
         self._best = Best(self.landscape.point.copy(), self.landscape.value)
@@ -200,10 +210,11 @@ class Portfolio(Search):
             return self._ask(ticket, point, name)
         return None
 
-    def _due(self, out: set[str], *, step: bool = False) -> str | None:
-        """Return the operator that is due; while there is a climb, one that does not climb.
+    def _choose_operator(self, out: set[str], *, step: bool = False) -> str | None:
+        """Return the name of the next operator, which is not in `out`; None if there is none.
 
-        With `step` the next step of the climb may be due, too.
+        During a climb, only operators that do not climb are chosen. With `step`, also the next step
+        of the climb and operators that may interrupt a climb.
         """
         idle = 1 - self._progress.improved / max(self._progress.answers, 1)
         climbing, priors = self.climb.active, {}
@@ -221,6 +232,7 @@ class Portfolio(Search):
     def _ask(
         self, ticket: int, point: Codes | None, name: str, request: Request | None = None
     ) -> Codes | None:
+        """Record a proposal by the operator `name`, and return its point; None if there is none."""
         if point is None:
             return None
         key = self._memory.key(point)
@@ -230,6 +242,7 @@ class Portfolio(Search):
         return point
 
     def _begin_climb(self, name: str, point: Codes, f: float = math.nan) -> None:
+        """Begin a climb of the operator `name` at a point, whose value is `f` or not known."""
         self._progress.owner, self._progress.cost = name, 0
         self._progress.record = self._best.value
         self.restarts += name == "restart" and self._progress.began and self.generation > 0
@@ -238,11 +251,12 @@ class Portfolio(Search):
         self.climb.start(self._furnisher.furnish(point), f, held, moves=moves)
 
     def _change(self, point: Codes, columns: Index) -> Codes:
-        """Return a copy of a point, with these columns changed at random."""
+        """Return a copy of a point in which these columns have changed at random."""
         found: Codes = self._vary(point[None].copy(), np.zeros(len(columns), np.intp), columns)[0]
         return found
 
     def _new_point(self, name: str) -> Codes | None:
+        """Return a new point of the operator `name`, or any new point; None if there is none."""
         point = self._operators[name].propose(self._best)
         return (
             self._unseen.draw(self._best)
@@ -253,7 +267,7 @@ class Portfolio(Search):
     # --- the end of a climb -----------------------------------------------------------------------
 
     def _conclude(self) -> None:
-        """Accept the local optimum unless it is worse than the best, and charge who began."""
+        """Accept the local optimum unless it is worse than the best point; close the climb."""
         landscape, progress, best = self.landscape, self._progress, self._best
         value = landscape.value
         if not math.isnan(value):
@@ -272,12 +286,12 @@ class Portfolio(Search):
         )
 
     def _close(self, gain: bool, cost: bool = False) -> None:
-        """Account for a climb that has ended."""
+        """Charge the operator that began the climb, which has ended, with its gain and cost."""
         self._credit.charge(self._progress.owner, cost, gain)
         self._credit.close(self._progress.owner, self._progress.cost)
 
     def _take(self, point: Codes, value: float, name: str) -> None:
-        """Make a point the best one."""
+        """Make a point the best one, found by the operator `name`."""
         if self.landscape.above(value, self._best.value):
             self._progress.found_by = name
             if not isinstance(self._operators.get(name), Explore):
@@ -317,7 +331,7 @@ class Portfolio(Search):
                 self._judge(waiting, point, None)
 
     def _judge(self, waiting: Waiting | None, point: Codes, f: float | None) -> None:
-        """Take an answer: credit who asked for it, and keep the better point."""
+        """Charge the operator that proposed a point, and keep the point if it is better."""
         progress = self._progress
         progress.answers += 1
         if waiting is not None and waiting.request is not None:
@@ -359,9 +373,11 @@ class Portfolio(Search):
             self._adopt(point, f, name)
 
     def _accept(self, point: Codes, f: float, name: str) -> None:
-        """Adopt a trial not worse than the best point; climb from it if the model predicts well.
+        """Make a trial the best point, and climb from it if the model of gains predicts well.
 
-        Under noise its local optimum is measured again before it becomes the best.
+        In spaces with lists, always climb from it.
+        With noise, the trial does not become the best point, but a climb from it starts: its local
+        optimum is measured again first.
         """
         noisy = self.landscape.noisy
         if not noisy:
@@ -370,7 +386,7 @@ class Portfolio(Search):
             self._begin_climb(name, point, f)
 
     def _adopt(self, point: Codes, f: float, name: str) -> None:
-        """Leave the present climb for a better point that others found, or that comes late."""
+        """Leave the present climb for a point that is better than the present and the best one."""
         landscape = self.landscape
         present = landscape.value if self.climb.active and landscape.measured else -math.inf
         if landscape.above(f, max(present, self._best.value)):
@@ -381,7 +397,7 @@ class Portfolio(Search):
             self._begin_climb(name or "restart", point, f)
 
     def _learn_point(self, point: Codes, f: float) -> None:
-        """Teach the models a point that is no step of a climb: its difference to the best one."""
+        """Teach the models how a point that no climb requested differs from the best point."""
         best, landscape = self._best, self.landscape
         if best.value == -math.inf:
             return
@@ -401,16 +417,16 @@ class Portfolio(Search):
         known: Sequence[tuple[Codes, float]],
         values_of: Callable[[Codes], npt.NDArray[np.float64]],
     ) -> None:
-        """Go on with another function, of which the landscape and the archive know already.
+        """Continue with another function, which the landscape and the archive describe already.
 
         Parameters
         ----------
         point, value
-            Where to climb first, and its value.
+            The point from which to climb first, and its value.
         known
-            Good points with their values, for the values of variables that conditions take away.
+            Good points with their values, from which absent variables get values.
         values_of
-            Gives the values of points that were evaluated.
+            Returns the values of evaluated points.
         """
         if self._lists is not None:
             self._lists.revalue(values_of)
@@ -425,18 +441,18 @@ class Portfolio(Search):
         self._progress.began = True
         self._begin_climb("restart", point, value)
 
-    # --- what is shown ----------------------------------------------------------------------------
+    # --- facts ------------------------------------------------------------------------------------
 
     def influence(self, points: int = 10) -> npt.NDArray[np.float64]:
-        """Return how much a change of variable j moves the gain of a change of i, if known.
+        """Return how much a change of variable j alters the gain of a change of i, if known.
 
-        In units of the function, or of the scale that `facts` tells as its transform, `(n, n)`.
-        `points` is there for strategies that sample.
+        The array `(n, n)` is in units of the function, or of the scale that `facts` has as
+        "transform". `points` is not used; strategies that sample use it.
         """
         return self.landscape.effects()
 
     def facts(self) -> dict[str, Any]:
-        """Return facts of the models and the operators, and which of them found the best point."""
+        """Return facts of the models and the operators, and the operator with the best point."""
         idle = 1 - self._progress.improved / max(self._progress.answers, 1)
         priors = {o.name: o.prior * o.weight(idle) for o in self._operators.values()}
         shares = self._credit.shares(priors)
@@ -505,7 +521,7 @@ class Portfolio(Search):
             self._waiting[ticket] = Waiting(name, codes, key, asked)
         self._memory.restore(values["memory"], [w.key for w in self._waiting.values()])
         self._progress.restore(values["progress"])
-        # Operators and models share the generator.
+        # operators and models share the generator
         self._rng.bit_generator.state = values["_rng"].bit_generator.state
         for name in ("generation", "restarts", "_next_ticket"):
             integer(name, values[name], 0, 2**62)

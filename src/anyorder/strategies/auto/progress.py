@@ -8,20 +8,21 @@ from typing import Any
 
 
 class Progress:
-    """How far a run is, and what its present climb has cost.
+    """The progress of a run, and the cost of its present climb.
 
     Attributes
     ----------
     asked, answers
-        How many points were proposed, and how many answers have come.
+        The number of points proposed, and the number of answers received.
     began
-        Whether the first random points have been proposed.
+        Whether the first climb has begun.
     owner, cost, record
-        Whose climb is under way, the evaluations that it took, and the best value when it began.
+        The operator whose climb is under way, the evaluations that the climb has taken, and the
+        best value when it began.
     free_climbs
-        How many climbs in a row cost nothing.
+        The number of successive climbs that cost nothing.
     improved
-        After how many answers the models last improved the best value.
+        The number of answers when the best value was last improved, except by explorers.
     found_by
         The operator that found the best point.
     """
@@ -33,7 +34,7 @@ class Progress:
         self.record = -math.inf
 
     def restore(self, values: Mapping[str, Any]) -> None:
-        """Take over what `vars` gave."""
+        """Set the attributes to what `vars` returned."""
         for name, own in vars(self).items():
             if type(values[name]) is not type(own) and not isinstance(own, int | float):
                 raise ValueError(f"the state's {name!r} is {values[name]!r}: it is damaged")

@@ -1,4 +1,4 @@
-"""What a climb asks for, and the best point that it is told of."""
+"""The requests of a climb, and the best point of a run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ POINT, CHANGE, READING, MOVE = 0, 1, 2, 3
 
 
 class Best(NamedTuple):
-    """The best point so far, and its value, -inf before there is any."""
+    """The best point so far, and its value; -inf while no point has a value."""
 
     point: Codes
     value: float
@@ -26,16 +26,16 @@ class Request(NamedTuple):
     Attributes
     ----------
     kind
-        POINT: the present point; CHANGE: a change of it; READING: the present point once more;
-        MOVE: it after a move of a list.
+        POINT: the present point; CHANGE: the present point after a change of one variable; READING:
+        the present point once more; MOVE: the present point after a move of a list.
     key
-        The codes of the point, as bytes.
+        The codes of the point to evaluate, as bytes.
     base
-        The codes of the present point.
+        The codes of the present point, as bytes.
     at
-        The value of that; NaN if it was not measured yet.
+        The value of the present point; NaN if it was not measured yet.
     variable
-        Which one a CHANGE changes, else -1.
+        The variable that a CHANGE changes, else -1.
     climb
         The number of the climb.
     """
@@ -49,7 +49,7 @@ class Request(NamedTuple):
 
     @property
     def point(self) -> Codes:
-        """The point, as codes."""
+        """The point to evaluate, as codes."""
         return _codes(self.key)
 
     @property
@@ -58,7 +58,7 @@ class Request(NamedTuple):
         return _codes(self.base)
 
     def check(self, cardinalities: Any) -> Request:
-        """Return it if it can be one of this space; ValueError if not."""
+        """Return the request; ValueError if its points cannot be points of this space."""
         for codes in (self.key, self.base):
             check_kept(codes, cardinalities)
         integer("variable", self.variable, 0 if self.kind == CHANGE else -1, len(cardinalities) - 1)
@@ -66,5 +66,5 @@ class Request(NamedTuple):
 
 
 def _codes(key: bytes) -> Codes:
-    """Return codes that can be written to: loops would be compiled again for those that cannot."""
+    """Return a writeable array: compiled loops would be compiled again for read-only arrays."""
     return np.frombuffer(bytearray(key), np.int32)

@@ -1,4 +1,4 @@
-"""The searches that are portfolios: which operators and explorers they have."""
+"""`auto` and `delta`: the portfolios, with their operators and explorers."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from anyorder.strategies.gp.search import GPSearch
 from anyorder.strategies.plain.one_plus_one import FastOnePlusOneEA
 from anyorder.strategies.plain.p3 import P3
 
-# A small budget begins with a Gaussian process, unless there are too many variables for it.
+# a Gaussian process makes the first points if there are at most so many evaluations and variables
 SMALL_BUDGET, MOST_VARIABLES = 300, 500
 
 
 class DeltaSearch(Portfolio):
-    """Local search that predicts the gain of every single change, and pays only for some.
+    """Local search that predicts the gain of every change, and evaluates only promising ones.
 
     Parameters
     ----------
@@ -37,15 +37,15 @@ class DeltaSearch(Portfolio):
 
 
 class AutoSearch(Portfolio):
-    """Delta search, single trials, and strategies that do without the models, by their credit.
+    """Delta search with further operators: trials, and strategies that use no model.
 
     Parameters
     ----------
     space, seed
         See `Portfolio`.
     budget
-        How many evaluations there will be, if that is known. Up to 300, a Gaussian process makes
-        the first 100 points.
+        The number of evaluations, if it is known. With at most 300, and at most 500 variables, a
+        Gaussian process makes the first 100 points.
     """
 
     name = "auto"

@@ -1,4 +1,4 @@
-"""New points where no operator has one, and whether there are any."""
+"""New points for the case that no operator has one, and the test whether any are left."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from anyorder.strategies.auto.operators.base import Tools
 from anyorder.strategies.auto.request import Best
 from anyorder.strategies.base import Codes
 
-MOST_DRAWS = 200  # of random points, until one is new
-ENUMERATED = 1 << 16  # combinations: in smaller spaces all are looked at for a new point
+MOST_DRAWS = 200  # random points that are drawn to find a new one when no operator has one
+ENUMERATED = 1 << 16  # in spaces of at most so many combinations, all are tried to find a new point
 
 
 class Unseen:
@@ -21,7 +21,7 @@ class Unseen:
     Parameters
     ----------
     tools
-        Those of operators.
+        The tools of the operators.
     may_vary
         Whether any variable can change.
     """
@@ -32,7 +32,10 @@ class Unseen:
         self._few = math.prod(self._shape) <= ENUMERATED
 
     def draw(self, best: Best) -> Codes | None:
-        """Return a new point: near the best one, or random, or the first of all in turn."""
+        """Return a new point: near the best point, else random, else any in a small space.
+
+        In a large space the last point drawn is returned even if it is not new.
+        """
         tools, known = self._tools, best.value > -math.inf
         for k in range(MOST_DRAWS):
             near = known and k < MOST_DRAWS // 4 and self._may_vary
@@ -42,7 +45,7 @@ class Unseen:
                 return point
         if not self._few:
             return point
-        return next(self._new_ones(), None)
+        return next(self._new_points(), None)
 
     def is_empty(self) -> bool:
         """Return whether every point is known or being evaluated."""
@@ -51,9 +54,9 @@ class Unseen:
             return False
         if space.points > ENUMERATED or not self._few:
             return memory.archive.distinct >= space.points
-        return next(self._new_ones(shuffled=False), None) is None
+        return next(self._new_points(shuffled=False), None) is None
 
-    def _new_ones(self, *, shuffled: bool = True) -> Iterator[Codes]:
+    def _new_points(self, *, shuffled: bool = True) -> Iterator[Codes]:
         """Yield all new points of a small space."""
         count = math.prod(self._shape)
         numbers = self._tools.rng.permutation(count) if shuffled else np.arange(count)

@@ -1,15 +1,15 @@
-"""What a portfolio did, in words: `facts()["in_words"]`, which `anyorder show` prints."""
+"""A description of a run in words: `facts()["in_words"]`, which `anyorder show` prints."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-MOST_NAMED = 3  # operators whose shares are told
+MOST_NAMED = 3  # operators whose shares a description of a run contains
 
 
 def describe(facts: Mapping[str, Any]) -> str:
-    """Return a few sentences on the facts of a portfolio."""
+    """Return a few sentences that describe the facts of a portfolio."""
     parts = [_climbs(facts), _operators(facts), _links(facts), _models(facts)]
     return " ".join(part for part in parts if part)
 

@@ -1,9 +1,9 @@
-"""The landscape of a weighted sum of functions, from what is known of each.
+"""The landscape of a weighted sum of functions, computed from the landscapes of the functions.
 
-Models of functions that learned the same points, in the same order, remember the same contexts.
-Gains, their means and the effects of a fit are linear in the values, variances in their squares, so
-a weighted sum of the arrays is a model of the weighted sum of the functions. It costs no more than
-to copy them, however much was observed.
+Models of several functions that learned the same points in the same order remember the same
+contexts. Gains, their means and the effects of a fit are linear in the values; variances are linear
+in squares of values. So weighted sums of the arrays are a model of the weighted sum of the
+functions. They cost no more than copies, however many observations there are.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from anyorder.strategies.models.scale import IDENTITY
 
 Floats = npt.NDArray[np.float64]
 
-# Scalars of the gains that are sums of squares, of fourth powers, and of lengths.
+# scalars of the model of gains, by how those of a sum are computed: squares of gains, and gains
 _SQUARES = (layout.NOISE, layout.SUM_SQUARES, layout.ERROR, layout.ERROR_NONE)
 _LENGTHS = (layout.TOLERANCE, layout.SLACK)
-_COUNTS = (layout.GAINS, layout.WEIGHT, layout.PRIOR)  # the same in all
+_COUNTS = (layout.GAINS, layout.WEIGHT, layout.PRIOR)  # equal in all models
 _LARGEST = (layout.DEPARTURE, layout.WAITING)
-_SUMS = (layout.DEGREE, layout.DEGREE_LINKS)  # of a sum, the links are those of all
+_SUMS = (layout.DEGREE, layout.DEGREE_LINKS)  # a sum of functions has the links of all of them
 _MEANS = (
     layout.CALIBRATION, layout.CALIBRATED, layout.DEPARTURES, layout.DEPARTED, layout.EQUAL,
     layout.COMPARED, layout.RINGED, layout.CERTAIN, layout.WRONG, layout.COINCIDENCES,
@@ -35,23 +35,24 @@ _MEANS = (
 
 
 def blend(target: Landscape, parts: Sequence[Landscape], weights: Floats) -> None:
-    """Make a landscape that of a weighted sum; its present point has no value after that.
+    """Turn a landscape into that of a weighted sum of functions.
 
     Parameters
     ----------
     target
-        What it knew is forgotten.
+        The landscape to overwrite. Its present point has no value afterwards.
     parts
-        Landscapes on the scale of their functions that learned the same points in the same order.
+        The landscapes of the functions, which learned the same points in the same order and have
+        not changed their scale.
     weights
-        A number for each, 0 or more, not all 0.
+        The weight of each function, 0 or more, not all 0.
     """
     used = [(part, float(a)) for part, a in zip(parts, weights, strict=True) if a > 0]
     own = [part for part, _ in used]
     scales = np.array([a for _, a in used])
     _blend_gains(target.gains, [part.gains for part in own], scales)
     target.quadratic.blend([part.quadratic for part in own], scales)
-    target.blended(IDENTITY)
+    target.keep_scale(IDENTITY)
 
 
 def _blend_gains(target: GainModel, parts: Sequence[GainModel], a: Floats) -> None:
@@ -82,7 +83,7 @@ def _blend_gains(target: GainModel, parts: Sequence[GainModel], a: Floats) -> No
 
 
 def _blend_profiles(target: GainModel, parts: Sequence[GainModel], a: Floats) -> None:
-    """Add up the values in each context; those that are not known of all functions are dropped."""
+    """Add up the values in each context; drop values that are not known for all functions."""
     arrays, first = target.arrays, parts[0].arrays
     arrays.value[:] = a[0] * first.value
     common = np.arange(first.code.shape[2]) < first.entries[..., None]
@@ -92,7 +93,7 @@ def _blend_profiles(target: GainModel, parts: Sequence[GainModel], a: Floats) ->
         if np.array_equal(other.code, first.code) and np.array_equal(other.entries, first.entries):
             arrays.value += weight * other.value
             continue
-        # where a variable of many values has more of them than are remembered
+        # profiles differ if a variable has more values than a profile holds
         known = np.arange(other.code.shape[2]) < other.entries[..., None]
         same = (first.code[..., :, None] == other.code[..., None, :]) & known[..., None, :]
         place = same.argmax(axis=-1)

@@ -1,7 +1,7 @@
-"""What a state of delta search must be like before a compiled loop sees it.
+"""Checks of a state before compiled loops use it.
 
-Compiled loops use what they are given as indices without looking: a state that somebody edited
-must be refused here, or they would write outside their arrays.
+Compiled loops do not check their indices: with a damaged or edited state, they would write outside
+their arrays. So such a state is refused here.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def check_model(
     sizes: layout.Sizes,
     cardinalities: npt.NDArray[np.integer],
 ) -> None:
-    """Raise a ValueError unless both buffers are of this space, and all indices in their ranges.
+    """Raise a ValueError unless both buffers fit the space and all indices are in their ranges.
 
     `own` has the named arrays of a model of the space, whose columns have these cardinalities.
     """
@@ -64,9 +64,10 @@ def check_model(
 def check_observations(
     state: Mapping[str, Any], own: Mapping[str, Any], values: npt.NDArray[np.integer], features: int
 ) -> None:
-    """Raise a ValueError unless the state of observations can be one of this space.
+    """Raise a ValueError unless a state of observations is possible in the space.
 
-    `own` is the state of observations of the space, `features` the number of features of a point.
+    `own` is another state of observations of the space; `values` are the numbers of values of the
+    variables, and `features` is the number of features of a point.
     """
     size = len(np.atleast_1d(state["gains"]))
     if not size:
@@ -93,7 +94,10 @@ def check_observations(
 
 
 def check_points(value: Any, values: npt.NDArray[np.integer]) -> None:
-    """Raise a ValueError unless these codes are points of the space; `values` counts its values."""
+    """Raise a ValueError unless these codes are points of the space.
+
+    `values` are the numbers of values of the variables.
+    """
     codes = np.asarray(value)
     sound = codes.dtype == np.int32 and codes.ndim > 0 and codes.shape[-1] == len(values)
     if not sound or ((codes < 0) | (codes >= values)).any():
@@ -101,7 +105,7 @@ def check_points(value: Any, values: npt.NDArray[np.integer]) -> None:
 
 
 def check_kept(value: Any, values: npt.NDArray[np.integer]) -> None:
-    """Check the points in nested values: bytes, unless empty, are the codes of one."""
+    """Check all points in nested containers: bytes, unless empty, are the codes of a point."""
     if isinstance(value, bytes) and value:
         if len(value) != 4 * len(values):
             raise ValueError("the state has points of another space: it is damaged")

@@ -1,9 +1,9 @@
-"""What the models of single changes see of a point: its scalars, and its lists as context.
+"""The columns of a point that the models read: its scalars, and its lists as context.
 
-Single changes are changes of scalars. What they gain may depend on the lists of the point, so that
-lists are columns, too, but *held* ones, which no model changes: a short subset as a bit for each
-item, so that it is learned which items matter to which scalar; other lists as one number, which
-tells only whether two lists are the same.
+The model of gains and the global model change only scalars. The gain of a change may depend on the
+lists of the point, so lists have columns, too, but *held* ones, which no model changes. A subset of
+few items has a bit for each item, so that models learn which items matter to which scalar. Any
+other list has one number, which shows only whether two lists are the same.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from anyorder.space import Space
 from anyorder.space.groups import ListGroup, Selection
 from anyorder.strategies.base import Codes, Index
 
-MOST_BITS = 256  # items of a subset that are seen one by one
-NUMBERS = 2**31 - 1  # of lists that are one number
+MOST_BITS = 256  # a subset of more items is a single number for the models, not a bit for each item
+NUMBERS = 2**31 - 1  # more than the numbers by which models represent lists
 
 
 class Columns:
-    """The columns of models, and what is in them at a point.
+    """The columns of models, and their values for a point.
 
     Parameters
     ----------
@@ -33,15 +33,15 @@ class Columns:
     Attributes
     ----------
     whole
-        Whether models see points as they are, as there are no lists.
+        Whether the columns of models are those of points, as there are no lists.
     free
-        The columns of points that models may change; theirs begin with those.
+        The columns of points that models may change; they are the first columns of models.
     seen
-        The columns of points that models see as they are.
+        The columns of points that models read unchanged.
     cardinalities, ordered
-        Of what models see.
+        The number of values of each column of models, and whether they are ordered.
     values
-        The same as the cardinalities, but 1 of what is held.
+        The numbers of values again, but 1 for held columns.
     """
 
     def __init__(self, space: Space) -> None:
@@ -66,7 +66,7 @@ class Columns:
 
     @property
     def numbers(self) -> npt.NDArray[np.bool_]:
-        """Which columns are the number of a list."""
+        """Whether each column is the number of a list."""
         return np.arange(len(self)) >= len(self.seen)
 
     def may_change(self, variable: int) -> bool:
@@ -74,18 +74,18 @@ class Columns:
         return self.whole or self._places[variable] >= 0
 
     def place(self, variable: int) -> int:
-        """Return which column of models a scalar is."""
+        """Return the column of models of a scalar."""
         return variable if self.whole else int(self._places[variable])
 
     def of(self, point: Codes) -> Codes:
-        """Return what models see of a point."""
+        """Return the columns of models for a point."""
         if self.whole:
             return point
         numbers = [zlib.crc32(point[group.columns].tobytes()) >> 2 for group in self._numbered]
         return np.concatenate([point[self.seen], np.array(numbers, np.int32)])
 
     def put(self, seen: Codes, point: Codes) -> Codes:
-        """Return a copy of a point that has the scalars of what models see."""
+        """Return a copy of a point with the scalars of `seen`, which are columns of models."""
         if self.whole:
             return seen
         point = point.copy()
@@ -93,7 +93,7 @@ class Columns:
         return point
 
     def square(self, table: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Return a table over pairs of what models see as one over the columns of points."""
+        """Return a table over pairs of columns of models as one over pairs of columns of points."""
         found = np.zeros((len(self._places),) * 2, table.dtype)
         kept = len(self.seen)
         found[np.ix_(self.seen, self.seen)] = table[:kept, :kept]

@@ -1,10 +1,11 @@
-"""The model of single changes: profiles of each variable, and a table of pairs.
+"""The model of gains: profiles of each variable, and a table of pairs.
 
-*Profiles.* For each variable the values of f that were seen as it alone changed, in the last few
-contexts; a context is the values of all other variables. *Pairs.* For each two changes the mean M
-and variance P of how much one moves the gain of the other, and for each two variables whether they
-are linked. The gain of a change is predicted from the profile whose context differs from the
-present point by the least variance, corrected by M for what differs.
+*Profiles.* A context is the values of all variables but one. For each variable, the model keeps the
+values of f that were seen while only this variable changed, in the last few contexts. *Pairs.* For
+each pair of changes, it keeps a mean M and a variance P of the effect that one has on the gain of
+the other; for each pair of variables, it keeps whether they are linked. A gain is predicted from
+the profile whose context differs from the present point by the least variance, corrected by the sum
+of M over the variables that differ.
 """
 
 from __future__ import annotations
@@ -21,11 +22,12 @@ from anyorder.strategies.models import layout
 from anyorder.strategies.models.checking import check_model
 from anyorder.strategies.models.columns import Columns
 
-FITTED_TO = 1e-5  # of the root mean square gain: what a fit in 32 bits cannot tell from 0
+# effects below this share of the root mean square gain are rounding errors of a fit in 32 bits
+FITTED_TO = 1e-5
 
 
 class Prediction(NamedTuple):
-    """The predicted gain of a change; `known` says whether it rests on anything."""
+    """The predicted gain of a change, and its variance; both mean nothing unless `known`."""
 
     gain: float
     variance: float
@@ -33,23 +35,25 @@ class Prediction(NamedTuple):
 
 
 class GainModel:
-    """What is known about the changes at and around a present point.
+    """A model of the gains of changing one variable of a present point.
 
     Parameters
     ----------
     columns
-        What it sees of points: its points have these columns.
+        The columns of the points of the model.
     rng
-        Draws the order in which changes are tried for the first time, and the first point.
+        The generator for the order in which changes are tried first, and for the first point.
 
     Attributes
     ----------
     arrays
         The named arrays of `layout`.
     scalars
-        Its scalars, by the constants of `layout`.
+        The numbers of the model, by the constants of `layout`.
     scalar
-        Gives one of them as a float, for what is done at every evaluation.
+        `scalar(k)` returns one of these numbers as a float, which is faster than an index.
+    point
+        The present point; it is changed in place.
     """
 
     def __init__(self, columns: Columns, rng: np.random.Generator) -> None:
@@ -77,7 +81,7 @@ class GainModel:
         self.begin_again()
 
     def begin_again(self) -> None:
-        """Forget all gains; the present point, the order of changes and the counts are kept."""
+        """Forget all gains, but keep the present point, the order of changes and the counts."""
         arrays, scalars = self.arrays, self.scalars
         counts = scalars.item(layout.EVALUATIONS), scalars.item(layout.FREE)
         for name in ("profiles", "oldest", "differing", "entries", "code", "context", "link"):
@@ -101,91 +105,92 @@ class GainModel:
 
     @property
     def tolerance(self) -> float:
-        """Differences up to this are rounding, or noise."""
+        """The largest difference of gains that counts as rounding or noise."""
         return self.scalar(layout.TOLERANCE)
 
     @property
     def slack(self) -> float:
-        """Differences of values up to this are rounding."""
+        """The largest difference of values that counts as rounding."""
         return self.scalar(layout.SLACK)
 
     @property
     def evaluations(self) -> int:
-        """How many values were learned."""
+        """The number of values learned."""
         return int(self.scalar(layout.EVALUATIONS))
 
     def predict(self, variable: int, value: int) -> Prediction:
-        """Return the gain of changing one variable of the present point."""
+        """Return the predicted gain of changing one variable of the present point."""
         gain, variance, known = self._kernels.predict_change(*self.buffers, variable, value)
         return Prediction(gain, variance, known)
 
     def advance(self, seed: int, free: int) -> tuple[int, int, int, int]:
-        """Return the most promising change, after at most `free` moves that are sure to improve.
+        """Make up to `free` changes that are certain improvements; return the most promising next.
 
-        Returns 1 if no change is worth an evaluation, else 0; the variable; its new value; and how
-        many moves were made.
+        Return 1 if no change is worth an evaluation, else 0; the variable; its new value; and the
+        number of changes made.
         """
         found: tuple[int, int, int, int] = self._kernels.advance(*self.buffers, seed, free)
         return found
 
     def arrive(self, f: float) -> None:
-        """Take the measured value of the present point."""
+        """Set the measured value of the present point."""
         scalars = self.scalars
         scalars[layout.VALUE], scalars[layout.MEASURED] = f, 1.0
         scalars[layout.EVALUATIONS] += 1.0
 
     def average(self, f: float, readings: int) -> None:
-        """Take the mean of all readings of the present point, which was measured again."""
+        """Learn a further measurement of the present point; its value becomes the mean of all."""
         scalars = self.scalars
         scalars[layout.VALUE] += (f - scalars[layout.VALUE]) / readings
         scalars[layout.EVALUATIONS] += 1.0
 
     def exclude(self, variable: int, value: int, *, failed: bool = False) -> None:
-        """Do not propose a change before the next move; if it failed, never again from here."""
+        """Exclude a change until the present point moves; if it failed, remember that as well."""
         self._kernels.fail(*self.buffers, variable, value, failed)
 
     def go_to(self, point: Codes, value: float, *, measured: bool = True) -> None:
         """Make another point the present one."""
-        if not point.flags.writeable:  # loops would be compiled again for read-only arrays
+        if not point.flags.writeable:  # kernels would be compiled again for read-only arrays
             point = point.copy()
         self._kernels.go_to(*self.buffers, point, value, float(measured))
 
     def kick(self, seed: int, *, gentle: bool) -> bool:
         """Change some variables of the present point; return whether its value is still certain.
 
-        Random variables, or (`gentle`) those that are predicted to lose little.
+        The changes are random, or (`gentle`) changes that are predicted to lose little.
         """
         certain: bool = self._kernels.kick(*self.buffers, seed, gentle)
         return certain
 
     def exchange(self, seed: int, point: Codes) -> bool:
-        """Exchange the values of two variables of a point, in place; False if none can be."""
+        """Exchange the values of two variables of a point, in place; return whether it could."""
         done: bool = self._kernels.exchange(*self.buffers, seed, point)
         return done
 
     def mutate(self, seed: int, point: Codes, changes: int) -> None:
-        """Change so many variables of a point, in place; linked ones more often together."""
+        """Change so many variables of a point, in place; linked variables more often together."""
         self._kernels.mutate(*self.buffers, seed, point, changes)
 
     def tidy(self) -> None:
-        """Remove rounding errors, and raise the variances of links to what was measured."""
+        """Raise the variances of links as far as gains are not additive; remove rounding errors."""
         self._kernels.tidy(*self.buffers)
 
     def add_noise(self, difference: float, repeats: int) -> None:
-        """Take the mean difference of two values of one point, over all `repeats` so far."""
+        """Learn the difference of two values of one point; `repeats` counts such pairs so far."""
         scalars = self.scalars
         scalars[layout.NOISE] += (difference**2 / 2 - scalars[layout.NOISE]) / repeats
 
     def links(self) -> npt.NDArray[np.bool_]:
-        """Return which variables are known to interact, `(n, n)`."""
+        """Return whether each pair of variables is known to interact, `(n, n)`."""
         found: npt.NDArray[np.bool_] = self.arrays.link == layout.LINKED
         return found
 
     def effects(self) -> npt.NDArray[np.float64]:
-        """Return how much a change of one variable moves the gain of another, `(n, n)`.
+        """Return how much a change of one variable alters the gain of another, `(n, n)`.
 
-        The root mean square over their changes; of a variable of many values, which has no means,
-        the deviation. What rounding may have left of 0 is 0.
+        An effect is the root mean square over the changes of both variables; if one of them has
+        many values, and so no means, it is the standard deviation. Effects that may be rounding
+        errors are 0.
         """
         first, arrays = self.arrays.first_slot[:-1], self.arrays
         squares = arrays.mean**2
@@ -204,6 +209,6 @@ class GainModel:
         return {"integers": self._integers, "floats": self._floats}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Take over what `state` gave; ValueError if it does not fit."""
+        """Continue from what `state` returned; ValueError if it does not fit."""
         check_model(state, self.arrays, self.sizes, self._cardinalities)
         self._integers[:], self._floats[:] = state["integers"], state["floats"]

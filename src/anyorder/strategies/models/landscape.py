@@ -1,6 +1,7 @@
-"""What a search knows of f around a present point: both models, on the scale where they work.
+"""The landscape: a present point, and both models of f, on the scale where they predict best.
 
-All values here are those of f. Which scale the models use is decided here, and nobody else sees it.
+All values that go in and out are values of f. The landscape chooses the scale of the models, and
+converts values to it and back.
 """
 
 from __future__ import annotations
@@ -21,20 +22,21 @@ from anyorder.strategies.models.gains import GainModel
 from anyorder.strategies.models.quadratic import Quadratic
 from anyorder.strategies.models.scale import FIRST_LOOK, IDENTITY, LOOK_GROWTH, Transform, choose
 
-PREDICTS = 0.7  # if the squared error of the model is below this share of the squared gains
+# the model of gains predicts well if its squared error is below this share of the squared gains
+PREDICTS = 0.7
 
 
 class Step(NamedTuple):
-    """What is next at the present point.
+    """The most promising change of the present point.
 
     Attributes
     ----------
     optimum
-        Whether no change is worth an evaluation; the rest says nothing then.
+        Whether no change is worth an evaluation; the variable and the code then mean nothing.
     variable, code
-        The change that promises most.
+        The most promising change.
     moves
-        How many changes that were certain to improve have been made.
+        The number of changes that were made before, as they were certain to improve the value.
     """
 
     optimum: bool
@@ -44,14 +46,21 @@ class Step(NamedTuple):
 
 
 class Landscape:
-    """The present point, and what is known about changes of it.
+    """The present point, and models of the gains of its changes.
 
     Parameters
     ----------
     space
-        Where to search. ValueError if tables over pairs of its variables do not fit in 500 MB.
+        The search space. ValueError if tables over pairs of its variables do not fit in 500 MB.
     rng
-        Draws everything random here and in the models.
+        The generator of the landscape and its models.
+
+    Attributes
+    ----------
+    columns
+        The columns that the models read.
+    gains, quadratic
+        The model of gains and the global model.
     """
 
     def __init__(self, space: Space, rng: np.random.Generator) -> None:
@@ -61,10 +70,10 @@ class Landscape:
         self.quadratic = Quadratic(columns, self.gains)
         self._transform = IDENTITY
         self._n, self._cardinalities = len(columns), space.cardinalities
-        self._lists = np.zeros(len(space), np.int32)  # a point that has the present lists
-        # Observations when the scale is considered next.
+        self._lists = np.zeros(len(space), np.int32)  # a point with the lists of the present one
+        # the number of observations at which the scale is considered next
         self._next_look = FIRST_LOOK * self._n if self.quadratic.can_replay else math.inf
-        self._f = math.nan  # of the present point, if it was measured
+        self._f = math.nan  # the value of the present point, if it was measured
 
     def seed(self) -> int:
         """Return a seed for a kernel."""
@@ -75,7 +84,7 @@ class Landscape:
 
     @property
     def point(self) -> Codes:
-        """The present point; it changes as the search moves."""
+        """The present point; in spaces without lists an array that the next move overwrites."""
         return self.columns.put(self.gains.point, self._lists)
 
     @property
@@ -85,11 +94,11 @@ class Landscape:
 
     @property
     def value(self) -> float:
-        """The value of the present point: measured, or predicted for certain, or else NaN."""
+        """The value of the present point: measured, or predicted, or NaN if it is not known."""
         return self._f if self.gains.measured else self._transform.inverse(self.gains.value)
 
     def go_to(self, point: Codes, f: float = math.nan) -> None:
-        """Make a point the present one; its value is NaN if that was not measured."""
+        """Make a point the present one; `f` is its value, or NaN if it was not measured."""
         self._f = f
         if not self.columns.whole:
             self._lists = point.copy()
@@ -97,32 +106,35 @@ class Landscape:
         self.gains.go_to(seen, self._transform(f) if measured else math.nan, measured=measured)
 
     def measure(self, f: float) -> None:
-        """Take the value of the present point."""
+        """Set the measured value of the present point."""
         self._f = f
         self.gains.arrive(self._transform(f))
 
     def average(self, f: float, readings: int) -> None:
-        """Take a further reading of the present point; its value is the mean of all."""
+        """Learn a further measurement of the present point; its value becomes the mean of all."""
         self.gains.average(self._transform(f), readings)
         self._f = self._transform.inverse(self.gains.value)
 
     def above(self, one: float, other: float) -> bool:
-        """Return whether a value is above another one by more than rounding."""
+        """Return whether `one` is above `other` by more than rounding errors."""
         return self._transform(one) > self._transform(other) + self.gains.slack
 
     # --- changes ----------------------------------------------------------------------------------
 
     def advance(self, free: int) -> Step:
-        """Find the change that promises most, after at most `free` moves that are certain."""
+        """Make up to `free` changes that are certain improvements; return the most promising next.
+
+        See `Step`.
+        """
         if not len(self.columns.free):
             return Step(True, 0, 0, 0)
         optimum, variable, code, moves = self.gains.advance(self.seed(), free)
         return Step(bool(optimum), int(self.columns.free[variable]), code, moves)
 
     def observe(self, variable: int, code: int, f: float, *, climb: bool = True) -> bool:
-        """Learn the value of a neighbour; with `climb`, move there if it is better.
+        """Learn the value of a neighbour of the present point, which was measured.
 
-        Returns whether the present point, which was measured, has moved.
+        With `climb`, move there if it is better. Return whether the present point has moved.
         """
         place = self.columns.place(variable)
         moved = self.quadratic.observe(self.seed(), place, code, self._transform(f), climb)
@@ -131,11 +143,11 @@ class Landscape:
         return moved
 
     def exclude(self, variable: int, code: int, *, failed: bool = False) -> None:
-        """Do not propose a change before the next move; if it failed, never again from here."""
+        """Exclude a change until the present point moves; if it failed, remember that as well."""
         self.gains.exclude(self.columns.place(variable), code, failed=failed)
 
     def learn_elsewhere(self, base: Codes, at: float, variable: int, code: int, f: float) -> None:
-        """Learn the value f of a neighbour of another point; NaN if that failed."""
+        """Learn the value f of a change of `base`, whose value is `at`; f is NaN if it failed."""
         present, kept, measured = self.gains.point.copy(), self._f, self.gains.measured
         lists = self._lists
         predicted = self.gains.value
@@ -153,9 +165,9 @@ class Landscape:
         self.quadratic.note_several(x, y, self._transform(at_x), self._transform(at_y))
 
     def add_confident(self, variable: int, code: int, deviations: float) -> bool:
-        """Make a change of the present point whose gain is predicted to be that many deviations.
+        """Make a change if its predicted gain is more than so many standard deviations.
 
-        Returns whether it was made. The value of the present point is then a prediction.
+        Return whether it was made. The value of the present point is then a prediction.
         """
         gains = self.gains
         place = self.columns.place(variable)
@@ -171,25 +183,25 @@ class Landscape:
     # --- several changes --------------------------------------------------------------------------
 
     def kick(self, *, gentle: bool) -> None:
-        """Change some variables of the present point; its value is NaN unless it is certain."""
+        """Change some variables of the present point; its value is NaN unless that is certain."""
         if not self.gains.kick(self.seed(), gentle=gentle):
             self.gains.scalars[layout.VALUE] = math.nan
 
     def mutate(self, point: Codes, changes: int) -> None:
-        """Change so many variables of a point, in place; linked ones more often together."""
+        """Change so many variables of a point, in place; linked variables more often together."""
         seen = self.columns.of(point)
         self.gains.mutate(self.seed(), seen, changes)
         point[:] = self.columns.put(seen, point)
 
     def exchange(self, point: Codes) -> bool:
-        """Exchange the values of two variables of a point, in place; False if none can be."""
+        """Exchange the values of two variables of a point, in place; return whether it could."""
         seen = self.columns.of(point)
         done = self.gains.exchange(self.seed(), seen)
         point[:] = self.columns.put(seen, point)
         return done
 
     def maximum(self, start: Codes) -> Codes | None:
-        """Return a new maximum of the global model, fitted to all observations, or None."""
+        """Return a maximum of the global model that was not visited yet; None if there is none."""
         self.quadratic.refresh()
         found = self.quadratic.maximum(self.columns.of(start), self._rng)
         return None if found is None else self.columns.put(found, start)
@@ -198,13 +210,13 @@ class Landscape:
 
     @property
     def predicts(self) -> bool:
-        """Whether the model predicts single changes well."""
+        """Whether the model of gains predicts well."""
         scalar = self.gains.scalar
         return scalar(layout.ERROR) < PREDICTS * scalar(layout.ERROR_NONE)
 
     @property
     def trusted(self) -> bool:
-        """Whether the global model predicts single changes well."""
+        """Whether the global model predicts well enough to be used."""
         return self.quadratic.trusted
 
     @property
@@ -214,23 +226,29 @@ class Landscape:
 
     @property
     def doubtful(self) -> bool:
-        """Whether values of one point may differ: no gain ever came twice, or many were wrong."""
+        """Whether values of one point may differ.
+
+        This is suspected if no two gains were ever equal, or many certain predictions were wrong.
+        """
         scalar = self.gains.scalar
         wrong = scalar(layout.WRONG) > 0.5 * scalar(layout.CERTAIN)
         return wrong or (scalar(layout.COINCIDENCES) == 0 and scalar(layout.GAINS) > 0)
 
     def add_noise(self, one: float, other: float, repeats: int) -> None:
-        """Take two values of one point; `repeats` is how many times that has been done."""
+        """Learn two values of one point; `repeats` is the number of such pairs so far."""
         self.gains.add_noise(self._transform(one) - self._transform(other), repeats)
 
     # --- between climbs ---------------------------------------------------------------------------
 
     def tidy(self) -> None:
-        """Doubt links as far as gains are not additive, and remove rounding errors."""
+        """Raise the variances of links as far as gains are not additive; remove rounding errors."""
         self.gains.tidy()
 
     def reconsider(self) -> None:
-        """Choose the scale anew, if it is time; under noise no gains agree, and it is kept."""
+        """Choose the scale again if there are enough new observations.
+
+        With noise the scale is kept, since no gains agree.
+        """
         if self.quadratic.observations.count < self._next_look:
             return
         self._next_look = LOOK_GROWTH * self.quadratic.observations.count
@@ -238,7 +256,7 @@ class Landscape:
             self.rescale(choose(self.quadratic.pairs(self._transform), self._transform))
 
     def rescale(self, new: Transform) -> None:
-        """Work on another scale: all that was observed is learned anew."""
+        """Change to another scale, on which the models learn all observations again."""
         old = self._transform
         if new == old:
             return
@@ -250,12 +268,12 @@ class Landscape:
         scalars = self.gains.scalars
         scalars[layout.EVALUATIONS], scalars[layout.STALE] = evaluations, 1.0
 
-    def blended(self, transform: Transform) -> None:
-        """Take note that other models are in the place of these; their scale stays."""
+    def keep_scale(self, transform: Transform) -> None:
+        """Set the scale of models that were replaced from outside, and do not change it again."""
         self._transform, self._f, self._next_look = transform, math.nan, math.inf
 
     def facts(self) -> dict[str, Any]:
-        """Return links, trust in the global model, noise, and the scale as a formula."""
+        """Return the numbers of links, the error of the global model, the noise, and the scale."""
         gains, scalar = self.gains, self.gains.scalar
         free, spent = scalar(layout.FREE), max(scalar(layout.EVALUATIONS), 1.0)
         return {
@@ -269,19 +287,22 @@ class Landscape:
         }
 
     def effects(self) -> npt.NDArray[np.float64]:
-        """Return how much changes of one variable move gains of another, `(n, n)`, on the scale."""
+        """Return how much a change of one variable alters the gain of another, `(n, n)`.
+
+        The effects are those on the scale of the models.
+        """
         effects = self.gains.effects()
         return effects if self.columns.whole else self.columns.square(effects)
 
     def links(self) -> npt.NDArray[np.bool_]:
-        """Return which variables are known to interact, `(n, n)`."""
+        """Return whether each pair of variables is known to interact, `(n, n)`."""
         links = self.gains.links()
         return links if self.columns.whole else self.columns.square(links)
 
     # --- state ------------------------------------------------------------------------------------
 
     def state(self) -> dict[str, Any]:
-        """Return the state, which `restore` takes over."""
+        """Return the state, for `restore`."""
         return {
             "gains": self.gains.state(), "quadratic": self.quadratic.state(),
             "transform": tuple(self._transform), "next_look": self._next_look, "f": self._f,
@@ -289,7 +310,7 @@ class Landscape:
         }  # fmt: skip
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Take over what `state` gave; ValueError if it does not fit."""
+        """Continue from what `state` returned; ValueError if it does not fit."""
         check_points(state["lists"], self._cardinalities)
         self.gains.restore(state["gains"])
         self.quadratic.restore(state["quadratic"])

@@ -1,12 +1,13 @@
-"""How the model of single changes lies in memory.
+"""The layout of the model of gains in memory.
 
-Everything the model knows is in two flat buffers, one of integers and one of floats, cut into named
-arrays in the order of `INTEGERS` and `FLOATS`. So a compiled function takes three arguments, a
-state is two arrays, and `views` (here for Python, in `kernels` for compiled code) gives the names.
+All numbers of the model are in two buffers, one of integers and one of floats. Each buffer is a row
+of named arrays, in the order of `INTEGERS` and `FLOATS`. So a compiled function takes only three
+arguments (the sizes and both buffers), and a state is two arrays. `views` returns the named arrays:
+here for Python, in `kernels` for compiled code.
 
-A *slot* is a change whose interactions have entries of their own in the pair tables. A variable of
-few values has one for each unordered pair of values, so that a binary variable has exactly one; a
-variable of many values has one in all.
+A *slot* is a row of the pair tables, which have a mean and a variance for each pair of slots. A
+variable of few values has a slot for each pair of its values, so a binary variable has one. A
+variable of many values has a single slot, which all its changes share.
 """
 
 from __future__ import annotations
@@ -21,56 +22,56 @@ import numpy.typing as npt
 from anyorder.space import Space
 from anyorder.strategies.models.columns import Columns
 
-# What a variable is to the model.
+# The kinds of variables in the model of gains: few values, or many, which are ordered or not.
 FEW, ORDERED, CATEGORIES = 0, 1, 2
 
-MOST_FEW_VALUES = 6  # up to here each pair of values is a slot
-MOST_SLOTS = 2048  # beyond this only binary variables have slots for their pairs of values
-BINARY_PROFILES = 4  # contexts remembered for each variable, if all are binary
-PROFILES = 8  # the same where some variable has more values
+MOST_FEW_VALUES = 6  # a variable of more values has one slot for all pairs of its values
+MOST_SLOTS = 2048  # with more slots, only binary variables have a slot for each pair of values
+BINARY_PROFILES = 4  # contexts remembered for each variable, if all variables are binary
+PROFILES = 8  # contexts remembered for each variable, if some variable has more than two values
 ENTRIES = 16  # values remembered in one context of a variable of many values
 CANDIDATES = 8  # changes of a variable of many values that are considered at a time
-MOST_BYTES = 500_000_000  # the two buffers together
-RING = 64  # recent differences of gains, to tell how often two are equal by chance
+MOST_BYTES = 500_000_000  # the most bytes of the model of gains; larger spaces are refused
+RING = 64  # recent differences of gains, from which the chance that two are equal is estimated
 
-PRIOR_DEGREE = 6.0  # links of a variable, before anything is known
+PRIOR_DEGREE = 6.0  # the number of links of a variable that is assumed at first
 
-# Name: shape, in terms of `Sizes`; n + 1 as "n1".
+# The shape of each array by its name, in terms of `Sizes`; "n1" is n + 1.
 INTEGERS: dict[str, tuple[str, ...]] = {
     "x": ("n",),  # the present point
-    "values": ("n",),  # number of values of each variable that may change to them; 1 of held ones
+    "values": ("n",),  # the number of values of each variable; 1 if the variable is held
     "kind": ("n",),  # FEW, ORDERED or CATEGORIES
-    "first_slot": ("n1",),  # of each variable
-    "order": ("n", "width"),  # random ranks: in which order changes are tried for the first time
-    "candidates": ("n", "width"),  # the values a variable of many values may change to next
-    "profiles": ("n",),  # how many contexts are remembered
-    "oldest": ("n",),  # which of them is replaced next
-    "differing": ("n", "profiles"),  # in how many variables a context differs from x
-    "entries": ("n", "profiles"),  # how many values are known in a context
-    "code": ("n", "profiles", "entries"),  # which they are
+    "first_slot": ("n1",),  # the first slot of each variable
+    "order": ("n", "width"),  # random ranks: the order in which changes are tried first
+    "candidates": ("n", "width"),  # values of a variable of many values that are considered
+    "profiles": ("n",),  # the number of contexts that are remembered
+    "oldest": ("n",),  # the context that is replaced next
+    "differing": ("n", "profiles"),  # the number of variables in which a context differs from x
+    "entries": ("n", "profiles"),  # the number of known values in a context
+    "code": ("n", "profiles", "entries"),  # the known values
     "context": ("n", "n", "profiles"),  # [j, i, m]: the value of j in context m of i
     "link": ("n", "n"),  # UNKNOWN, LINKED or NOT_LINKED
 }
 FLOATS: dict[str, tuple[str, ...]] = {
-    "value": ("n", "profiles", "entries"),  # of f, for the values in `code`
-    "mean": ("slots", "slots"),  # M: how much one change moves the gain of another
-    "variance": ("slots", "slots"),  # P: how uncertain that is
-    "shift": ("slots", "profiles"),  # sum of M over what differs between context and x
-    "spread": ("slots", "profiles"),  # sum of P over the same
-    "firm": ("slots", "profiles"),  # the part of it that comes from links
-    "worth": ("n", "width"),  # expected improvement of each change
-    "squares": ("n",),  # sum of squared gains of a variable
-    "tries": ("n",),  # how many there were
-    "scale": ("n",),  # mean square gain of a variable relative to all
-    "slope": ("n",),  # of ORDERED: sum of squared gain per step
-    "ring": ("ring",),
-    "scalars": ("scalars",),  # see the constants of `kernels`
+    "value": ("n", "profiles", "entries"),  # the values of f for the values in `code`
+    "mean": ("slots", "slots"),  # M: the mean effect of one change on the gain of another
+    "variance": ("slots", "slots"),  # P: the variance of this effect
+    "shift": ("slots", "profiles"),  # the sum of M over the variables that differ from x
+    "spread": ("slots", "profiles"),  # the sum of P over the variables that differ from x
+    "firm": ("slots", "profiles"),  # the part of `spread` that comes from links
+    "worth": ("n", "width"),  # the expected improvement of each change
+    "squares": ("n",),  # the sum of the squared gains of a variable
+    "tries": ("n",),  # the number of gains of a variable
+    "scale": ("n",),  # the mean square gain of a variable, relative to that of all
+    "slope": ("n",),  # if ORDERED: the sum of squared gains divided by the sizes of the changes
+    "ring": ("ring",),  # recent differences of gains
+    "scalars": ("scalars",),  # single numbers, by the constants at the end of this file
 }
-SCALARS = 34  # numbers of the model that kernels share, by the names at the end of this file
+SCALARS = 34  # single numbers of the model of gains, which are named at the end of `layout.py`
 
 
 class Sizes(NamedTuple):
-    """The lengths that the shapes above are made of."""
+    """The lengths in the shapes of the arrays."""
 
     n: int
     slots: int
@@ -79,7 +80,7 @@ class Sizes(NamedTuple):
     width: int
 
     def count(self, shapes: Mapping[str, tuple[str, ...]]) -> int:
-        """Return how many numbers the arrays hold."""
+        """Return the number of elements of all arrays together."""
         return sum(int(np.prod(self.shape(names), dtype=np.int64)) for names in shapes.values())
 
     def shape(self, names: tuple[str, ...]) -> tuple[int, ...]:
@@ -89,7 +90,7 @@ class Sizes(NamedTuple):
 
 
 def kinds_of(columns: Columns) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
-    """Return what each variable is to the model, and how many slots it has."""
+    """Return the kind of each variable, and its number of slots."""
     values = columns.cardinalities.astype(np.int64)
     for most in (MOST_FEW_VALUES, 2):
         few = values <= most
@@ -101,9 +102,9 @@ def kinds_of(columns: Columns) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.in
 
 
 def sizes_of(columns: Columns) -> Sizes:
-    """Return the sizes for what models see; ValueError if the tables would not fit."""
+    """Return the sizes for these columns; ValueError if the buffers would be too large."""
     kinds, slots = kinds_of(columns)
-    counted = ~columns.numbers  # those of lists have no profiles of their own
+    counted = ~columns.numbers  # the numbers of lists have no profiles of their own
     values, few = columns.cardinalities[counted].astype(np.int64), kinds[counted] == FEW
     binary = bool((values <= 2).all())
     most_few = int(values[few].max(initial=2))
@@ -124,7 +125,7 @@ def sizes_of(columns: Columns) -> Sizes:
 
 
 def fits(space: Space) -> bool:
-    """Return whether the tables for a space fit."""
+    """Return whether the buffers for a space are small enough."""
     try:
         sizes_of(Columns(space))
     except ValueError:
@@ -135,7 +136,7 @@ def fits(space: Space) -> bool:
 def views(
     sizes: Sizes, integers: npt.NDArray[np.int32], floats: npt.NDArray[np.float64]
 ) -> SimpleNamespace:
-    """Return the named arrays, all of them views of the buffers."""
+    """Return the named arrays, which are views of the buffers."""
     found: dict[str, Any] = {}
     for buffer, shapes in ((integers, INTEGERS), (floats, FLOATS)):
         start = 0
@@ -149,31 +150,31 @@ def views(
 
 # --- the entries of `scalars` ---------------------------------------------------------------------
 
-VALUE = 0  # of f at x: measured, or predicted
-MEASURED = 1  # whether it was measured
-STALE = 2  # whether `worth` must be computed anew
-TOLERANCE = 3  # differences of gains up to here are rounding, or noise
-NOISE = 4  # variance of one observation
-SUM_SQUARES, GAINS = 5, 6  # of all gains observed, and how many
-CALIBRATION, CALIBRATED = 7, 8  # running mean of squared error over variance, and its weight
-DEPARTURE, DEPARTURES, DEPARTED = 9, 10, 11  # q: from additivity; how many, and their sum
-EQUAL, COMPARED, RINGED = 12, 13, 14  # equal differences by chance, of how many; seen by the ring
-SUM_FOURTH = 15  # sum of the fourth powers of all gains
+VALUE = 0  # the value of f at x: measured, or predicted
+MEASURED = 1  # whether the value was measured
+STALE = 2  # whether `worth` must be computed again
+TOLERANCE = 3  # differences of gains up to this are rounding or noise
+NOISE = 4  # the variance of one observation
+SUM_SQUARES, GAINS = 5, 6  # the sum of the squares of all gains, and their number
+CALIBRATION, CALIBRATED = 7, 8  # the running mean of squared error over variance; its weight
+DEPARTURE, DEPARTURES, DEPARTED = 9, 10, 11  # the mean departure from additivity, a number, a sum
+EQUAL, COMPARED, RINGED = 12, 13, 14  # differences equal by chance, compared, and put in the ring
+SUM_FOURTH = 15  # the sum of the fourth powers of all gains
 PRIOR = 16  # whether the pairs have their prior variances
-CERTAIN, WRONG = 17, 18  # predictions without doubt, and those that were wrong
-COINCIDENCES = 19  # gains that were the same in another context
-ERROR, ERROR_NONE, WEIGHT = 20, 21, 22  # mean squared errors of the model, and of predicting 0
-FREE = 23  # moves that were not paid for
-PREDICTED, KNOWN = 24, 25  # of the last gain: what was predicted, if anything was
-EVALUATIONS = 26  # values learned
-SLACK = 27  # differences of values up to here are rounding
-DEGREE, DEGREE_LINKS, DEGREE_WEIGHT = 28, 29, 30  # links of a variable: estimate, and its sums
-WAITING = 31  # whether variables without effect may be waiting for others
-TYPICAL, TYPICAL_GAINS = 32, 33  # running mean of the logarithms of squared gains; of how many
+CERTAIN, WRONG = 17, 18  # the number of certain predictions, and of those that were wrong
+COINCIDENCES = 19  # the number of gains that were equal in another context
+ERROR, ERROR_NONE, WEIGHT = 20, 21, 22  # mean squared errors: the model's, predicting 0; weight
+FREE = 23  # the number of changes that were made without an evaluation
+PREDICTED, KNOWN = 24, 25  # the prediction of the last gain, and whether there was one
+EVALUATIONS = 26  # the number of values learned
+SLACK = 27  # differences of values up to this are rounding
+DEGREE, DEGREE_LINKS, DEGREE_WEIGHT = 28, 29, 30  # mean number of links, as a ratio of two sums
+WAITING = 31  # whether the effects of variables without effect may depend on other variables
+TYPICAL, TYPICAL_GAINS = 32, 33  # the running mean of the logarithms of squared gains; its weight
 
 # The state of a pair of variables.
 UNKNOWN, LINKED, NOT_LINKED = 0, 1, 2
 
-# What a variable is to the global model: one feature, one for each value, or z and z^2.
-# NOTHING: it has no feature, as the number of a list.
+# The kinds of variables in the global model: one feature; one feature for each value; z and z^2; or
+# no feature, for the number of a list.
 SPIN, INDICATORS, POWERS, NOTHING = 0, 1, 2, 3

@@ -1,7 +1,7 @@
 """The compiled loops of the model of lists: regression on sparse features, and climbs on the model.
 
-All of them are in this one file: Numba's cache on disk notices changes of the file that a function
-is in, but not of the functions it calls.
+They are all in this file, since Numba's cache on disk notices changes in the file of a function,
+but not changes of functions in other files that it calls.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from anyorder._internal.compiling import entry, inner
 from anyorder.space.groups import EXCHANGE, INSERT
 
 SINGLE, SKIPPED = -1, -2  # kinds of changes that are not moves of a list
-# A list, as a row of numbers: its columns, where its table of pairs begins (-1: it has none) and of
-# how many rows it is, how many items a list may have, and its kind.
+# A list is a row of these numbers: its first column and its number of columns, the first place and
+# the number of rows of its table of pairs (-1: no table), the least and the most items, its kind.
 FIRST, SIZE, PAIRS, SIDE, LEAST, MOST, KIND = range(7)
 ARRANGEMENT, SELECTION = range(2)  # kinds of lists
 
@@ -23,7 +23,7 @@ ARRANGEMENT, SELECTION = range(2)  # kinds of lists
 
 @entry(nogil=True)
 def predict(rows, worth, out):
-    """Compute the sum of what the features of each row are worth."""
+    """Compute the sum of the weights of the features in each row, into `out`."""
     for r in range(rows.shape[0]):
         total = 0.0
         for k in range(rows.shape[1]):
@@ -33,7 +33,7 @@ def predict(rows, worth, out):
 
 @inner()
 def spread(rows, weights, out):
-    """Compute the sum of the weights of the rows with each feature; none for the padding."""
+    """Compute, for each feature, the sum of `weights` of the rows with it; 0 for padding."""
     out[:] = 0.0
     for r in range(rows.shape[0]):
         for k in range(rows.shape[1]):
@@ -50,12 +50,12 @@ def product(one, other):
     return total
 
 
-# Loops, since operations on whole arrays take several times longer to compile.
+# These are loops, since operations on whole arrays take several times longer to compile.
 @entry(nogil=True)
 def regress(rows, values, worth, prior, penalty, iterations, tolerance):
-    """Minimise |X w - values|^2 + penalty |w - prior|^2 from `worth`, in place.
+    """Minimise |X w - values|^2 + penalty |w - prior|^2 by conjugate gradients.
 
-    By conjugate gradients.
+    `worth` has the first weights, which are replaced by the result.
     """
     fitted, slope = np.empty(len(values)), np.empty(len(worth))
     predict(rows, worth, fitted)
@@ -90,7 +90,7 @@ def regress(rows, values, worth, prior, penalty, iterations, tolerance):
 
 @inner()
 def _link(tables, group, row, a, b):
-    """Return what the link from place a to place b of a sequence is worth."""
+    """Return the weight of the pair of items at places a and b of an arrangement, in this order."""
     if group[PAIRS] < 0:
         return 0.0
     return tables.pairs[group[PAIRS] + row[group[FIRST] + a] * group[SIDE] + row[group[FIRST] + b]]
@@ -103,7 +103,7 @@ def _worth_at(tables, group, place, item):
 
 @inner()
 def _gain_of_move(tables, group, row, kind, a, b):
-    """Return the predicted gain of a move of a sequence."""
+    """Return the predicted gain of a move of an arrangement."""
     size, first = group[SIZE], group[FIRST]
     low, high = min(a, b), max(a, b)
     before, after = (low - 1) % size, (high + 1) % size
@@ -167,7 +167,7 @@ def _gain_of_move(tables, group, row, kind, a, b):
 
 @inner()
 def _move(group, row, kind, a, b):
-    """Make a move of a sequence."""
+    """Make a move of an arrangement, in place."""
     first = group[FIRST]
     if kind == EXCHANGE:
         row[first + a], row[first + b] = row[first + b], row[first + a]
@@ -186,7 +186,7 @@ def _move(group, row, kind, a, b):
 
 @inner()
 def _worth_of(tables, group, row, item, without):
-    """Return what it is worth to have an item chosen, but for its pair with one."""
+    """Return the predicted gain of choosing an item, without its pair with the item `without`."""
     total = tables.worth[tables.first[group[FIRST] + item] + 1]
     if tables.by_pair and group[PAIRS] >= 0:
         for other in range(group[SIZE]):
@@ -198,7 +198,7 @@ def _worth_of(tables, group, row, item, without):
 
 @inner()
 def gain_of(tables, groups, moves, row, change):
-    """Return the predicted gain of a change; it must be possible."""
+    """Return the predicted gain of a change, which must be possible."""
     kind, a = moves.kind[change], moves.first[change]
     if kind == SINGLE:
         if moves.group[change] >= 0:
@@ -217,9 +217,9 @@ def gain_of(tables, groups, moves, row, change):
 
 @entry(nogil=True)
 def possible(groups, moves, row, change):
-    """Return whether a change of a list does something, and leaves it of a valid size.
+    """Return whether a change of a list has an effect, and the list keeps a valid size.
 
-    A move between two equal items does what one between nearer places does, or nothing.
+    A move between two equal items has no effect, or that of a move between nearer places.
     """
     kind, number, a = moves.kind[change], moves.group[change], moves.first[change]
     if kind == SKIPPED:
@@ -237,7 +237,7 @@ def possible(groups, moves, row, change):
 
 @entry(nogil=True)
 def gains(tables, groups, moves, row, changes, out):
-    """Compute the predicted gains of possible changes; 0 for those left out of climbs."""
+    """Compute the predicted gains of possible changes, 0 for changes that climbs skip."""
     for k in range(len(changes)):
         skipped = moves.kind[changes[k]] == SKIPPED
         out[k] = 0.0 if skipped else gain_of(tables, groups, moves, row, changes[k])
@@ -245,7 +245,7 @@ def gains(tables, groups, moves, row, changes, out):
 
 @entry(nogil=True)
 def climb(tables, groups, moves, row, order, least):
-    """Make changes that gain at least so much, in cyclic order, until none does; in place."""
+    """Make changes that gain more than `least`, in cyclic order, until none does; in place."""
     at, failed, limit = 0, 0, 100 * len(order)
     while failed < len(order) and limit > 0:
         change = order[at]

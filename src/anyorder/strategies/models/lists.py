@@ -1,21 +1,21 @@
-"""The additive model of lists: what the features of a point are worth.
+"""The model of lists: an additive model of f, with a weight for each feature of a point.
 
     f(x)  ~  mean + sum of w[k] over the features k of x
 
-Features are the codes of plain variables, and of lists one of several kinds:
+The features are the codes of scalars and, for lists, one of several kinds:
 
-    arrangements  places   which item is where
-                  edges    which items are next to each other; the last is next to the first
-                  arrows   which item follows which, and which is where
-    selections    single   which items are chosen
-                  pairs    and which are chosen together
+    arrangements  places   the place of each item
+                  edges    the pairs of items that are neighbours, with the last next to the first
+                  arrows   the item that follows each item, and the place of each item
+    selections    single   the chosen items
+                  pairs    the chosen items, and the pairs of them
 
-The kinds are chosen by the error of predicting the latest values from the earlier ones. The weights
-have a normal prior, and so a normal distribution given the answers. A *sample* of it (Thompson,
-"On the likelihood that one unknown probability exceeds another in view of the evidence of two
-samples", Biometrika 25, 1933) is computed like the mean, by regression on values with noise towards
-a sample of the prior. What is best under a sample is worth an evaluation: it is good, or it teaches
-something about what was not known to be bad.
+The kinds are those that best predict the latest values from the earlier ones. The weights have a
+normal prior, and so a normal distribution given the answers. A *sample* of it (Thompson, "On the
+likelihood that one unknown probability exceeds another in view of the evidence of two samples",
+Biometrika 25, 1933) is computed like the mean: by a regression towards a sample of the prior, on
+values with added noise. A point that is best under a sample is worth an evaluation: it is good, or
+its value corrects weights that were not known well.
 """
 
 from __future__ import annotations
@@ -38,33 +38,36 @@ from anyorder.strategies.base import Codes, Index
 Floats = npt.NDArray[np.float64]
 Features = npt.NDArray[np.int64]
 
-FAMILIES: tuple[type[ListGroup], ...] = (Arrangement, Selection)  # as kernels number them
-PENALTIES = (0.3, 3.0, 30.0)  # variance of the noise, relative to that of a weight
-MOST_LIST_FEATURES = 1 << 21  # of all points: beyond, no model is used
-MOST_ACTIVE = 2_000  # features of one point: beyond, no model is used
-LIST_ITERATIONS = 30  # of conjugate gradients
-LIST_TOLERANCE = 1e-4  # of the first residual: where they end
-HELD_BACK = 0.2  # share of the answers that kinds and penalties are compared by
-BETTER = 0.98  # a kind replaces an earlier one if its error is at most this share of it
-WIDTH = 0.2  # deviation of the prior of all weights together, in deviations of the values
-MOST_CLIMBED = 1 << 16  # changes that a climb tries
-LEAST_GAIN = 1e-12  # of a change in a climb; values are at most 1
+FAMILIES: tuple[type[ListGroup], ...] = (Arrangement, Selection)  # in the order of the kernels
+# the penalties that are compared: the variance of the noise, relative to that of a weight
+PENALTIES = (0.3, 3.0, 30.0)
+MOST_LIST_FEATURES = 1 << 21  # with more features of all points, there is no model of lists
+MOST_ACTIVE = 2_000  # with more features of one point, there is no model of lists
+LIST_ITERATIONS = 30  # iterations of conjugate gradients in a fit of the model of lists
+LIST_TOLERANCE = 1e-4  # a fit ends when the squared gradient is at most this share of the first one
+HELD_BACK = 0.2  # share of the answers, the latest, by which kinds and penalties are compared
+BETTER = 0.98  # a kind or penalty replaces an earlier one if it lowers the error by this factor
+# standard deviation of the sum of all weights of a point in a sample of the prior, relative to that
+# of the values
+WIDTH = 0.2
+MOST_CLIMBED = 1 << 16  # the changes that a climb on the model of lists tries
+LEAST_GAIN = 1e-12  # the least gain of a change in a climb on the model of lists
 
 
 class Tables(NamedTuple):
-    """What climbs read of a model."""
+    """The tables of a model that climbs read."""
 
-    worth: Floats  # of the codes of all columns
-    first: Features  # the place of the first code of each column
+    worth: Floats  # the weights of the codes of all columns
+    first: Features  # the place of the first code of each column in `worth`
     cards: Features
-    pairs: Floats  # of all lists
+    pairs: Floats  # the weights of pairs, of all lists
     by_place: bool
     by_pair: bool
     directed: bool
 
 
 class Moves(NamedTuple):
-    """The changes, as kernels read them."""
+    """The changes, in the form in which kernels read them."""
 
     kind: Features
     first: Features
@@ -74,23 +77,25 @@ class Moves(NamedTuple):
 
 
 class AdditiveModel:
-    """What features are worth, given points and their values.
+    """A regression on the features of points.
 
     Parameters
     ----------
     near
-        The neighbourhood: the columns.
+        The neighbourhood, which has the columns of points.
     changes
-        What climbs on the model may change.
+        The changes that climbs on the model may make.
 
     Attributes
     ----------
     usable
-        Whether its tables are of a reasonable size.
+        Whether the tables are small enough.
     kinds
-        The features that are used, of each kind of list.
+        The kind of features for each kind of list.
     error
         The mean squared error of predictions, relative to the variance of the values.
+    worth
+        The means of the weights.
     """
 
     def __init__(self, near: Neighbourhood, changes: Changes) -> None:
@@ -98,7 +103,7 @@ class AdditiveModel:
 
         announce_compilation(kernels.climb, "the model of lists", 10)
         self._kernels: Any = kernels
-        wide = list(near.scales)  # columns with many values, which are left out
+        wide = list(near.scales)  # columns of many values, which are left out of the model
         self._groups = near.groups
         self._cards = near.cardinalities.astype(np.int64)
         self._plain = np.ones(len(self._cards), np.bool_)
@@ -109,16 +114,16 @@ class AdditiveModel:
         sizes[wide] = 0
         self._first = np.cumsum(sizes) - sizes
         self._base = at = int(sizes.sum())
-        self._tables_at = []  # where the table of pairs of each list begins
+        self._tables_at = []  # the first place of the table of pairs of each list
         for group in self._groups:
             self._tables_at.append(at)
             at += group.side**2 if group.paired else 0
-        self._size = at + 2  # and a constant, and the padding
+        self._size = at + 2  # with the constant and the padding
         self._lists = np.array([
             (group.first, group.size, at - self._base if group.paired else -1, group.side,
              *group.sizes, FAMILIES.index(type(group)))
             for group, at in zip(self._groups, self._tables_at, strict=True)
-        ], np.int64).reshape(-1, 7)  # as kernels read them  # fmt: skip
+        ], np.int64).reshape(-1, 7)  # the columns are those of the kernels  # fmt: skip
         active = sum(group.sizes[1] for group in self._groups)
         self.usable = self._size <= MOST_LIST_FEATURES and active <= MOST_ACTIVE
         self._moves = _moves_of(changes, self._groups, wide, kernels.SKIPPED)
@@ -127,7 +132,7 @@ class AdditiveModel:
         self.worth = np.zeros(self._size if self.usable else 2)
 
     def facts(self) -> dict[str, Any]:
-        """Return the features that are used, and the error, if anything was fitted."""
+        """Return the kinds of features that are used, and the error."""
         features = ["codes"] if self._plain.any() else []
         for family, kind in zip(FAMILIES, self.kinds, strict=True):
             features += [kind] if any(isinstance(group, family) for group in self._groups) else []
@@ -135,7 +140,7 @@ class AdditiveModel:
 
     @property
     def form(self) -> list[float]:
-        """Which features, the penalty and the error, as numbers."""
+        """The kinds of features, the penalty and the error, as numbers."""
         chosen = zip(FAMILIES, self.kinds, strict=True)
         numbers = [family.forms.index(kind) for family, kind in chosen]
         return [*numbers, self._penalty, self.error]
@@ -147,14 +152,14 @@ class AdditiveModel:
         self._penalty, self.error = float(form[-2]), float(form[-1])
 
     def _choices(self) -> list[tuple[str, ...]]:
-        """Return the kinds of features that there can be, simple ones first."""
+        """Return the possible combinations of kinds of features, simple ones first."""
         paired = {type(group) for group in self._groups if group.paired}
         return list(product(*(f.forms if f in paired else f.forms[:1] for f in FAMILIES)))
 
     # --- features -------------------------------------------------------------------------------
 
     def features(self, points: Codes, kinds: tuple[str, ...] | None = None) -> Features:
-        """Return the features of points `(m, n)`, a row for each, padded to one length."""
+        """Return the features of points `(m, n)`, one row for each point, padded to one length."""
         kinds = kinds or self.kinds
         padding = self._size - 1
         parts = [np.full((len(points), 1), self._size - 2), (self._first + points)[:, self._plain]]
@@ -164,13 +169,13 @@ class AdditiveModel:
             for first, part in zip((self._first[group.first], at), found, strict=True):
                 if part is not None:
                     parts.append(np.where(part < 0, padding, first + part))
-        # In this order whatever the parts have: loops are compiled for each that there is.
+        # always in C order: kernels are compiled again for any other
         return np.ascontiguousarray(np.concatenate(parts, axis=1), np.int64)
 
     # --- regression -----------------------------------------------------------------------------
 
     def select(self, points: Codes, values: Floats) -> None:
-        """Choose kinds and penalty: those that predict the last values from the others best."""
+        """Choose the kinds and the penalty that best predict the latest values from the others."""
         values = _centre(values)
         kept = int(len(values) * (1 - HELD_BACK))
         last, best = values[kept:], np.inf
@@ -193,9 +198,10 @@ class AdditiveModel:
         self._regress(rows, _centre(values), self.worth, self._penalty)
 
     def sample(self, rows: Features, values: Floats, rng: Generator) -> Floats:
-        """Draw the weights from their distribution.
+        """Return a sample of the weights, given the features of points and their values.
 
-        A regression on perturbed values, from a random prior, has the posterior's distribution.
+        The result of a regression on values with noise, towards a sample of the prior, has the
+        distribution of the weights.
         """
         values = _centre(values)
         width = WIDTH * float(values.std()) / math.sqrt(rows.shape[1])
@@ -220,14 +226,14 @@ class AdditiveModel:
     # --- climbs ---------------------------------------------------------------------------------
 
     def gains(self, point: Codes, changes: Index) -> Floats:
-        """Return what the model expects of changes of a point, which must be possible."""
+        """Return the predicted gains of changes of a point, which must be possible."""
         found = np.empty(len(changes))
         tables = self._tables(self.worth)
         self._kernels.gains(tables, self._lists, self._moves, point.copy(), changes, found)
         return found
 
     def climb(self, point: Codes, worth: Floats, order: Index) -> Codes:
-        """Return a local optimum for these weights; changes are tried in this order, cyclically."""
+        """Return a local optimum for these weights, by changes in this cyclic order."""
         point = point.astype(np.int32)
         tables = self._tables(worth)
         self._kernels.climb(
@@ -236,7 +242,7 @@ class AdditiveModel:
         return point
 
     def _tables(self, worth: Floats) -> Tables:
-        """Return weights as climbs read them; those of features that are not used are 0."""
+        """Return the tables of these weights; weights of features that are not used become 0."""
         own, pairs = worth[: self._base].copy(), np.append(worth[self._base : -2], 0.0)
         for group, start in zip(self._groups, self._tables_at, strict=True):
             if group.paired:
@@ -254,7 +260,7 @@ class AdditiveModel:
 
 
 def _centre(values: Floats) -> Floats:
-    """Centre values, and scale them so that their squares do not overflow."""
+    """Return values of mean 0, scaled so that their squares do not overflow."""
     values = values / max(float(np.abs(values).max()), 1e-300)
     found: Floats = values - values.mean()
     return found
@@ -263,7 +269,7 @@ def _centre(values: Floats) -> Floats:
 def _moves_of(
     changes: Changes, groups: Sequence[ListGroup], skipped: Sequence[int], mark: int
 ) -> Moves:
-    """Return the changes as kernels read them; those of `skipped` columns are marked."""
+    """Return the changes for kernels; changes of `skipped` columns have the kind `mark`."""
     kind, first, second = changes.moves()
     group = np.full(len(changes), -1, np.int64)
     for k, entry in enumerate(groups):

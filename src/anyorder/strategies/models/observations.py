@@ -1,4 +1,4 @@
-"""The gains that a global model is fitted to: a ring of rows; the oldest are overwritten."""
+"""The observed gains to which the global model is fitted, in a ring that overwrites the oldest."""
 
 from __future__ import annotations
 
@@ -12,33 +12,33 @@ from anyorder.strategies.base import Index
 from anyorder.strategies.models.checking import check_observations
 from anyorder.strategies.models.scale import Floats
 
-FIRST_ROWS = 256  # that there is room for at first
-MOST_CHANGED = 16  # features that an observation may change
-MOST_OBSERVED_BYTES = 100_000_000  # for all rows; the oldest are overwritten
+FIRST_ROWS = 256  # observations for which memory is allocated at first
+MOST_CHANGED = 16  # the most features that differ between the two points of an observation
+MOST_OBSERVED_BYTES = 100_000_000  # bytes for all observations; beyond, the oldest are overwritten
 
 
 class Observations:
-    """What changed from one point to another, in features, and what that gained.
+    """Observations: each has two points, the features that differ between them, and the gain.
 
     Parameters
     ----------
     features
-        How many features a point has.
+        The number of features of a point.
 
     Attributes
     ----------
     rows, steps
-        For each observation the features that changed, and by how much.
+        For each observation, the features that differ, and by how much.
     phis
-        The features of the first of both points.
+        The features of the first point; if several variables differ, the mean over both points.
     gains
-        The differences of f.
+        The differences of f, divided by the root of the number of variables that differ.
     changes
-        The variable and both its values, or minus the number of variables that changed.
+        The variable and both its values; if several variables differ, minus their number.
     levels
-        f at both points, on the scale that is modelled.
+        The values of f at both points, on the scale of the models.
     count
-        How many observations there were in all.
+        The number of all observations so far.
     """
 
     def __init__(self, features: int) -> None:
@@ -57,16 +57,16 @@ class Observations:
 
     @property
     def arrays(self) -> tuple[npt.NDArray[Any], ...]:
-        """All arrays, as kernels take them."""
+        """All arrays, in the order in which kernels take them."""
         return self.rows, self.steps, self.phis, self.gains, self.changes, self.levels
 
     @property
     def kept(self) -> int:
-        """How many observations there are."""
+        """The number of observations that are kept."""
         return min(self.count, len(self.gains))
 
     def make_room(self) -> bool:
-        """Grow before the next observation if need be; returns whether arrays are new ones."""
+        """Grow if there is no room for another observation; return whether arrays are new."""
         size = len(self.gains)
         if self.count != size or size >= self._capacity:
             return False
@@ -78,25 +78,25 @@ class Observations:
 
     @property
     def place(self) -> int:
-        """Where the next observation goes."""
+        """The row of the next observation."""
         return self.count % len(self.gains)
 
     def latest(self, count: int) -> Index:
-        """Return the places of the last `count` observations, or of all, the oldest first."""
+        """Return the rows of the last `count` observations, or of all; the oldest first."""
         count = min(count, self.kept)
         places: Index = np.arange(self.count - count, self.count) % len(self.gains)
         return places
 
     def rescale(self, change: Callable[[float], float]) -> None:
-        """Map all values to another scale, and compute all gains anew."""
+        """Convert all values to another scale by `change`, and compute all gains again."""
         kept = self.kept
         levels = self.levels[:kept]
-        levels[:] = mapped(change, levels)
+        levels[:] = map_values(change, levels)
         several = np.sqrt(np.maximum(-self.changes[:kept, 0], 1))
         self.gains[:kept] = (levels[:, 1] - levels[:, 0]) / several
 
     def blend(self, parts: Sequence[Observations], weights: Floats) -> None:
-        """Take the observations of a weighted sum of functions, of each at the same points."""
+        """Become the observations of a weighted sum of functions, which have the same points."""
         first = parts[0]
         if len(self.gains) != len(first.gains):
             self._allocate(len(first.gains))
@@ -114,17 +114,20 @@ class Observations:
     _STATE = ("rows", "steps", "phis", "gains", "changes", "levels", "count")
 
     def state(self) -> dict[str, Any]:
-        """Return the state, which `restore` takes over."""
+        """Return the state, for `restore`."""
         return {name: getattr(self, name) for name in self._STATE}
 
     def restore(self, state: Mapping[str, Any], values: npt.NDArray[np.integer]) -> None:
-        """Take over what `state` gave; ValueError if it does not fit. `values` counts values."""
+        """Continue from what `state` returned; ValueError if it does not fit.
+
+        `values` are the numbers of values of the variables.
+        """
         check_observations(state, self.state(), values, self.features)
         for name in self._STATE:
             setattr(self, name, state[name])
 
 
-def mapped(change: Callable[[float], float], levels: Floats) -> Floats:
-    """Return each value on another scale."""
+def map_values(change: Callable[[float], float], levels: Floats) -> Floats:
+    """Return an array of `change(value)` for each value."""
     found = np.array([change(value) for value in levels.ravel().tolist()], np.float64)
     return found.reshape(levels.shape)

@@ -1,7 +1,8 @@
-"""The global model: f as a sum over variables and pairs, fitted to all gains that were observed.
+"""The global model: f as a sum over variables and pairs of variables, fitted to all observed gains.
 
-It is refitted as the observations grow. While it predicts gains that it has not seen, its effects
-replace those of the pair table that are uncertain, and its own maximum is worth a visit.
+The model is fitted again as the observations grow. It is trusted while it predicts gains before it
+is fitted to them. Then its effects replace uncertain means of the pair table, and its maximum is
+worth an evaluation.
 """
 
 from __future__ import annotations
@@ -17,26 +18,27 @@ from anyorder.strategies.models import layout
 from anyorder.strategies.models.checking import check_points
 from anyorder.strategies.models.columns import Columns
 from anyorder.strategies.models.gains import GainModel
-from anyorder.strategies.models.observations import Observations, mapped
+from anyorder.strategies.models.observations import Observations, map_values
 from anyorder.strategies.models.scale import Floats, Pairs, Transform, pair_up
 
-FIRST_FIT = 2  # times n: observations before the first fit
-GROWTH_GOOD = 1.2  # factor from one fit to the next, while it is good
-GROWTH_POOR = 2.5  # and while it is not
-GOOD = 0.95  # squared error relative to that of predicting 0 below which a fit is good
-TRUSTED = 0.8  # the same, to be used at all
-FIT_NOISE = 0.01  # residual that is tolerated, relative to the root mean square gain
-ITERATIONS = 14  # of conjugate gradients
-QUICK_ITERATIONS = 5  # the same for a fit that only takes in what was observed since the last one
-QUICK_GROWTH = 1.02  # growth of the observations after which that is worthwhile
-MOST_FEATURES = 2048  # beyond this there is no global model
-TABU_STARTS = 3  # of tabu search, until its maximum is a new one
-TABU_STEPS = (4, 8, 2)  # times n: length of tabu search from the best point, and from random ones
-MOST_STEPS = 2000  # of one tabu search
-REMEMBERED = 16  # maxima that were visited
-EXACT_VALUES = 2**22  # values of an integer up to which a feature in 32 bits tells them apart
-RECENT, RECENT_N = 2048, 4  # the last observations that tell the scale: so many, or times n
-REPLAYED = 1024  # observations that are learned again at a time
+FIRST_FIT = 2  # times n: observations before the first fit of the global model
+GROWTH_GOOD = 1.2  # growth of the observations between two fits of the global model, if it is good
+GROWTH_POOR = 2.5  # growth of the observations between two fits, if the global model is not good
+GOOD = 0.95  # largest squared error of a good global model, as a share of squared gains
+TRUSTED = 0.8  # largest squared error of a trusted global model, as a share of squared gains
+FIT_NOISE = 0.01  # residual that a fit tolerates, relative to the root mean square gain
+ITERATIONS = 14  # iterations of conjugate gradients in a fit of the global model
+QUICK_ITERATIONS = 5  # iterations of conjugate gradients in a quick fit, before a leap
+QUICK_GROWTH = 1.02  # growth of the observations since the last fit that leads to a quick fit
+MOST_FEATURES = 2048  # with more features there is no global model
+TABU_STARTS = 3  # starts of tabu search to find a maximum that was not visited yet
+TABU_STEPS = (4, 8, 2)  # times n: steps of tabu search from the best point and from two random ones
+MOST_STEPS = 2000  # the most steps of one tabu search
+REMEMBERED = 16  # the latest maxima of the global model, which leaps do not visit again
+EXACT_VALUES = 2**22  # if an integer has more values, its feature in 32 bits does not determine it
+# the scale is chosen by the last 2,048 or 4n observations, whichever are more
+RECENT, RECENT_N = 2048, 4
+REPLAYED = 1024  # observations that are converted at a time when all are learned again
 
 
 class Quadratic:
@@ -45,9 +47,23 @@ class Quadratic:
     Parameters
     ----------
     columns
-        What it sees of points: its points have these columns.
+        The columns of the points of the model.
     model
-        Its links are the model's prior, and its table of pairs takes over the fitted effects.
+        The model of gains. Its links determine the prior of the fit, and its table of pairs
+        receives the fitted effects.
+
+    Attributes
+    ----------
+    enabled
+        Whether there are few enough features.
+    can_replay
+        Whether all observations can be learned again on another scale.
+    effects, biases
+        The weights of pairs of features and of single features.
+    fits
+        The number of fits on the present scale.
+    trusted
+        Whether the model predicts well enough to be used.
     """
 
     def __init__(self, columns: Columns, model: GainModel) -> None:
@@ -60,12 +76,12 @@ class Quadratic:
         lengths = np.where(values == 2, 1, np.where(ordered, 2, values)) * ~columns.numbers
         self._first = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
         self._cardinalities, self._values = values, columns.values.astype(np.int64)
-        # One number where all are the same: to draw points takes a quarter of the time then.
+        # a single number if all are equal: drawing points is then four times as fast
         self._bounds = int(values[0]) if (values == values[0]).all() else values
         m = int(self._first[-1])
         self.enabled = m <= MOST_FEATURES
         m = m if self.enabled else 0
-        # Whether the points of observations can be told from their features.
+        # whether the points of observations can be computed from their features
         self.can_replay = self.enabled and not (
             columns.numbers.any() or (ordered & (values > EXACT_VALUES)).any()
         )
@@ -73,7 +89,7 @@ class Quadratic:
         self.effects = np.zeros((m, m), np.float32)
         self.biases = np.zeros(m, np.float32)
         self._bind()
-        self._fitted = 0  # observations when the model was last fitted
+        self._fitted = 0  # the number of observations when the model was last fitted
         self._next_fit = FIRST_FIT * len(columns)
         self.fits = 0
         self._record = Record(0.0, 0.0, 0.0, 0)
@@ -81,7 +97,7 @@ class Quadratic:
         self._maxima = np.zeros((0, len(columns)), np.int32)
 
     def _bind(self) -> None:
-        """Put together what a kernel needs to learn a gain: this is done at every evaluation."""
+        """Collect the arguments of the kernel that learns a gain at every evaluation."""
         self._tables = (
             *self._model.buffers, self._kinds, self._first, self._values, self.effects,
             self.biases, *self.observations.arrays,
@@ -89,14 +105,14 @@ class Quadratic:
 
     @property
     def error(self) -> float:
-        """Squared error relative to that of predicting 0, on gains before they were fitted."""
+        """The squared error relative to that of predicting 0, on gains before they were fitted."""
         own, _, zero, _ = self._record
         return own / zero if zero > 0 else 1.0
 
     def observe(self, seed: int, variable: int, value: int, f: float, climb: bool = True) -> bool:
-        """Teach both models f at a neighbour; with `climb`, move there if it is better.
+        """Teach both models the value f of a neighbour of the present point.
 
-        Returns whether the present point moved.
+        With `climb`, move there if it is better. Return whether the present point has moved.
         """
         scalar, place = self._model.scalar, -1
         gain = f - scalar(layout.VALUE)
@@ -117,7 +133,7 @@ class Quadratic:
         return moved
 
     def note_several(self, x: Codes, y: Codes, value: float, f: float) -> None:
-        """Write down the values of f at two points, unless too much changes between them."""
+        """Add the values of f at two points as an observation, unless too many features differ."""
         if not self.enabled:
             return
         observations = self.observations
@@ -129,7 +145,7 @@ class Quadratic:
         )  # fmt: skip
 
     def _update(self) -> None:
-        """Refit, and say when to do so again."""
+        """Fit the model, and set the number of observations for the next fit."""
         scalars = self._model.scalars
         error, found, zero, weight = self._record
         good = self.fits == 0 or error < GOOD * zero
@@ -146,7 +162,7 @@ class Quadratic:
             self._hand_over(square)
 
     def _hand_over(self, square: float) -> None:
-        """Put effects in the table of pairs, where it is less certain. `square`: see `_fit`."""
+        """Put effects into the table of pairs where the table is less certain; see `_fit`."""
         self._kernels.import_effects(
             *self._model.buffers, self._kinds, self._first, self.effects, square, self.error,
             self._model.tolerance**2,
@@ -154,7 +170,7 @@ class Quadratic:
         self._model.tidy()
 
     def _fit(self, square: float, again: bool, iterations: int) -> None:
-        """Fit to all gains, whose mean square is `square`, from the present effects on."""
+        """Fit the model to all gains, whose mean square is `square`, from the present effects."""
         model = self._model
         noise = math.sqrt(FIT_NOISE**2 * square + 2 * model.scalars.item(layout.NOISE))
         scales, observations = np.empty_like(self.effects), self.observations
@@ -168,7 +184,7 @@ class Quadratic:
         self._fitted = observations.count
 
     def refresh(self) -> None:
-        """Take in what was observed since the last fit, if it is enough."""
+        """Fit the model quickly, if there are enough observations since the last fit."""
         if self.observations.count < QUICK_GROWTH * self._fitted:
             return
         scalars = self._model.scalars
@@ -181,19 +197,19 @@ class Quadratic:
     def pairs(self, transform: Transform) -> Pairs:
         """Return pairs of recent gains of the same change, in units of f.
 
-        `transform` is the present one.
+        `transform` is the present scale.
         """
         observations = self.observations
         which = observations.latest(max(RECENT, RECENT_N * len(self._kinds)))
         levels = observations.levels[which]
         if transform.sign:
-            levels = mapped(transform.inverse, levels)
+            levels = map_values(transform.inverse, levels)
         return pair_up(observations.changes[which], levels)
 
     def rescale(self, change: Callable[[float], float]) -> None:
-        """Learn all observations anew, in both models, after values have changed to this scale.
+        """Convert all values to another scale by `change`, and teach both models again.
 
-        The present point has no value after that.
+        The present point is then another one, whose value means nothing.
         """
         observations = self.observations
         observations.rescale(change)
@@ -216,7 +232,7 @@ class Quadratic:
     # --- another function -------------------------------------------------------------------------
 
     def blend(self, parts: Sequence[Quadratic], weights: Floats) -> None:
-        """Take the place of a fit to a weighted sum of functions, from the fits to each."""
+        """Become the model of a weighted sum of functions, given the model of each function."""
         first = parts[0]
         self.effects[:] = sum(a * part.effects for a, part in zip(weights, parts, strict=True))
         self.biases[:] = sum(a * part.biases for a, part in zip(weights, parts, strict=True))
@@ -230,7 +246,7 @@ class Quadratic:
         self._maxima = self._maxima[:0]
 
     def _points(self, which: Index) -> Codes:
-        """Return the points at which single changes were observed, from their features."""
+        """Return the points of observations of single changes, computed from their features."""
         phis = self.observations.phis[which]
         points = np.empty((len(which), len(self._kinds)), np.int32)
         for i, (kind, first) in enumerate(zip(self._kinds, self._first, strict=False)):
@@ -243,7 +259,7 @@ class Quadratic:
         return points
 
     def maximum(self, best: Codes, rng: np.random.Generator) -> Codes | None:
-        """Return a new maximum of the model, found by tabu search; None if there is none."""
+        """Return a maximum of the model, by tabu search, that was not visited yet; or None."""
         held = self._values < self._cardinalities
         n, visited = len(best), {best.tobytes(), *(row.tobytes() for row in self._maxima)}
         for k in range(TABU_STARTS):
@@ -265,12 +281,12 @@ class Quadratic:
     )  # fmt: skip
 
     def state(self) -> dict[str, Any]:
-        """Return the state, which `restore` takes over."""
+        """Return the state, for `restore`."""
         own = {name: getattr(self, name) for name in self._STATE}
         return {**own, "record": tuple(self._record), "observations": self.observations.state()}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Take over what `state` gave; ValueError if it does not fit."""
+        """Continue from what `state` returned; ValueError if it does not fit."""
         for name in ("effects", "biases"):
             own, given = getattr(self, name), np.asarray(state[name])
             if given.shape != own.shape or given.dtype != own.dtype:
@@ -284,9 +300,14 @@ class Quadratic:
 
 
 class Record(NamedTuple):
-    """Running means of squared errors on gains before they were learned, and their weight.
+    """Running means of squared errors on gains before they were learned.
 
-    Of the global model, of the pairs, and of predicting 0.
+    Attributes
+    ----------
+    own, pairs, zero
+        The errors of the global model, of the model of gains, and of predicting 0.
+    weight
+        The number of gains.
     """
 
     own: float
@@ -295,7 +316,10 @@ class Record(NamedTuple):
     weight: int
 
     def add(self, gain: float, own: float, pairs: float, most: int) -> Record:
-        """Return the record with what both models predicted of a gain; `most`: its memory."""
+        """Return the means with another gain, given both predictions.
+
+        The means decay over `most` gains.
+        """
         weight = self.weight + 1
         rate = 1 / min(weight, most)
         return Record(

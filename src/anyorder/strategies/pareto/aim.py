@@ -1,6 +1,6 @@
-"""Where the front is thin, and the weights of the sum that grows there.
+"""The choice of a place where the front is thin, and of the weights for a search there.
 
-All objectives are maximised, and scaled to 1 between the ends of the front.
+All objectives are maximised, and scaled so that they differ by 1 between the ends of the front.
 """
 
 from __future__ import annotations
@@ -12,20 +12,23 @@ import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
 
-ENDS = 0.15  # share of aims at a better end of the front
-LEAST = 0.02  # weight that an objective has at least
-FINE = 1e-9  # of the range of the front: the least range of an objective
+ENDS = 0.15  # the share of aims at an end of the front, to extend it
+LEAST = 0.02  # the least weight of an objective
+FINE = 1e-9  # ranges of an objective below this share of its largest value count as 0
 
 
 class Aim(NamedTuple):
-    """A place of the front to begin at, and the weight of each objective there."""
+    """The index of a point of the front at which to begin, and the weight of each objective."""
 
     place: int
     weights: Floats
 
 
 def scales_of(values: Floats, reference: Floats | None) -> Floats:
-    """Return what makes each objective of a front 1 between its ends, or above the reference."""
+    """Return factors that scale each objective to a range of 1 on the front.
+
+    Only values better than the reference count, if there is one.
+    """
     low, high = values.min(axis=0), values.max(axis=0)
     if reference is not None:
         low = np.where(reference < high, np.maximum(low, reference), low)
@@ -35,7 +38,7 @@ def scales_of(values: Floats, reference: Floats | None) -> Floats:
 
 
 def choose(values: Floats, reference: Floats | None, rng: np.random.Generator) -> Aim:
-    """Return where to look next.
+    """Draw the next aim.
 
     Parameters
     ----------
@@ -44,7 +47,7 @@ def choose(values: Floats, reference: Floats | None, rng: np.random.Generator) -
     reference
         The worst values that are of interest, if they are known.
     rng
-        Draws it.
+        The generator.
     """
     scaled = values * scales_of(values, reference)
     size, count = scaled.shape
@@ -71,9 +74,9 @@ def choose(values: Floats, reference: Floats | None, rng: np.random.Generator) -
 
 
 def _best(scaled: Floats, inside: npt.NDArray[np.intp], weights: Floats, worst: bool) -> int:
-    """Return the best place for weights: by their sum, or (`worst`) by Chebyshev's scalarisation.
+    """Return the best place for weights: by the weighted sum, or (`worst`) by Chebyshev's norm.
 
-    The latter spreads places over fronts that are not convex, too.
+    The norm also finds places where the front is not convex.
     """
     rows = scaled[inside]
     if worst:

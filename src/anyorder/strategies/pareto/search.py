@@ -1,4 +1,4 @@
-"""The search of several objectives: models of each, and one portfolio on a weighted sum of them."""
+"""The search for several objectives: models of each, and a portfolio on a weighted sum of them."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from anyorder.strategies.state import State, from_state, refusing_damage, to_sta
 
 Floats = npt.NDArray[np.float64]
 
-LEAST_TURN, MOST_TURN = 4, 1.0  # evaluations of an aim: at least, and times n at most
-MOST_AIMS = 8  # in one proposal, where none costs an evaluation
+LEAST_TURN, MOST_TURN = 4, 1.0  # evaluations for an aim: the least number, and the most, times n
+MOST_AIMS = 8  # aims for one proposal, if they cost no evaluation
 
 
 class _Sum(Portfolio):
-    """The portfolio of `auto`, of which the value is a weighted sum."""
+    """The portfolio of `auto`, whose value of a point is a weighted sum."""
 
     name = "sum"
     operators = AutoSearch.operators
@@ -40,15 +40,15 @@ class _Sum(Portfolio):
 class ParetoSearch(Search):
     """Search of the whole front: climbs on weighted sums, where the front is thin.
 
-    Every answer teaches a model of single changes for each objective. A weighted sum of the models
-    is one of the weighted sum of the objectives, so that all that is known serves every direction.
-    The portfolio of `auto` works on such a sum, from a point beside a gap of the front, with the
-    weights for which both of its ends are equal; after a local optimum it is aimed at another gap,
-    drawn by its area.
+    Every objective has its own models, which learn from every answer. A weighted sum of the models
+    is a model of the weighted sum of the objectives, so that every answer helps in all directions.
+    The portfolio of `auto` works on such a sum: it starts from a point beside a gap of the front,
+    with weights for which both ends of the gap are equal. After a local optimum it is aimed at
+    another gap, drawn with a probability in proportion to its area.
 
-    Where single changes mislead, the children of two points of the front are better. NSGA-II, which
-    learns all answers too, makes a part of the points: the more, the more hypervolume its points
-    have added lately, compared with the others.
+    Where single changes mislead, children of two points of the front are better. So NSGA-II, which
+    also learns from all answers, makes a share of the points, which grows with the hypervolume that
+    its points have added lately, relative to the points of the portfolio.
 
     Parameters
     ----------
@@ -66,17 +66,19 @@ class ParetoSearch(Search):
         one, other = self._rng.spawn(2)
         self._sum, self._evolution = _Sum(space, one), NSGA2(space, other)
         self._shares = Shares()
-        self._parts: list[Landscape] = []  # of each objective, from the first answer on
+        # the landscape of each objective, from the first answer on
+        self._parts: list[Landscape] = []
         self._weights: Floats = np.ones(1)
-        self._aims = 0  # how often it was aimed
-        self._spent = self._optima = 0  # since then: evaluations; local optima when it was
-        self._bred: set[int] = set()  # tickets of children that are not answered
+        self._aims = 0  # the number of aims so far
+        # evaluations since the last aim, and the number of local optima at that time
+        self._spent = self._optima = 0
+        self._bred: set[int] = set()  # tickets of children without an answer
 
     # --- proposals and answers --------------------------------------------------------------------
 
     def propose(self, count: int, given: Codes | None = None) -> Proposals:
         """Return up to `count` points, those in `given` first."""
-        self._look()
+        self._update_view()
         extra = 0 if given is None else len(given)
         if self._parts and count > extra and self._evolution.generation and self._shares.breeds():
             self._evolution.archive = self.archive
@@ -95,11 +97,11 @@ class ParetoSearch(Search):
         return found
 
     def _propose(self, count: int) -> Codes:
-        raise NotImplementedError  # `propose` is that of the portfolio
+        raise NotImplementedError  # `propose` does not use it
 
     def learn(self, answers: Sequence[Answer]) -> None:
-        """Take note of answers: each teaches the models of all objectives."""
-        self._look()
+        """Learn answers: each teaches the models of all objectives."""
+        self._update_view()
         summed = []
         for answer in answers:
             if answer.status == OK and answer.values is not None:
@@ -128,12 +130,12 @@ class ParetoSearch(Search):
 
     def give_up(self, tickets: Sequence[int]) -> None:
         """Forget proposals, and do not propose their points again."""
-        self._look()
+        self._update_view()
         self._bred.difference_update(tickets)
         self._sum.give_up(tickets)
 
-    def _look(self) -> None:
-        """Let the portfolio see the archive through the present weights."""
+    def _update_view(self) -> None:
+        """Give the portfolio the archive, with weighted sums if there are several objectives."""
         archive = self.archive
         if archive is None or len(self._weights) == 1:
             self._sum.archive = archive
@@ -142,10 +144,10 @@ class ParetoSearch(Search):
 
     def _begin(self, count: int) -> None:
         self._parts = [Landscape(self.space, self._rng) for _ in range(count)]
-        self._use(np.full(count, 1.0 / count))
+        self._set_weights(np.full(count, 1.0 / count))
 
-    def _use(self, weights: Floats) -> None:
-        """Let the portfolio see these weights."""
+    def _set_weights(self, weights: Floats) -> None:
+        """Set the weights of the sum on which the portfolio works."""
         self._weights = weights
         if self.archive is not None and self.archive.objectives is not None:
             self._sum.archive = View(self.archive, weights)  # type: ignore[assignment]
@@ -153,7 +155,7 @@ class ParetoSearch(Search):
     # --- models -----------------------------------------------------------------------------------
 
     def _teach(self, answer: Answer, values: Floats) -> None:
-        """Teach the models of all objectives an answer; NaN: it has no values."""
+        """Teach the models of all objectives an answer; `values` are NaN if it has none."""
         ticket, portfolio = answer.ticket, self._sum
         waiting = None if ticket is None else portfolio._waiting.get(ticket)
         request = None if waiting is None else waiting.request
@@ -177,7 +179,7 @@ class ParetoSearch(Search):
                 part.note(base, point, one, value)
 
     def _values_at(self, point: Codes) -> Floats | None:
-        """Return the values of a point, more is better; None if it has none."""
+        """Return the values of a point, all to be maximised; None if the point has none."""
         archive = self.archive
         if archive is None or archive.objectives is None:
             return None
@@ -187,7 +189,7 @@ class ParetoSearch(Search):
     # --- aims -------------------------------------------------------------------------------------
 
     def _is_due(self) -> bool:
-        """Return whether it is time to aim at another place."""
+        """Return whether it is time to aim at another place of the front."""
         portfolio, archive = self._sum, self.archive
         if archive is None or archive.objectives is None or not len(archive.front):
             return False
@@ -207,29 +209,29 @@ class ParetoSearch(Search):
         reference = archive.objectives.reference
         worst = None if reference is None else np.array(reference) * archive.objectives.signs
         aim = choose(front, worst, self._rng)
-        self._use(aim.weights * scales_of(front, worst))
+        self._set_weights(aim.weights * scales_of(front, worst))
         self._aims, self._spent, self._optima = self._aims + 1, 0, portfolio.generation
         blend(portfolio.landscape, self._parts, self._weights)
         points = archive.codes_of(archive.front)
         sums = front @ self._weights
         start, value = points[aim.place], float(sums[aim.place])
-        portfolio.aim(start, value, list(zip(points, sums.tolist(), strict=True)), self._sums_of)
+        portfolio.aim(start, value, list(zip(points, sums.tolist(), strict=True)), self._weigh)
 
-    def _sums_of(self, points: Codes) -> Floats:
-        """Return the weighted sums of points that were evaluated."""
+    def _weigh(self, points: Codes) -> Floats:
+        """Return the weighted sums of evaluated points."""
         view = self._sum.archive
         assert view is not None
         keys = view.packing.pack(self.space.canonical(points))
         return np.array([view.mean(key) for key in keys])
 
-    # --- what is shown ----------------------------------------------------------------------------
+    # --- facts ------------------------------------------------------------------------------------
 
     def influence(self, points: int = 10) -> npt.NDArray[np.float64]:
-        """Return how much a change of variable j moves the gain of a change of i, if known."""
+        """Return how much a change of variable j alters the gain of a change of i, if known."""
         return self._sum.influence(points)
 
     def facts(self) -> dict[str, Any]:
-        """Return facts of the portfolio, and how often it was aimed."""
+        """Return the facts of the portfolio, and the numbers of aims and of children."""
         return {**self._sum.facts(), "aims": self._aims, "bred": self._shares.spent[1]}
 
     # --- state ------------------------------------------------------------------------------------
@@ -267,13 +269,13 @@ class ParetoSearch(Search):
             self._parts = [Landscape(self.space, self._rng) for _ in parts]
             for part, kept in zip(self._parts, parts, strict=True):
                 part.restore(kept)
-            # The models share the generator.
+            # the models share the generator
             self._rng.bit_generator.state = values["_rng"].bit_generator.state
             for name in self._kept_names():
                 if name not in ("_as_proposed", "_rng"):
                     setattr(self, name, values[name])
-            self._use(weights)
-            self._look()
+            self._set_weights(weights)
+            self._update_view()
             self._sum.restore(values["sum"])
             self._evolution.restore(values["evolution"])
             self._shares.restore(values["shares"])

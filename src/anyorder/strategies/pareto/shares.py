@@ -1,4 +1,4 @@
-"""Who makes the next point: the portfolio, or NSGA-II. The share follows the gains."""
+"""The shares of the portfolio and of NSGA-II in the points, which follow their gains."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ from anyorder.archive.hypervolume import hypervolume
 
 Floats = npt.NDArray[np.float64]
 
-LEAST = 0.1  # share of each
-MEMORY = 300.0  # evaluations over which gains are compared
-PRIOR = 20.0  # evaluations of average gain that each is assumed to have had
-TURN = 10  # points in a row
+LEAST = 0.1  # the least share of each source
+MEMORY = 300.0  # evaluations over which gains and costs decay
+PRIOR = 20.0  # evaluations of average gain that each source is assumed to have had at first
+TURN = 10  # successive points of NSGA-II
 
 
 class Shares:
-    """The gains of two sources of points, 0 and 1, per evaluation.
+    """The gains per evaluation of two sources of points: 0, the portfolio, and 1, NSGA-II.
 
-    A gain is the hypervolume that the front gets, relative to the present one; of more than two
-    objectives, the number of points that enter the front.
+    A gain is the growth of the front's hypervolume, relative to the present hypervolume; for more
+    than two objectives, it is the number of points that enter the front.
 
     Attributes
     ----------
     spent
-        How many answers each has had.
+        The number of answers to points of each source.
     """
 
     def __init__(self) -> None:
         self.spent = [0, 0]
         self._gains, self._costs = [0.0, 0.0], [0.0, 0.0]  # both decay
-        self._left = 0  # of a turn of source 1
-        self._front: Floats = np.empty((0, 0))  # when gains were last counted
+        self._left = 0  # points that are left of a turn of source 1
+        self._front: Floats = np.empty((0, 0))  # the front when gains were last counted
 
     def breeds(self) -> bool:
         """Return whether source 1 makes the next point."""
@@ -60,7 +60,7 @@ class Shares:
         return min(max(share, LEAST), 1.0 - LEAST)
 
     def credit(self, bred: Sequence[bool], front: Floats) -> None:
-        """Account for answers, of source 1 where `bred`, after which the front is this one."""
+        """Learn the front after some answers; `bred` says which were to points of source 1."""
         if not bred:
             return
         gain = self._gain(front)
@@ -87,12 +87,12 @@ class Shares:
         return max(volume - hypervolume(past, reference), 0.0) / max(volume, 1e-300)
 
     def state(self) -> dict[str, Any]:
-        """Return all that changes."""
+        """Return the state, for `restore`."""
         return {"spent": self.spent, "gains": self._gains, "costs": self._costs,
                 "left": self._left, "front": self._front}  # fmt: skip
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Take over what `state` gave."""
+        """Continue from what `state` returned."""
         self.spent, self._left = state["spent"], int(state["left"])
         self._gains, self._costs = state["gains"], state["costs"]
         self._front = np.asarray(state["front"], np.float64)

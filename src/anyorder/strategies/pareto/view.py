@@ -1,4 +1,4 @@
-"""The archive of several objectives, as one of a weighted sum of them."""
+"""A view of the archive of several objectives as the archive of a weighted sum of them."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class View:
     Parameters
     ----------
     archive
-        The archive; of one objective the sum is its value, times its weight.
+        The archive; with one objective, the sum is its value times its weight.
     weights
-        A number for each objective, of values of which more is better.
+        The weight of each objective, whose values are to be maximised.
     """
 
     sign = 1.0
@@ -43,14 +43,14 @@ class View:
         return getattr(self._archive, name)
 
     def lookup(self, key: bytes) -> tuple[int, float] | None:
-        """Return status and value of a point; None if it was never evaluated."""
+        """Return the status and the value of a point; None if the point was never evaluated."""
         found = self._archive.lookup(key)
         if found is None or found[0] != OK:
             return found
         return OK, self.mean(key)
 
     def mean(self, key: bytes) -> float:
-        """Return the value of a point, of a noisy function the mean."""
+        """Return the value of a point; its mean if the function is noisy."""
         archive = self._archive
         values = (archive.mean(key),) if archive.objectives is None else archive.vector(key)
         return sum(weight * value for weight, value in zip(self._weights, values, strict=True))

@@ -1,15 +1,21 @@
-"""Operators of a portfolio: each makes points from the best one, one file an idea.
+"""The operators of a portfolio: each makes points from the best point; one file for each idea.
 
-    restart   a random point, to climb from
-    kick      several variables of the best point change, at random or gently, to climb from
-    branch    a variable that others depend on changes, to climb from
-    mutate    a few variables change, or two exchange their values: one evaluation
-    mix       what belongs together is copied from another local optimum: one evaluation
-    leap      a maximum of the global model: one evaluation
-    shake     lists change at random: one evaluation, or to climb from
-    move      the next move of a list, in turn or by the model: one evaluation
-    sample    a local optimum of a sample of the model of lists: one evaluation
-    explore   what another strategy proposes, which does without the models: one evaluation
+Some points start a climb:
 
-To add one, copy `mutate.py`, and name it in the list of `search.py`.
+    restart   a random point
+    kick      several variables of the best point change, at random or gently
+    branch    a variable on which others depend changes
+    shake     a list changes at random ("list kick")
+
+Others are trials, which cost one evaluation:
+
+    mutate    a few variables change, or two variables exchange their values
+    mix       variables that belong together are copied from another local optimum
+    leap      a maximum of the global model
+    explore   a point that another strategy proposes, which uses no model
+    move      the next move of a list, in turn or by the model of lists
+    sample    a local optimum of a sample of the model of lists
+    shake     a list changes at random ("list mutate")
+
+To add an operator, copy `mutate.py`, and add its class to the list in `search.py`.
 """

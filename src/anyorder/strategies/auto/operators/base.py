@@ -1,4 +1,4 @@
-"""What an operator is, and what it may use."""
+"""The base class of operators, and the tools that operators share."""
 
 from __future__ import annotations
 
@@ -15,29 +15,30 @@ from anyorder.strategies.auto.request import Best
 from anyorder.strategies.base import Answer, Codes, Index
 from anyorder.strategies.models.landscape import Landscape
 
-ATTEMPTS = 5  # to find a point that is new
-MORE_CHANGES = 0.33  # chance of each further change of a point, after a first one
+ATTEMPTS = 5  # points that an operator draws to find a new one
+MORE_CHANGES = 0.33  # the chance of a further change, after each change that a mutation makes
 
 
 class Tools(NamedTuple):
-    """What the operators of a portfolio share.
+    """The tools that the operators of a portfolio share.
 
     Attributes
     ----------
     space, rng
-        Where to search, and the random numbers of the strategy.
+        The search space, and the generator of the strategy.
     landscape
-        What is known of changes of the best point.
+        The models, which predict the gains of changes.
     memory
-        Tells whether a point is new.
+        The points that are known or being evaluated.
     uniform
-        Draws so many random points.
+        `uniform(count)` returns so many random points.
     vary
-        Copies a point so many times, each with so many variables changed at random.
+        `vary(point, count, changes)` returns so many copies of a point, each with so many variables
+        changed at random.
     change
-        Copies a point, with these columns changed at random.
+        `change(point, columns)` returns a copy of a point with these columns changed at random.
     lists
-        What is known of moves of lists; None if there are no lists.
+        The moves and the model of lists; None if there are no lists.
     """
 
     space: Space
@@ -51,27 +52,29 @@ class Tools(NamedTuple):
 
 
 class Operator:
-    """A way to make a point from the best one. A subclass writes `propose`.
+    """A way to make a point from the best point. A subclass defines `propose`.
 
     Attributes
     ----------
     name
-        What facts and credit call it.
+        The name of the operator in facts and credit.
     prior
-        Its share of the evaluations before there is any credit, relative to those of others.
+        The share of the evaluations at first, relative to the priors of other operators.
     climbs
-        Whether a climb starts at its points, whatever their values are. If not, a point costs one
-        evaluation, and is climbed from only if it is not worse than the best.
+        Whether a climb starts at each point of the operator, whatever its value is. If not, the
+        point is a trial: it costs one evaluation, and a climb starts there only if it is not worse
+        than the best point.
     interrupts
-        Of one that climbs: whether a climb at the best point may be left for it. Others wait until
-        a local optimum is found, which in spaces of wide variables can take the whole run.
+        Only if `climbs`: whether the operator may interrupt a climb at the best point. Other
+        operators are used after its local optimum is found, which can take the whole run if
+        variables have many values.
     moves
-        Of one that climbs: whether lists are climbed, too, below the best point.
+        Only if `climbs`: whether a climb below the best point also makes moves of lists.
     held
-        Of one that climbs: a variable that the climb must not change, or -1.
+        Only if `climbs`: a variable that the climb does not change, or -1.
     most
-        Of one that climbs: after how many evaluations, times n, its climb ends if it is still below
-        the best point.
+        Only if `climbs`: a climb that is still below the best point ends after so many evaluations,
+        times n.
     """
 
     name: ClassVar[str]
@@ -87,13 +90,13 @@ class Operator:
 
     @classmethod
     def serves(cls, space: Space) -> bool:
-        """Return whether there is anything to do in a space."""
+        """Return whether the operator is of use in a space."""
         return True
 
     def weight(self, idle: float) -> float:
-        """Return a factor of the prior at present, 0 if the operator is of no use now.
+        """Return the present factor of the prior, 0 if the operator is of no use now.
 
-        `idle` is the part of the run since an operator that uses the models improved the best.
+        `idle` is the part of the run since the best value was last improved, except by explorers.
         """
         return 1.0
 
@@ -102,33 +105,33 @@ class Operator:
         raise NotImplementedError
 
     def answered(self, point: Codes, f: float | None) -> None:
-        """Take the value of a point that it proposed; None if it failed, or will never come."""
+        """Learn the value of a point of this operator; None if it failed, or will never come."""
 
     def note_data(self, answer: Answer) -> None:
-        """Take note of an answer that no operator asked for, before the first climb."""
+        """Learn an answer before the first climb whose point no operator proposed."""
 
     def note_violation(self, point: Codes, violation: float) -> None:
-        """Take note of a point without a value, and by how much it was refused, if that is known.
+        """Learn a point without a value, and how much it violates the constraint.
 
-        Otherwise `violation` is NaN or inf.
+        `violation` is NaN or inf if that is not known.
         """
 
     def note_optimum(self, point: Codes) -> None:
-        """Take note of a local optimum that was measured."""
+        """Learn a local optimum that was measured."""
 
     def facts(self) -> dict[str, Any]:
-        """Return what is worth showing about the operator, as JSON values."""
+        """Return facts about the operator to show to users, as JSON values."""
         return {}
 
     def state(self) -> dict[str, Any]:
-        """Return the state, which `restore` takes over."""
+        """Return the state, for `restore`."""
         return {}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Take over what `state` gave."""
+        """Continue from what `state` returned."""
 
     def first_new(self, draw: Callable[[], Codes | None]) -> Codes | None:
-        """Return the first point of a few drawn that is new; None if none is."""
+        """Return the first new point of a few that `draw` returns; None if none is new."""
         for _ in range(ATTEMPTS):
             point = draw()
             if point is None or self.tools.memory.is_new(point):
@@ -141,7 +144,7 @@ class ScalarOperator(Operator):
 
     @classmethod
     def serves(cls, space: Space) -> bool:
-        """Return whether there are variables that are no lists."""
+        """Return whether the space has scalars, which are variables other than lists."""
         return sum(group.size for group in space.groups) < len(space)
 
 
@@ -151,9 +154,9 @@ class ListOperator(Operator):
     Attributes
     ----------
     lists
-        What is known of moves of lists.
+        The moves and the model of lists.
     columns
-        The columns of lists that can change.
+        The columns of the lists that can change.
     """
 
     def __init__(self, tools: Tools) -> None:
@@ -167,5 +170,5 @@ class ListOperator(Operator):
 
     @classmethod
     def serves(cls, space: Space) -> bool:
-        """Return whether there are lists that can change."""
+        """Return whether the space has lists that can change."""
         return any(not group.fixed for group in space.groups)

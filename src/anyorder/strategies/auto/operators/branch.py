@@ -1,4 +1,4 @@
-"""Change a variable that others depend on, and climb there."""
+"""Change a variable on which others depend, and climb from there."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from anyorder.strategies.auto.operators.base import ScalarOperator
 from anyorder.strategies.auto.request import Best
 from anyorder.strategies.base import Codes
 
-MOST_VALUES = 16  # of a variable that others depend on, which are visited
+MOST_VALUES = 16  # values that are tried of a variable on which the presence of others depends
 
 
 class Branch(ScalarOperator):
-    """A change that makes other variables present, judged by a climb.
+    """A change that makes other variables present or absent, judged by a climb.
 
-    Right after such a change the variables that it brings have values that were never tuned, or
-    those that they had when they were present last. One evaluation says little about the branch,
-    and the change back would be the best one of all: the climb does not make it.
+    After such a change, the variables that become present have values that were never tuned, or
+    that were good with another rest of the point. So a single evaluation says little about the
+    branch, and the best change would often be to undo it; the climb is not allowed to.
     """
 
     name = "branch"
@@ -36,9 +36,9 @@ class Branch(ScalarOperator):
         for j, variable in enumerate(columns):
             if isinstance(variable.when, Mapping):
                 deciding |= {places[name] for name in variable.when}
-            elif variable.when is not None:  # a function, which may ask for any earlier one
+            elif variable.when is not None:  # a function, which may read any earlier variable
                 deciding |= set(range(j))
-        # Values of a variable of many are as many branches; some of them will do.
+        # each value is a branch; of a variable of many values, some are enough
         self._ways = [
             (i, value)
             for i in sorted(deciding & set(self.tools.landscape.columns.free.tolist()))
@@ -48,14 +48,15 @@ class Branch(ScalarOperator):
         self._visits = dict.fromkeys(self._ways, 0)
 
     def weight(self, idle: float) -> float:
-        """Return 0 where no variable depends on another one."""
+        """Return 0 if no variable depends on another."""
         return float(len(self._ways) > 0)
 
     def propose(self, best: Best) -> Codes | None:
-        """Return the best point with another value of a variable that others depend on.
+        """Return the best point in another branch; None if there is none.
 
-        The one that was visited least often. By turns, what it brings has the best values known,
-        so that the climb goes on from the best point of the branch, or any values.
+        The branch is the one that was visited least often. The variables that it makes present have
+        the best values known in one visit, so that the climb continues from the best point of the
+        branch, and random values in the next.
         """
         space, found = self.tools.space, None
         here = space.present(best.point[None])[0]
@@ -79,11 +80,11 @@ class Branch(ScalarOperator):
         return point
 
     def state(self) -> dict[str, Any]:
-        """Return the state, which `restore` takes over."""
+        """Return the state, for `restore`."""
         return {"visits": self._visits, "held": self.held}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Take over what `state` gave."""
+        """Continue from what `state` returned."""
         if state["visits"].keys() != self._visits.keys():
             raise ValueError("the state has branches of another space: it is damaged")
         self._visits, self.held = state["visits"], state["held"]

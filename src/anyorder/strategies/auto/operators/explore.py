@@ -1,4 +1,4 @@
-"""What another strategy proposes, which does without the models: one evaluation."""
+"""Evaluate points of another strategy, which uses no model: one evaluation each."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from anyorder.strategies.auto.operators.base import Operator, Tools
 from anyorder.strategies.auto.request import Best
 from anyorder.strategies.base import Answer, Codes, Search
 
-MOST_KNOWN = 300  # proposals in a row whose answers are known already
+MOST_KNOWN = 300  # successive known points that an explorer may propose before it is passed over
 
 
 class Explore(Operator):
-    """A strategy of its own in a part of the budget, such as P3 where single changes mislead.
+    """Another strategy with a share of the budget, such as P3 where single changes mislead.
 
-    Its prior is multiplied by the square of the part of the run since the models last found
-    anything. So it gets little while they work, and keeps its share while only explorers find
-    anything.
+    The prior of an explorer is multiplied by the square of the part of the run since the best value
+    was last improved by anything but explorers. So an explorer gets few evaluations while the
+    models work, and keeps its share while only explorers find improvements.
 
     Parameters
     ----------
     tools
         See `Operator`.
     strategy
-        The strategy; it gets the answers to what it proposes.
+        The strategy; it learns the answers to its own points.
     """
 
     prior = 0.3
@@ -41,7 +41,7 @@ class Explore(Operator):
         self._spent = 0
 
     def weight(self, idle: float) -> float:
-        """Return the factor of the prior at present."""
+        """Return the square of `idle`."""
         return idle * idle
 
     def propose(self, best: Best) -> Codes | None:
@@ -60,7 +60,7 @@ class Explore(Operator):
         return None
 
     def answered(self, point: Codes, f: float | None) -> None:
-        """Take the value of a point that it proposed."""
+        """Let the strategy learn the value of a point that it proposed."""
         self._spent += 1
         ticket = self._open.pop(point.tobytes(), None)
         if ticket is not None:
@@ -73,24 +73,24 @@ class Explore(Operator):
         self._strategy.learn([answer])
 
     def note_data(self, answer: Answer) -> None:
-        """Let the strategy learn an answer that no operator asked for."""
+        """Let the strategy learn an answer whose point no operator proposed."""
         self._strategy.learn([answer._replace(ticket=None, known=True)])
 
     def facts(self) -> dict[str, Any]:
-        """Return how many evaluations it spent."""
+        """Return the number of evaluations that the strategy has used."""
         return {self.name: self._spent}
 
     def state(self) -> dict[str, Any]:
-        """Return the state, which `restore` takes over."""
+        """Return the state, for `restore`."""
         return {"strategy": dict(self._strategy.state()), "open": self._open, "spent": self._spent}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Take over what `state` gave."""
+        """Continue from what `state` returned."""
         self._strategy.restore(state["strategy"])
         self._open, self._spent = state["open"], int(state["spent"])
 
 
 class Opening(Explore):
-    """A strategy that makes the first points, and none after the first climb has begun."""
+    """A strategy that makes only the points before the first climb."""
 
     prior = 0.0

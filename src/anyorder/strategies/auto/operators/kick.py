@@ -8,9 +8,10 @@ from anyorder.strategies.base import Codes
 
 
 class Kick(ScalarOperator):
-    """Random variables change, the next one linked with the last half of the time.
+    """Random changes, half of the time of a variable that is linked with the last one.
 
-    4 / U of them, U uniform. Where pairs explain much, climbs are cheap, and find more from afar.
+    There are 4 / U changes, U uniform. Where pairs of variables explain much, climbs are cheap, and
+    climbs from distant points find more.
     """
 
     name = "kick"
@@ -19,14 +20,15 @@ class Kick(ScalarOperator):
 
     def propose(self, best: Best) -> Codes | None:
         """Return a new point; None if there is none."""
-        return kicked(best, self.tools, gentle=False)
+        return kick(best, self.tools, gentle=False)
 
 
 class GentleKick(ScalarOperator):
     """Changes that are predicted to lose little.
 
-    Where pairs explain little, a climb after a random kick spends most of its evaluations on
-    repairing the damage; a gentle kick starts from a higher value at a similar distance.
+    Where pairs of variables explain little, a climb after a random kick spends most of its
+    evaluations on repairing the damage; after a gentle kick it starts from a higher value at a
+    similar distance.
     """
 
     name = "gentle kick"
@@ -35,11 +37,11 @@ class GentleKick(ScalarOperator):
 
     def propose(self, best: Best) -> Codes | None:
         """Return a new point; None if there is none."""
-        return kicked(best, self.tools, gentle=True)
+        return kick(best, self.tools, gentle=True)
 
 
-def kicked(best: Best, tools: Tools, *, gentle: bool) -> Codes:
-    """Return the best point after a kick, which the landscape has then gone to."""
+def kick(best: Best, tools: Tools, *, gentle: bool) -> Codes:
+    """Return the best point after a kick, which is then the present point of the landscape."""
     tools.landscape.go_to(best.point, best.value)
     tools.landscape.kick(gentle=gentle)
     return tools.landscape.point.copy()

@@ -1,4 +1,4 @@
-"""Try a maximum of the global model: one evaluation."""
+"""Evaluate a maximum of the global model: one evaluation."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from anyorder.strategies.base import Codes
 
 
 class Leap(ScalarOperator):
-    """A maximum of the global model, which is fitted to all that was observed; while trusted."""
+    """A maximum of the global model, while the model is trusted."""
 
     name = "leap"
     prior = 0.3
@@ -18,6 +18,6 @@ class Leap(ScalarOperator):
         return float(self.tools.landscape.trusted)
 
     def propose(self, best: Best) -> Codes | None:
-        """Return the first maximum that tabu search finds, if it is new."""
+        """Return a maximum that tabu search finds; None if it finds no new point."""
         point = self.tools.landscape.maximum(best.point)
         return point if point is not None and self.tools.memory.is_new(point) else None

@@ -1,10 +1,10 @@
-"""Copy to the best point what belongs together in another local optimum: one evaluation.
+"""Copy variables that belong together from another local optimum: one evaluation.
 
-What two good points have in common is kept; of what differs, variables that belong together are
-copied together. They belong together if they are linked (Whitley, Chicano and Goldman, "Gray box
-optimization for Mk landscapes", Evolutionary Computation 24, 2016, call that partition crossover),
-or if they differ from the best point in the same local optima, as in linkage learning (Thierens and
-Bosman, "Optimal mixing evolutionary algorithms", GECCO 2011).
+The values that the best point and the local optimum have in common are kept. Variables that differ
+belong together if they are linked (Whitley, Chicano and Goldman, "Gray box optimization for Mk
+landscapes", Evolutionary Computation 24, 2016, call this partition crossover), or if they differ
+from the best point in the same local optima, as in linkage learning (Thierens and Bosman, "Optimal
+mixing evolutionary algorithms", GECCO 2011).
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from anyorder.strategies.auto.request import Best
 from anyorder.strategies.base import Codes, Index
 from anyorder.strategies.models.checking import check_points
 
-SIZE = 64  # local optima that are remembered
-BY_LINKS = 0.5  # share of mixtures that copy a component of the graph of links
+SIZE = 64  # the latest local optima, from which mixtures copy values
+BY_LINKS = 0.5  # share of mixtures that copy variables which are connected by links
 
 
 class Mix(ScalarOperator):
@@ -36,11 +36,11 @@ class Mix(ScalarOperator):
         self._added = 0
 
     def weight(self, idle: float) -> float:
-        """Return the factor of the prior at present."""
+        """Return 0 until there are two local optima."""
         return float(len(self._points) > 1)
 
     def note_optimum(self, point: Codes) -> None:
-        """Remember a local optimum, in place of the oldest one if there are many."""
+        """Remember a local optimum, in place of the oldest if `SIZE` are remembered."""
         if (self._points == point).all(axis=1).any():
             return
         if len(self._points) < SIZE:
@@ -55,13 +55,19 @@ class Mix(ScalarOperator):
         donors = np.flatnonzero(np.count_nonzero(differ, axis=1) > 1)
         if not len(donors):
             return None
-        return self.first_new(lambda: self._mixture(best.point, differ, donors))
+        return self.first_new(lambda: self._mix(best.point, differ, donors))
 
-    def _mixture(self, best: Codes, differ: npt.NDArray[np.bool_], donors: Index) -> Codes:
-        """Return the best point with some values of another that differs in more than one."""
+    def _mix(self, best: Codes, differ: npt.NDArray[np.bool_], donors: Index) -> Codes:
+        """Return the best point with some values of one of `donors`.
+
+        Donors are local optima that differ from the best point in more than one variable; `differ`
+        says in which variables each local optimum differs from it.
+        """
         rng = self.tools.rng
         donor = donors[int(rng.random() * len(donors))]
-        copied = _together(differ, np.flatnonzero(differ[donor]), self.tools.landscape.links, rng)
+        copied = _choose_together(
+            differ, np.flatnonzero(differ[donor]), self.tools.landscape.links, rng
+        )
         for group in self.tools.space.groups:  # lists are copied as a whole
             if ((copied >= group.first) & (copied < group.first + group.size)).any():
                 copied = np.union1d(copied, np.arange(len(best))[group.columns])
@@ -70,22 +76,22 @@ class Mix(ScalarOperator):
         return point
 
     def state(self) -> dict[str, Any]:
-        """Return the state, which `restore` takes over."""
+        """Return the state, for `restore`."""
         return {"points": self._points, "added": self._added}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Take over what `state` gave."""
+        """Continue from what `state` returned."""
         check_points(state["points"], self.tools.space.cardinalities)
         self._points, self._added = np.asarray(state["points"], np.int32), int(state["added"])
 
 
-def _together(
+def _choose_together(
     differ: npt.NDArray[np.bool_],
     places: Index,
     links: Callable[[], npt.NDArray[np.bool_]],
     rng: np.random.Generator,
 ) -> Index:
-    """Return some of `places` that belong together with a first one, but not all of them."""
+    """Return a random place and places that belong together with it, but not all of `places`."""
     first = places[int(rng.random() * len(places))]
     if rng.random() < BY_LINKS:
         among = links()[places[:, None], places]
@@ -98,7 +104,7 @@ def _together(
         if 1 < np.count_nonzero(reached) < len(places):
             component: Index = places[reached]
             return component
-    # In how many optima each one differs from the best point where the first does not, or not.
+    # the number of local optima in which only one of the first place and each place differs
     distance = (differ[:, places] != differ[:, [first]]).sum(axis=0)
     size = min(int(1 / (1.0 - rng.random())) + 1, len(places) - 1)
     close = distance <= np.partition(distance, size - 1)[size - 1]

@@ -1,4 +1,4 @@
-"""The move of a list of which the model expects most, or the next one in turn: one evaluation."""
+"""Make the move of a list with the highest prediction, or the next one in turn: one evaluation."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from anyorder.strategies.base import Codes
 
 
 class Move(ListOperator):
-    """The neighbour of the best point of which the model of lists expects most."""
+    """The neighbour of the best point for which the model of lists predicts the highest value."""
 
     name = "list move"
     prior = 0.15
@@ -18,26 +18,26 @@ class Move(ListOperator):
         return float(self.lists.predicts)
 
     def propose(self, best: Best) -> Codes | None:
-        """Return the first neighbour in the order of the model that is new; None if none is."""
+        """Return the new neighbour with the highest prediction; None if no neighbour is new."""
         is_new = self.tools.memory.is_new
         return next(filter(is_new, self.lists.rank(best.point)), None)
 
 
 class Scan(ListOperator):
-    """The next neighbour in a random, cyclic order, while scalars are still climbed.
+    """The next neighbour in a random, cyclic order, while climbs still change scalars.
 
-    Climbs come to lists when no change of a scalar promises anything. Where there are many scalars
-    that is late.
+    A climb makes moves of lists only when no change of a scalar is worth an evaluation, which is
+    late if there are many scalars.
     """
 
     name = "list scan"
     prior = 0.2
 
     def weight(self, idle: float) -> float:
-        """Return 0 where there are no scalars: climbs are scans there."""
+        """Return 0 if there are no scalars: climbs then scan the lists themselves."""
         return float(len(self.tools.landscape.columns.free) > 0)
 
     def propose(self, best: Best) -> Codes | None:
-        """Return the next neighbour that is new; None if none is."""
+        """Return the next new neighbour; None if no neighbour is new."""
         is_new = self.tools.memory.is_new
         return next(filter(is_new, self.lists.scan(best.point)), None)

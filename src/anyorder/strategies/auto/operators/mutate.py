@@ -8,16 +8,16 @@ from anyorder.strategies.base import Codes
 
 
 class Mutate(ScalarOperator):
-    """At least two changes, or one where the model does not predict what one does."""
+    """At least two random changes; at least one while the model of gains predicts little."""
 
     name = "mutate"
     prior = 0.08
 
     def propose(self, best: Best) -> Codes | None:
         """Return a new point; None if there is none."""
-        return self.first_new(lambda: self._mutant(best.point))
+        return self.first_new(lambda: self._mutate(best.point))
 
-    def _mutant(self, best: Codes) -> Codes:
+    def _mutate(self, best: Codes) -> Codes:
         tools, point = self.tools, best.copy()
         changes = int(tools.rng.geometric(1 - MORE_CHANGES)) + tools.landscape.predicts
         tools.landscape.mutate(point, changes)
@@ -25,10 +25,10 @@ class Mutate(ScalarOperator):
 
 
 class Exchange(ScalarOperator):
-    """Two variables of one kind exchange their values, or a step goes from one to the other.
+    """An exchange of the values of two variables of one kind, or a step from one to the other.
 
     Where the sum of some variables is limited, as in a knapsack, single changes are worse or not
-    allowed, and exchanges lead on.
+    allowed, but exchanges can be improvements.
     """
 
     name = "exchange"

@@ -15,7 +15,7 @@ from anyorder.strategies.models.checking import check_kept
 
 
 class Restart(Operator):
-    """A random point; near the one that is violated least, if no point has a value yet."""
+    """A random point; while no point has a value, one near the point of the least violation."""
 
     name = "restart"
     prior = 0.05
@@ -24,10 +24,10 @@ class Restart(Operator):
 
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
-        self._least: tuple[float, bytes] = (math.inf, b"")  # violation of the point that has least
+        self._least: tuple[float, bytes] = (math.inf, b"")  # the least violation, and its point
 
     def note_violation(self, point: Codes, violation: float) -> None:
-        """Keep the point that is refused least: NaN and inf are never less."""
+        """Keep the point with the least violation; NaN and inf are never less."""
         if violation < self._least[0]:
             self._least = violation, point.tobytes()
 
@@ -46,10 +46,10 @@ class Restart(Operator):
         return self.first_new(near)
 
     def state(self) -> dict[str, Any]:
-        """Return the state, which `restore` takes over."""
+        """Return the state, for `restore`."""
         return {"least": self._least}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Take over what `state` gave."""
+        """Continue from what `state` returned."""
         check_kept(state["least"], self.tools.space.cardinalities)
         self._least = state["least"]

@@ -1,4 +1,4 @@
-"""Random changes of lists: one evaluation, or to climb from there."""
+"""Change lists at random: for one evaluation, or to start a climb."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from anyorder.strategies.base import Codes, Index
 
 
 class Shake(ListOperator):
-    """A few random moves of lists: one evaluation."""
+    """A few random moves of lists, for one evaluation."""
 
     name = "list mutate"
     prior = 0.1
 
     def propose(self, best: Best) -> Codes | None:
         """Return a new point; None if there is none."""
-        return self.first_new(lambda: shaken(best.point, self.tools, self.columns))
+        return self.first_new(lambda: shake(best.point, self.tools, self.columns))
 
 
 class ListKick(ListOperator):
-    """The same, to climb from there, over lists as well."""
+    """A few random moves of lists, to start a climb over scalars and lists."""
 
     name = "list kick"
     prior = 0.4
@@ -30,13 +30,13 @@ class ListKick(ListOperator):
 
     def propose(self, best: Best) -> Codes | None:
         """Return a new point; None if there is none."""
-        return self.first_new(lambda: shaken(best.point, self.tools, self.columns))
+        return self.first_new(lambda: shake(best.point, self.tools, self.columns))
 
 
-def shaken(point: Codes, tools: Tools, columns: Index, least: float = 1.0) -> Codes:
-    """Return a point after k or more random moves with probability `least` / k.
+def shake(point: Codes, tools: Tools, columns: Index, least: float = 1.0) -> Codes:
+    """Return a point after random moves of lists: k or more moves with probability `least` / k.
 
-    At most as many as half the `columns` of its lists.
+    The number of moves is at most half the number of `columns` of its lists.
     """
     most = max(1.0, len(columns) / 2)
     count = int(min(least / (1 - tools.rng.random()), most))

@@ -1,17 +1,17 @@
-"""The compiled loops of delta search.
+"""The compiled loops of the model of gains and of the global model.
 
     views       the named arrays of `layout`
-    tables      profiles and pair tables, and their sums as the point moves
-    predicting  the gain of a change, and what it promises
-    learning    what one observed gain changes in them
-    choosing    which change is next, moves that need no evaluation
+    tables      profiles and pair tables, and their sums, which follow the present point
+    predicting  the predicted gain of a change, and its expected improvement
+    learning    the changes of profiles and pair tables by one observed gain
+    choosing    the choice of the next change, and changes that need no evaluation
     varying     kicks, mutations and exchanges
-    fitting     the pairwise model of all gains
-    maximising  tabu search on it
+    fitting     the fit of the global model
+    maximising  tabu search on the global model
 
-Functions that Python calls take the sizes and the two buffers of `layout`; those that only other
-kernels call take `v`, the named arrays. "Slot" and the names of arrays are explained in `layout`,
-the method in docs/gains.md. Importing this package imports Numba.
+Functions that Python calls take the sizes and the two buffers of `layout`; functions that only
+other kernels call take `v`, the named arrays. `layout` explains slots and the names of arrays,
+docs/gains.md the method. Importing this package imports Numba.
 """
 
 from anyorder.strategies.models.kernels.choosing import (

@@ -1,4 +1,4 @@
-"""Which change is next, moves that need no evaluation, and what an answer changes."""
+"""The choice of the next change, changes that need no evaluation, and learning from an answer."""
 
 import math
 
@@ -56,19 +56,26 @@ from anyorder.strategies.models.layout import (
 )
 
 # Constants of the method.
-UNTRIED = 1e200  # worth of a change never tried: more than all others
-ENOUGH = 1e-3  # a change is worth an evaluation if it promises so much of the root mean square gain
-# The same for variables with many values, which never run out of untried ones. It is relative to a
-# typical gain: distant values may be so bad that a mean square exceeds all that is left to gain.
+
+UNTRIED = 1e200  # worth of a change that was never tried: more than any other worth
+# a change is worth an evaluation if its expected improvement is more than this share of the root
+# mean square gain
+ENOUGH = 1e-3
+# a change of a variable of many values is worth an evaluation if its expected improvement is more
+# than this share of a typical gain (the mean square gain may be dominated by distant, bad values)
 ENOUGH_MANY = 0.02
 FIRST_TRIES = 2  # changes of a variable of many values that are tried before anything is known
-# What `advance` found.
+# The results of `advance`.
 FOUND, OPTIMUM = 0, 1
 
 
 @inner()
 def draw_candidates(v, i, random):
-    """Draw what a variable of many values may change to: near, further, between, anywhere."""
+    """Draw the values of a variable of many values that are considered next.
+
+    An integer has the next values, values halfway to the nearest known ones, and random ones; a
+    category has the two best known values and random ones.
+    """
     now, last, width = v.x[i], v.values[i] - 1, v.candidates.shape[1]
     for k in range(width):
         v.candidates[i, k] = other_value(v, i, INT(now), random)
@@ -90,7 +97,7 @@ def draw_candidates(v, i, random):
         v.candidates[i, 2] = (low + now) // 2 if now - low > 1 else now
         v.candidates[i, 3] = (high + now) // 2
     elif closest >= 0:
-        first = second = -1  # the best values known, but for the present one
+        first = second = -1  # the two best known values except the present one
         for k in range(v.entries[i, closest]):
             if v.code[i, closest, k] == now:
                 continue
@@ -106,7 +113,7 @@ def draw_candidates(v, i, random):
 
 @inner()
 def worth_of(v, i, k, new):
-    """Return the expected improvement of a change of many values; -1 if it is not enough."""
+    """Return the expected improvement of a change of many values; -1 if it is too small."""
     gain, variance, profile = predict(v, i, new)
     if profile < 0:
         if v.profiles[i] == 0:
@@ -123,7 +130,7 @@ def worth_of(v, i, k, new):
 
 @inner()
 def rank_variable(v, i, random):
-    """Compute the worth of the changes of a variable of many values that are considered."""
+    """Compute the worth of the changes considered of a variable of many values."""
     draw_candidates(v, i, random)
     for k in range(v.worth.shape[1]):
         new = INT(v.candidates[i, k])
@@ -132,12 +139,12 @@ def rank_variable(v, i, random):
 
 @inner()
 def rank(v, random):
-    """Compute the worth of all changes considered; UNTRIED and more if one was never tried."""
+    """Compute the worth of all changes considered; at least UNTRIED if a change was never tried."""
     x, kind, values, worth, square = v.x, v.kind, v.values, v.worth, mean_square(v)
     worth[:] = -1.0
     enough = ENOUGH * math.sqrt(square) + v.scalars[SLACK]
     for i in range(len(x)):
-        if values[i] < 2:  # it is held
+        if values[i] < 2:  # the variable is held
             continue
         if kind[i] != FEW:
             rank_variable(v, i, random)
@@ -157,9 +164,9 @@ def rank(v, random):
 
 @entry()
 def advance(shape, integers, floats, seed, free):
-    """Return the change that promises most, after at most `free` moves that are certain.
+    """Make up to `free` changes that are certain improvements; return the most promising next.
 
-    Returns what was found, the variable and its new value, and how many moves were made.
+    Return FOUND or OPTIMUM, the variable, its new value, and the number of changes made.
     """
     v = views(shape, integers, floats)
     scalars, moves = v.scalars, 0
@@ -188,7 +195,7 @@ def advance(shape, integers, floats, seed, free):
 
 @inner()
 def take_off(v, i, new, random):
-    """Do not consider a change again before x moves."""
+    """Exclude a change until x moves."""
     if v.kind[i] == FEW:
         v.worth[i, new] = -1.0
         return
@@ -216,7 +223,7 @@ def track_errors(v, i, new, gain, predicted, profile):
 
 @inner()
 def learn_gain(v, i, new, f):
-    """Learn f at the neighbour of x whose variable i is `new`."""
+    """Learn the value f of x with the value `new` of variable i."""
     scalars, now = v.scalars, INT(v.x[i])
     gain = f - scalars[VALUE]
     slot, sign = slot_of(v, i, now, new), (1.0 if now < new else -1.0)
@@ -227,7 +234,7 @@ def learn_gain(v, i, new, f):
         return
     track_errors(v, i, new, gain, predicted, best)
     if scalars[WAITING] > 0.0 and v.squares[i] == 0.0:
-        return  # two gains of 0 say nothing about links, if links are what the variable waits for
+        return  # if the effect of i depends on other variables, gains of 0 say nothing about links
     exact = False
     variables, slots = np.empty(len(v.x), np.int64), np.empty(len(v.x), np.int64)
     for m in range(INT(v.profiles[i])):
@@ -257,9 +264,9 @@ def observe(
     shape, integers, floats, kinds, first, values, J, h, rows, steps, phis, gains, changes, levels,
     k, seed, i, new, f, climb,
 ):  # fmt: skip
-    """Learn f at a neighbour of x; move there if `climb` and it is better.
+    """Learn the value f of a neighbour of x; move there if `climb` and it is better.
 
-    The gain becomes observation k of the global model, if k is not negative. Returns whether x
+    The gain becomes observation k of the global model, if k is not negative. Return whether x
     moved, and the gain that the global model predicted.
     """
     v = views(shape, integers, floats)
@@ -282,7 +289,7 @@ def observe(
 
 @entry()
 def fail(shape, integers, floats, i, new, remembered):
-    """Do not consider a change of x again: it is being evaluated, or (`remembered`) it failed."""
+    """Exclude a change until x moves; if it failed (`remembered`), write that into the profile."""
     v = views(shape, integers, floats)
     if remembered:
         remember(v, i, new, -np.inf)
@@ -317,7 +324,7 @@ def go_to(shape, integers, floats, point, value, measured):
 
 @entry()
 def tidy(shape, integers, floats):
-    """Doubt links as far as gains are not additive, and remove rounding errors: between climbs."""
+    """Raise the variances of links as far as gains are not additive; remove rounding errors."""
     v = views(shape, integers, floats)
     slots = len(v.mean)
     owner = np.empty(slots, dtype=np.int64)

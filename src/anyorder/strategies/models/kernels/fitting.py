@@ -1,9 +1,10 @@
-"""The pairwise model of f, fitted to all gains by conjugate gradients.
+"""The fit of the global model to all gains, by conjugate gradients.
 
-f(x) is modelled as h.phi(x) + phi(x).J.phi(x)/2, where phi holds the features of all variables: one
-of -1 and 1 for a binary variable, an indicator for each value of a category, and z and z^2 for an
-integer of many values, z from -1 to 1. A change of one variable alters two features at most, so its
-gain is the product of those two rows of J with phi: `rows` and `steps` say which and by how much.
+The model is f(x) = h.phi(x) + phi(x).J.phi(x)/2. The vector phi has the features of all variables:
+-1 or 1 for a binary variable, an indicator for each value of a category, and z and z^2 for an
+integer of many values, with z from -1 to 1. A change of one variable alters at most two features,
+so its gain is a product of two rows of J with phi; `rows` has the two features, `steps` how much
+they change.
 """
 
 import math
@@ -15,10 +16,12 @@ from anyorder.strategies.models.kernels.tables import INT, slot_of
 from anyorder.strategies.models.kernels.views import views
 from anyorder.strategies.models.layout import FEW, INDICATORS, LINKED, NOT_LINKED, NOTHING, SPIN
 
-CLOSE = 1e-10  # the fit ends when the squared gradient has fallen to this share of the first
-SPARSITY = 0.02  # share of its prior scale that a pair without effect keeps: nearly an L1 norm
-SPIN_SCALE = 0.7071067811865476  # a spin alters by 2, indicators by 1 and -1
-BLOCK = 8  # rows of a matrix that are mirrored at a time
+CLOSE = 1e-10  # a fit ends when the squared gradient has fallen to this share of the first one
+# share of the prior variance that a pair without effect in the last fit keeps: close to an L1 norm
+SPARSITY = 0.02
+# factor of the prior scale for pairs of binary variables, whose feature changes by 2
+SPIN_SCALE = 0.7071067811865476
+BLOCK = 8  # rows of a matrix that are made symmetric at a time
 
 
 @inner()
@@ -32,7 +35,7 @@ def all_spins(kinds):
 
 @entry()
 def features(kinds, first, values, x, phi):
-    """Compute the features of a point."""
+    """Compute the features of a point into `phi`."""
     phi[:] = 0.0
     for i in range(len(x)):
         k = first[i]
@@ -47,7 +50,7 @@ def features(kinds, first, values, x, phi):
 
 @inner()
 def rows_of(kinds, first, values, i, now, new):
-    """Return two rows and steps: how the features alter with a change of variable i."""
+    """Return the two features that a change of variable i alters, each followed by its step."""
     k = first[i]
     if kinds[i] == SPIN:
         return k, 2.0 * (new - now), k, 0.0
@@ -75,7 +78,7 @@ def gain_of(J, h, phi, row1, step1, row2, step2):
 def note(
     kinds, first, values, x, J, h, rows, steps, phis, gains, changes, levels, k, i, new, value, f,
 ):  # fmt: skip
-    """Write observation k, f after `value`; returns the gain that the model predicted."""
+    """Write observation k, a change from `value` to f; return the gain that the model predicts."""
     row1, step1, row2, step2 = rows_of(kinds, first, values, i, x[i], new)
     steps[k] = 0.0
     rows[k, 0], rows[k, 1] = row1, row2
@@ -91,12 +94,12 @@ def note(
 def note_several(
     kinds, first, values, x, y, rows, steps, phis, gains, changes, levels, k, value, f,
 ):  # fmt: skip
-    """Write as observation k that going from x to y leads from `value` to f.
+    """Write observation k, the values of f at x (`value`) and y (`f`); return whether it counts.
 
-    Returns False, and counts for nothing, if too much changes, or what has no features.
+    It does not count if too many features change, or a variable without features.
 
-    With phi from x and psi from y the gain is (psi - phi).(h + J (phi + psi) / 2). It is divided by
-    the root of the number of changes, as its error grows with that.
+    With the features phi of x and psi of y, the gain is (psi - phi).(h + J (phi + psi) / 2). It is
+    divided by the root of the number of variables that change, with which its error grows.
     """
     phi, psi = phis[k], np.empty(phis.shape[1], np.float32)
     features(kinds, first, values, x, phi)
@@ -126,9 +129,9 @@ def note_several(
 
 @entry(fastmath=True)
 def apply(rows, steps, phis, count, J, h, out):
-    """Compute the gains that J and h give.
+    """Compute the gains that J and h predict, into `out`.
 
-    Without names for parts of the arrays: each would be counted as a reference, which takes longer
+    Parts of the arrays have no names: each name would be counted as a reference, which takes longer
     than the product of two short rows.
     """
     for e in range(count):
@@ -162,9 +165,9 @@ def apply_transposed(rows, steps, phis, count, weights, J, h):
 
 @inner()
 def symmetrise(J):
-    """Put J + J.T in place of J, with 0 on the diagonal.
+    """Replace J by J + J.T, with 0 on the diagonal.
 
-    By a few rows at a time: whole columns of a large J miss the cache.
+    A few rows are replaced at a time, since whole columns of a large J miss the cache.
     """
     m = len(J)
     for top in range(0, m, BLOCK):
@@ -217,7 +220,7 @@ def fit(rows, steps, phis, gains, count, J, h, scales, scale_h, noise, iteration
         if curvature <= 0.0 or square <= CLOSE * start or square <= 0.0:
             break
         length = np.float32(square / curvature)
-        if iteration == iterations - 1:  # the residual is not needed any more
+        if iteration == iterations - 1:  # the residual is not needed after the last step
             change[:] = 0.0
             step_along_h(uh, ph, rh, change, length)
             for a in range(m):
@@ -246,9 +249,9 @@ def fit(rows, steps, phis, gains, count, J, h, scales, scale_h, noise, iteration
 
 @inner()
 def step_along_h(uh, ph, rh, change, length):
-    """Do what `step_along` does for h, whose residual falls by `change`.
+    """Do what `step_along` does, but for h, whose residual falls by `change`.
 
-    Without `fastmath`: a product is rounded before it is added, on all processors.
+    Without `fastmath`, so that all processors round a product before they add it.
     """
     for a in range(len(uh)):
         uh[a] += length * ph[a]
@@ -257,7 +260,7 @@ def step_along_h(uh, ph, rh, change, length):
 
 @inner(fastmath=True)
 def scale_direction(p, ph, scales, scale_h, J, h):
-    """Put the direction, in the units of the model, into J and h; returns its squared length."""
+    """Put the direction, in the units of the model, into J and h; return its squared length."""
     square, square_h = np.float32(0.0), np.float32(0.0)
     for a in range(len(h)):
         h[a] = ph[a] * scale_h
@@ -282,13 +285,19 @@ def step_along(u, r, p, gradient, scales, length):
 
 @inner()
 def prior_scale(mean_square, scale_i, scale_j, total):
-    """Return the deviation of the effect of a pair of variables of these scales, `total` of all."""
+    """Return the prior standard deviation of the effect of a pair of variables of these scales.
+
+    `total` is the sum of the scales of all variables.
+    """
     return math.sqrt(mean_square * scale_i * scale_j / total)
 
 
 @inner()
 def pair_scale(state, prior, effect, fitted):
-    """Return the prior deviation of a pair whose last fit, if there was one, was `effect`."""
+    """Return the prior standard deviation of a pair.
+
+    `effect` is the effect in the last fit, if the model was `fitted` before.
+    """
     scale = math.sqrt(prior * (effect + SPARSITY * prior)) if fitted else prior
     scale = max(prior, effect) if state == LINKED else scale
     return 0.0 if state == NOT_LINKED else scale
@@ -296,14 +305,14 @@ def pair_scale(state, prior, effect, fitted):
 
 @entry()
 def set_scales(shape, integers, floats, kinds, first, J, mean_square, fitted, scales):
-    """Set prior deviations of J by the variables' scales, the last fit and what is linked."""
+    """Set prior standard deviations of J by the variables' scales, the last fit and the links."""
     v = views(shape, integers, floats)
     n, total = len(v.x), 0.0
     for i in range(n):
         total += v.scale[i]
     spins = all_spins(kinds)
     for i in range(n):
-        if spins:  # one feature each: a loop that works on several variables at a time
+        if spins:  # with one feature for each variable, this loop is vectorised
             for j in range(n):
                 prior = prior_scale(mean_square, v.scale[i], v.scale[j], total) * SPIN_SCALE
                 effect = math.sqrt(np.float64(J[i, j] ** 2))
@@ -329,7 +338,7 @@ def set_scales(shape, integers, floats, kinds, first, J, mean_square, fitted, sc
 
 @inner()
 def effect_of(kinds, first, J, i, a1, b1, j, a2, b2):
-    """Return how much a change of j moves the gain of a change of i: a second difference."""
+    """Return the effect of a change of j on the gain of a change of i: a second difference."""
     p, q = first[i], first[j]
     if kinds[i] == SPIN and kinds[j] == SPIN:
         return 4.0 * J[p, q]
@@ -342,10 +351,10 @@ def effect_of(kinds, first, J, i, a1, b1, j, a2, b2):
 
 @entry()
 def import_effects(shape, integers, floats, kinds, first, J, mean_square, share, least):
-    """Put the model's effects in place of M where M is not known for certain.
+    """Replace M by the effects of the global model where M is not certain.
 
-    `share` is the model's squared error relative to that of predicting 0; variances up to `least`
-    count as 0.
+    `share` is the squared error of the model, relative to that of predicting 0; variances up to
+    `least` count as 0.
     """
     v = views(shape, integers, floats)
     n, total = len(v.x), 0.0

@@ -1,4 +1,4 @@
-"""Learning from one gain: links, the Kalman step on the pair tables, profiles."""
+"""Learning from one gain: links, the Kalman step on the pair tables, and profiles."""
 
 import math
 
@@ -49,27 +49,34 @@ from anyorder.strategies.models.layout import (
 )
 
 # Constants of the method.
-ROUNDING = 1e-9  # equal, relative to the root mean square gain
+
+ROUNDING = 1e-9  # differences below this share of the root mean square gain are rounding
 NOISE_WIDTH = 2.0  # differences below so many standard deviations of the noise count as 0
-SOFT = 0.02  # chance of an equal gain by accident above which a pair is not settled for good
-# How many gains of average size are assumed of a variable at first: few where variables differ.
+# an equal gain makes a link less likely; below this factor, the pair counts as not linked
+SOFT = 0.02
+# limits of the number of gains of average size that each variable is assumed to have had at first:
+# it is small if the gains of variables are very different
 LEAST_TRIES, MOST_TRIES = 0.3, 10.0
-NORMAL_FOURTH = 3.0  # fourth moment of normal numbers, relative to the squared second one
-IDLE = 0.5  # share of variables without effect above which they may yet have one
-PRIOR_WEIGHT = 0.5  # of `PRIOR_DEGREE` (in `layout`), in changes of the whole context
-MOST_ERROR = 25.0  # squared error over variance is cut here before it is averaged
-LONGEST_MEMORY = 200.0  # observations that the calibration remembers
-TYPICAL_N = 4.0  # times n: number of recent gains that determine a typical one
-ADAPTATION = 0.3  # rate at which variances between variables of many values follow the errors
+NORMAL_FOURTH = 3.0  # fourth moment of normal numbers, relative to the square of the second one
+# if a larger share of variables has had no effect, their effects may depend on other variables
+IDLE = 0.5
+# weight of `PRIOR_DEGREE` in the estimated number of links; a gain in a context that is completely
+# different has weight 1
+PRIOR_WEIGHT = 0.5
+MOST_ERROR = 25.0  # ratios of squared error to variance are cut to this before they are averaged
+LONGEST_MEMORY = 200.0  # predictions over which error bars are calibrated
+TYPICAL_N = 4.0  # times n: recent gains from which the typical gain is estimated
+ADAPTATION = 0.3  # rate at which variances of pairs with many values follow the squared errors
 
 
 @inner()
 def assumed_tries(v):
-    """Return how many gains of average size the knowledge of variables in general is worth.
+    """Return the number of gains of average size that each variable is assumed to have had.
 
-    If the mean square gains of the variables have a gamma distribution of shape a, and the gains of
-    each are normal, then the fourth moment of all gains is 1 + 1 / a times that of normal numbers.
-    The larger a, the more alike variables are, and the less does one gain say about its own.
+    If the mean squares of the gains of variables have a gamma distribution of shape a, and the
+    gains of each variable are normal, the fourth moment of all gains is 1 + 1 / a times that of
+    normal numbers. The number is a: if it is large, variables are alike, and one gain says little
+    about the scale of its variable.
     """
     square = mean_square(v)
     fourth = v.scalars[SUM_FOURTH] / (v.scalars[GAINS] * square * square + 1e-300)
@@ -91,12 +98,12 @@ def set_prior(v):
         tried += v.tries[i] > 0.0
         idle += v.tries[i] > 0.0 and v.squares[i] == 0.0
     if tried == able and idle > IDLE * able:
-        v.scalars[WAITING] = 1.0  # for good: they get fewer as the search goes on
+        v.scalars[WAITING] = 1.0  # for good, although fewer of them are left as the search goes on
     waiting = idle > IDLE * tried or v.scalars[WAITING] > 0.0
     for i in range(n):
         squares = v.squares[i] / (everywhere + 1e-300)
         v.scale[i] = (squares + assumed) / (v.tries[i] + assumed)
-        # Many variables without any effect may be waiting for others to have theirs.
+        # if many variables have no effect, their effects may depend on other variables
         if waiting and v.squares[i] == 0.0:
             v.scale[i] = 1.0
         total += v.scale[i]
@@ -116,7 +123,7 @@ def set_prior(v):
 
 @inner()
 def count_gain(v, i, new, gain, f):
-    """Update scales, tolerance and, now and then, the prior, by a gain."""
+    """Update scales and tolerance by a gain and, now and then, the prior variances."""
     n, now, scalars = len(v.x), v.x[i], v.scalars
     scalars[SUM_SQUARES] += gain * gain
     scalars[SUM_FOURTH] += gain**4
@@ -139,10 +146,11 @@ def count_gain(v, i, new, gain, f):
 
 @inner()
 def chance_kept(v, doubtful, loose):
-    """Return how much less likely an equal gain elsewhere makes each link of what differs.
+    """Return the factor by which an equal gain lowers the probability of each possible link.
 
-    By Bayes' rule: a gain is equal for certain if there is no link, and by accident if there is.
-    `loose` is the variance of the `doubtful` variables.
+    By Bayes' rule: a gain is certainly equal without a link, and equal by accident with one.
+    `doubtful` is the number of variables that differ and may be linked, `loose` the sum of their
+    variances.
     """
     if doubtful == 1:
         return 0.0
@@ -154,7 +162,7 @@ def chance_kept(v, doubtful, loose):
 
 @inner()
 def equal_gain(v, i, slot, m, variables, slots):
-    """Learn from an equal gain in profile m: what differs there is not linked with i."""
+    """Learn from an equal gain in profile m: the variables that differ are not linked with i."""
     count, doubtful, loose = different(v, i, m, variables, slots), INT(0), 0.0
     for k in range(count):
         doubtful += v.variance[slot, slots[k]] > 0.0
@@ -177,10 +185,11 @@ def equal_gain(v, i, slot, m, variables, slots):
 
 @inner()
 def count_links(v, slot, m, equal):
-    """Estimate the links of a variable by how often its gain is the same in another context.
+    """Estimate the mean number of links of a variable from the share of equal gains.
 
-    If `expected` links are among what differs, a gain is the same with probability exp(-expected).
-    One step of expectation maximisation for each gain, where none of what differs is a known link.
+    A gain is equal in another context with probability exp(-expected), where `expected` is the
+    expected number of links among the variables that differ. Each gain is one step of expectation
+    maximisation, unless a variable that differs is known to be linked.
     """
     scalars, square = v.scalars, mean_square(v)
     loose = v.spread[slot, m]
@@ -197,7 +206,7 @@ def count_links(v, slot, m, equal):
 
 @inner()
 def count_accident(v, difference):
-    """Count how often two gains differ by the same: often, where f has few values."""
+    """Count how often differences of gains are equal by chance: often, if f has few values."""
     scalars, ring, equal = v.scalars, v.ring, 0
     seen, tolerance = int(scalars[RINGED]), scalars[TOLERANCE]
     for h in range(min(seen, RING)):
@@ -210,7 +219,7 @@ def count_accident(v, difference):
 
 @inner()
 def reopen(v, i, slot, count, variables, slots, error):
-    """Doubt all that differs, because a certain prediction was wrong."""
+    """Make the effects of all variables that differ uncertain, after a wrong certain prediction."""
     for k in range(count):
         j, t = variables[k], slots[k]
         if v.link[i, j] == NOT_LINKED:
@@ -220,7 +229,7 @@ def reopen(v, i, slot, count, variables, slots, error):
 
 @inner()
 def link(v, i, slot, j, t, mean):
-    """Settle that i and j interact; the effects of their other changes are as large."""
+    """Settle that i and j interact; their other changes are assumed to have effects as large."""
     if v.link[i, j] == LINKED:
         return
     connect(v, i, j)
@@ -232,7 +241,10 @@ def link(v, i, slot, j, t, mean):
 
 @inner()
 def correct(v, i, slot, m, error, variables, slots):
-    """Take the Kalman step, diagonal, on M and P of the variables that differ in profile m."""
+    """Correct M and P of the variables that differ in profile m by a Kalman step.
+
+    The step has no covariances.
+    """
     scalars, tolerance, x = v.scalars, v.scalars[TOLERANCE], v.x
     everywhere, single, settled, squares = mean_square(v), 0, True, 0.0
     count = different(v, i, m, variables, slots)
@@ -289,7 +301,7 @@ def correct(v, i, slot, m, error, variables, slots):
 
 @inner()
 def remember(v, i, new, f):
-    """Put f at the changed value, and at the present one, into the profile of this context."""
+    """Put the values of f at `new` and at the present point into the profile of this context."""
     profile = INT(-1)
     for m in range(INT(v.profiles[i])):
         if v.differing[i, m] == 0:
@@ -313,7 +325,7 @@ def remember(v, i, new, f):
 
 @inner()
 def put(v, i, m, value, f):
-    """Write an entry of a profile; where it is full the lowest is given up."""
+    """Write an entry of a profile; if the profile is full, it replaces the lowest one."""
     k = find(v, i, m, value)
     if k < 0 and v.entries[i, m] < v.code.shape[2]:
         k = v.entries[i, m]

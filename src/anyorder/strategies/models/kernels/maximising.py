@@ -1,4 +1,4 @@
-"""Tabu search on the pairwise model, whose maxima are worth a visit."""
+"""Tabu search on the global model, whose maxima are worth an evaluation."""
 
 import numpy as np
 
@@ -8,31 +8,31 @@ from anyorder.strategies.models.kernels.tables import below, generator, uniform
 from anyorder.strategies.models.layout import INDICATORS, SPIN
 
 LEVELS = 6  # values of an integer of many values that a step of tabu search considers
-TENURE = 10  # tabu search does not change a variable again for n / 20 steps and up to so many more
-NEVER = np.float32(-1e30)  # the gain of a change that may not be made
+TENURE = 10  # a variable that tabu search changed is tabu for n / 20 steps, and up to so many more
+NEVER = np.float32(-1e30)  # the gain of a change that is not allowed
 INDICES = np.int64(0x7FFFFFFF)  # the bits of an index
 
 
 @inner()
 def round_down(number):
-    """Return the largest number of 32 bits that is not above one of 64."""
+    """Return the largest float of 32 bits that is not above a float of 64 bits."""
     near = np.float32(number)
     return np.nextafter(near, np.float32(-np.inf)) if near > number else near
 
 
 @inner()
 def as_integer(number):
-    """Return integers of 32 bits in the same order as the numbers; -0 must not be among them."""
+    """Return an integer of 32 bits; integers have the order of the numbers, none of them -0."""
     bits = np.float32(number).view(np.int32)
     return np.int64(bits ^ ((bits >> np.int32(31)) & np.int32(0x7FFFFFFF)))
 
 
 @inner()
 def best_spin(gains, free, step, bar):
-    """Return the spin of the largest gain that is free or gains more than `bar`, or -1.
+    """Return the spin of the largest gain among those that are free or gain more than `bar`.
 
-    The first one of several. Gain and index are one integer, since a loop for the largest of those
-    is made of vectors, and one for floats is not.
+    Return the first of several, and -1 if there is none. Gain and index are put into one integer,
+    since a loop that finds the largest integer is vectorised, and one for floats is not.
     """
     never = as_integer(NEVER) << 32
     most = never | INDICES
@@ -45,13 +45,13 @@ def best_spin(gains, free, step, bar):
 
 @inner(fastmath=True)
 def maximise_spins(J, h, x, steps, seed):
-    """Do what `maximise` does for binary variables, by simple loops that vectorise."""
+    """Do what `maximise` does, for binary variables, by simple loops that are vectorised."""
     n = len(x)
     random = generator(seed)
     best, spins = x.copy(), np.empty(n, np.float32)
     for i in range(n):
         spins[i] = 2 * x[i] - 1
-    gains = h.copy()  # first what is multiplied with each spin
+    gains = h.copy()  # at first the factor of each spin
     for i in range(n):
         for k in range(n):
             gains[k] += spins[i] * J[i, k]
@@ -79,7 +79,7 @@ def maximise_spins(J, h, x, steps, seed):
 
 @entry(fastmath=True)
 def maximise(kinds, first, values, J, h, x, steps, seed):
-    """Search the model from x by tabu search; return the best point it saw."""
+    """Search the global model from x by tabu search; return the best point visited."""
     n, m = len(x), len(h)
     held = 0
     for i in range(n):
@@ -100,7 +100,7 @@ def maximise(kinds, first, values, J, h, x, steps, seed):
     for step in range(steps):
         chosen, value, gain = -1, 0, -1e30
         for i in range(n):
-            if values[i] < 2:  # it is held
+            if values[i] < 2:  # the variable is held
                 continue
             k = first[i]
             tabu = free[i] > step

@@ -1,4 +1,4 @@
-"""The gain of a change that the profiles and pair tables predict, and what it promises."""
+"""The gain of a change that profiles and pair tables predict, and its expected improvement."""
 
 import math
 
@@ -8,15 +8,15 @@ from anyorder._internal.compiling import inner
 from anyorder.strategies.models.kernels.tables import INT, find, mean_square, slot_in
 from anyorder.strategies.models.layout import CALIBRATION, DEGREE, FEW, ORDERED
 
-LARGE = 1e300  # a variance of which nothing is known
+LARGE = 1e300  # the variance of a gain of which nothing is known
 
 
 @inner()
 def level(v, i, m, value):
-    """Return f in profile m at a value of i, and its variance; negative if nothing is known.
+    """Return f at a value of i in profile m, and its variance, negative if nothing is known.
 
-    Between known values of an ordered variable it is a Brownian bridge; an unknown category is
-    drawn from the distribution of the known ones.
+    Between known values of an ordered variable, f is a Brownian bridge; at an unknown category, it
+    has the distribution of the values at known ones.
     """
     k = find(v, i, m, value)
     if k >= 0:
@@ -60,9 +60,9 @@ def level(v, i, m, value):
 
 @inner(inline="always")
 def predict_few(v, square, i, new):
-    """Do what `predict` does for few values; `square` is the mean square gain.
+    """Do what `predict` does, for a variable of few values; `square` is the mean square gain.
 
-    It is part of its callers, since the loop over all changes is hot.
+    The function is inlined into its callers, since it takes most time of the loop over all changes.
     """
     entries, code, value, shift, spread = v.entries, v.code, v.value, v.shift, v.spread
     now = INT(v.x[i])
@@ -77,7 +77,7 @@ def predict_few(v, square, i, new):
                 elif code[i, m, k] == new:
                     there = value[i, m, k]
             variance = max(spread[s, m], 0.0)
-            if there == -np.inf and v.differing[i, m] > 0:  # it failed in another context
+            if there == -np.inf and v.differing[i, m] > 0:  # the change failed in another context
                 variance += square
                 there = here - math.sqrt(square)
             elif there == -np.inf:
@@ -90,7 +90,7 @@ def predict_few(v, square, i, new):
 
 @inner()
 def predict(v, i, new):
-    """Return the gain of changing x[i] to `new`, its variance, and its profile; -1 if none."""
+    """Return the gain of changing x[i] to `new`, its variance, and its profile, or -1 if none."""
     square = mean_square(v)
     if v.kind[i] == FEW:
         return predict_few(v, square, i, new)
@@ -104,7 +104,7 @@ def predict(v, i, new):
         if doubt < 0.0 or more < 0.0 or here == -np.inf:
             continue
         variance = max(v.spread[s, m], 0.0) + doubt + more
-        if there == -np.inf and v.differing[i, m] > 0:  # it failed in another context
+        if there == -np.inf and v.differing[i, m] > 0:  # the change failed in another context
             variance += square
             there = here - math.sqrt(square)
         elif there == -np.inf:
@@ -119,9 +119,9 @@ def predict(v, i, new):
 def promise(v, square, s, m, gain, variance):
     """Return the expected improvement of a change, predicted from profile m in slot s.
 
-    Most pairs do not interact. With `expected` links among the variables that differ and of which
-    nothing is known, their part of the variance is there with probability 1 - exp(-expected), and
-    then so much larger.
+    Most pairs do not interact. Let `expected` be the expected number of links among the variables
+    that differ and are not known to be linked. With probability exp(-expected), their part of the
+    variance is absent; otherwise it is larger, so that its mean is the same.
     """
     calibration = v.scalars[CALIBRATION]
     loose = min(max(v.spread[s, m] - v.firm[s, m], 0.0), variance)
@@ -136,7 +136,7 @@ def promise(v, square, s, m, gain, variance):
 
 @inner()
 def expected_improvement(gain, deviation):
-    """Return the mean of max(g, 0) for a normal g."""
+    """Return the mean of max(g, 0) for a normal g with mean `gain`."""
     if deviation <= 0.0 or gain == -np.inf:
         return max(gain, 0.0)
     u = gain / deviation

@@ -1,4 +1,4 @@
-"""Profiles and pair tables, and their sums as x moves."""
+"""Profiles and pair tables, and the sums that are updated when x moves."""
 
 import numpy as np
 
@@ -21,7 +21,7 @@ INT = np.int64  # integers of one type, so that no kernel is compiled twice
 
 @inner()
 def generator(seed):
-    """Return the state of a generator that begins with a seed."""
+    """Return the state of a generator with this seed."""
     state = np.empty(1, np.uint64)
     state[0] = seed
     return state
@@ -49,7 +49,7 @@ def below(state, count):
 
 @inner()
 def slot_in(kind, values, first_slot, a, b):
-    """Return the slot of a change between two values of a variable of that kind."""
+    """Return the slot of a change between two values of a variable of this kind."""
     if kind != FEW:
         return first_slot
     low, high = min(a, b), max(a, b)
@@ -70,7 +70,7 @@ def mean_square(v):
 
 @inner()
 def add_variable(v, j, now, sign):
-    """Add to the sums of all profiles what j contributes if its value is `now`; or remove it."""
+    """Add the contribution of j with value `now` to the sums of all profiles, times `sign`."""
     first_slot, profiles, differing = v.first_slot, v.profiles, v.differing
     shift, spread, firm, mean, variance = v.shift, v.spread, v.firm, v.mean, v.variance
     link = v.link[j]
@@ -94,9 +94,9 @@ def add_variable(v, j, now, sign):
 
 @inner()
 def flip(v, j, new):
-    """Add the new value of a binary variable, after the old one was removed: `add_variable`.
+    """Do what two calls of `add_variable` do, for a change of a binary variable.
 
-    A context differed and does not any more, or the reverse, so that one pass is enough.
+    One pass is enough, since a context that differed in j is then equal, and the reverse.
     """
     first_slot, profiles, differing, context = v.first_slot, v.profiles, v.differing, v.context[j]
     shift, spread, firm, link, t = v.shift, v.spread, v.firm, v.link[j], INT(v.first_slot[j])
@@ -120,9 +120,9 @@ def flip(v, j, new):
 
 @inner()
 def add_binary(v, j):
-    """Do what `add_variable` does for a binary variable; pairs without effect are skipped.
+    """Do what `add_variable` does, for a binary variable; skip pairs without effect.
 
-    It also counts contexts that are not in use: a loop without branches is vectorised.
+    Contexts that are not in use are counted as well: a loop without branches is vectorised.
     """
     first_slot, profiles, context = v.first_slot, v.profiles, v.context[j]
     shift, spread, firm, link, t = v.shift, v.spread, v.firm, v.link[j], INT(v.first_slot[j])
@@ -149,7 +149,7 @@ def add_binary(v, j):
 
 @inner()
 def move_to(v, j, new):
-    """Change x[j], and the sums of all profiles with it."""
+    """Change x[j], and update the sums of all profiles."""
     if v.values[j] == 2:
         flip(v, j, INT(new))
     else:
@@ -161,7 +161,7 @@ def move_to(v, j, new):
 
 @inner()
 def recompute(v):
-    """Compute all sums anew, without the rounding errors that moves leave."""
+    """Compute all sums again, without the rounding errors that moves leave."""
     v.shift[:] = 0.0
     v.spread[:] = 0.0
     v.firm[:] = 0.0
@@ -178,7 +178,7 @@ def recompute(v):
 
 @inner()
 def add_pair(v, i, s, j, t, mean, variance):
-    """Add to the sums of i what a difference in slot t of j contributes."""
+    """Add the contribution of slot t of j to the sums of slot s of i."""
     now, context, shift, spread = INT(v.x[j]), v.context, v.shift, v.spread
     linked = v.link[i, j] == LINKED
     kind, values, first = v.kind[j], v.values[j], v.first_slot[j]
@@ -193,7 +193,7 @@ def add_pair(v, i, s, j, t, mean, variance):
 
 @inner()
 def different(v, i, m, variables, slots):
-    """Find the variables and slots that differ in profile m of i; return how many they are."""
+    """Find the variables and slots that differ in profile m of i; return their number."""
     x, kind, values, first_slot, context = v.x, v.kind, v.values, v.first_slot, v.context
     count = 0
     for j in range(len(x)):
@@ -228,7 +228,7 @@ def separate(v, i, j):
 
 @inner()
 def connect(v, i, j):
-    """Settle that i and j interact; what they contribute to the sums is firm from now on."""
+    """Settle that i and j interact; their variances count as `firm` from now on."""
     v.link[i, j] = v.link[j, i] = LINKED
     for s in range(INT(v.first_slot[i]), INT(v.first_slot[i + 1])):
         for t in range(INT(v.first_slot[j]), INT(v.first_slot[j + 1])):
@@ -238,7 +238,7 @@ def connect(v, i, j):
 
 @inner()
 def add_firm(v, i, s, j, t, variance):
-    """Add to the firm sums of i what a difference in slot t of j contributes."""
+    """Add the variance of slot t of j to the `firm` sums of slot s of i."""
     now, kind, values, first = INT(v.x[j]), v.kind[j], v.values[j], v.first_slot[j]
     for m in range(INT(v.profiles[i])):
         then = INT(v.context[j, i, m])
@@ -248,7 +248,7 @@ def add_firm(v, i, s, j, t, variance):
 
 @inner()
 def find(v, i, m, value):
-    """Return where profile m of i has a value; -1 if nowhere."""
+    """Return the entry of a value in profile m of i; -1 if it has none."""
     for k in range(v.entries[i, m]):
         if v.code[i, m, k] == value:
             return k

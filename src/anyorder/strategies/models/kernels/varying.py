@@ -1,4 +1,4 @@
-"""Several changes at once: kicks, mutations and exchanges."""
+"""Changes of several variables: kicks, mutations and exchanges."""
 
 import math
 
@@ -19,19 +19,19 @@ from anyorder.strategies.models.kernels.views import views
 from anyorder.strategies.models.layout import LINKED, MEASURED, ORDERED, VALUE
 
 # Constants of the method.
-KICK = 4.0  # least number of changes of a kick
-FOLLOW = 0.5  # chance that the next variable of a kick is one linked with the last
-# A gentle kick makes at least n / 8 changes, each the least harmful of n / 8 drawn at random; both
-# numbers are kept within these bounds.
+
+KICK = 4.0  # the least number of changes of a random kick
+FOLLOW = 0.5  # the chance that the next variable of a kick is linked with the last one
+# a gentle kick makes at least n / 8 changes, each the best predicted of n / 8 random ones
 GENTLE = 8
-GENTLE_CHANGES = (4, 12)  # bounds of the number of changes
-GENTLE_DRAWS = (2, 16)  # and of how many each is the best of
-MOST_VALUE_DRAWS = 64  # of a variable that has other values, before all are looked at in turn
+GENTLE_CHANGES = (4, 12)  # bounds of the least number of changes of a gentle kick
+GENTLE_DRAWS = (2, 16)  # bounds of the number of random changes from which each is chosen
+MOST_VALUE_DRAWS = 64  # draws of a variable that can change, before all are tried in turn
 
 
 @inner()
 def other_value(v, i, now, random):
-    """Return another value of i than `now`: if ordered, a random step half of the time."""
+    """Return a value of i other than `now`; for ordered ones, half of the time a random step."""
     count = v.values[i]
     if v.kind[i] == ORDERED and uniform(random) < 0.5:
         step = int(math.exp(uniform(random) * math.log(count)))
@@ -43,7 +43,7 @@ def other_value(v, i, now, random):
 
 @inner()
 def next_variable(v, last, changed, random):
-    """Return the next variable of a kick: linked with the last one, or any with other values."""
+    """Return the next variable of a kick: one linked with the last one, or any that can change."""
     chosen, count = -1, 0
     if last >= 0 and uniform(random) < FOLLOW:
         for i in range(len(v.x)):
@@ -55,7 +55,7 @@ def next_variable(v, last, changed, random):
         if chosen >= 0 and v.values[chosen] > 1:
             return chosen
         chosen = below(random, len(v.x))
-    for step in range(len(v.x)):  # few have other values, or none: the next one after the last draw
+    for step in range(len(v.x)):  # few variables can change: take the next one after the last draw
         i = (chosen + step) % len(v.x)
         if v.values[i] > 1:
             return i
@@ -64,7 +64,10 @@ def next_variable(v, last, changed, random):
 
 @inner()
 def partner(v, point, i, random):
-    """Return a variable like i with another value, for half linked with i; -1 if none."""
+    """Return a variable of the same kind as i with another value; -1 if there is none.
+
+    Half of the time, a variable that is linked with i, if there is one.
+    """
     linked = uniform(random) < FOLLOW
     for attempt in range(2):
         chosen, count = -1, 0
@@ -83,7 +86,7 @@ def partner(v, point, i, random):
 def exchange(shape, integers, floats, seed, point):
     """Exchange the values of two variables, or move a step from one integer to another, in place.
 
-    Returns whether that was possible.
+    Return whether that was possible.
     """
     v = views(shape, integers, floats)
     random = generator(seed)
@@ -103,7 +106,7 @@ def exchange(shape, integers, floats, seed, point):
 
 @entry()
 def mutate(shape, integers, floats, seed, point, changes):
-    """Change so many variables of `point` in place, each other one linked with the last or any."""
+    """Change so many variables of `point`, in place, chosen as in a random kick."""
     v = views(shape, integers, floats)
     random = generator(seed)
     changed, last = np.zeros(len(point), np.int32), INT(-1)
@@ -115,9 +118,9 @@ def mutate(shape, integers, floats, seed, point, changes):
 
 @inner()
 def gentlest(v, changed, random):
-    """Return the change with the largest predicted gain among several drawn at random.
+    """Return the change with the largest predicted gain among several random ones.
 
-    Returns the variable, -1 if every variable drawn has been changed already, and its new value.
+    Return the variable, -1 if all variables drawn have changed already, and its new value.
     """
     chosen, to, most = INT(-1), INT(0), -np.inf
     for _ in range(min(max(len(v.x) // GENTLE, GENTLE_DRAWS[0]), GENTLE_DRAWS[1])):
@@ -133,9 +136,9 @@ def gentlest(v, changed, random):
 
 @entry()
 def kick(shape, integers, floats, seed, gentle):
-    """Change several variables of x: random ones, or (`gentle`) those that lose little.
+    """Make several changes of x: random ones, or (`gentle`) changes predicted to lose little.
 
-    The value of x becomes the predicted one. Returns whether it is certain.
+    The value of x becomes the predicted one. Return whether it is certain.
     """
     v = views(shape, integers, floats)
     random = generator(seed)

@@ -1,9 +1,9 @@
 """The named arrays of `layout` in compiled code.
 
-`v = views(shape, integers, floats)` is the sizes and the address of each array; `v.x` makes the
-array of that name where it is used. As 26 arrays, with all their lengths, `v` would be more than
-200 numbers that every function is given: that takes several times longer to compile. They have no
-reference counts, so the caller keeps the buffers.
+`v = views(shape, integers, floats)` consists of the sizes and the address of each array; `v.x`
+makes the array of that name where it is used. If `v` were 26 arrays with all their lengths, every
+function would have more than 200 numbers as arguments, and compile several times slower. The arrays
+have no reference counts, so the caller must keep the buffers.
 """
 
 import functools
@@ -44,7 +44,7 @@ class ViewsModel(models.StructModel):
 
 
 def lengths_of(v, name):
-    """Return the shape of an array, as `Sizes.shape` has it."""
+    """Return the shape of an array, as `Sizes.shape` does."""
     one, fixed = ir.IntType(64)(1), {"ring": RING, "scalars": SCALARS}
     found = []
     for length in SHAPES[name]:
@@ -59,7 +59,7 @@ def lengths_of(v, name):
 
 @intrinsic
 def views(context, shape, integers, floats):
-    """Return the named arrays in these buffers; they lie in the order of `layout`."""
+    """Return the named arrays in these buffers, in the order of `layout`."""
 
     def generate(context, builder, signature, arguments):
         sizes, *buffers = (
@@ -92,7 +92,7 @@ class Attributes(AttributeTemplate):
 
 @lower_getattr_generic(Views)
 def named_array(context, builder, typ, value, name):
-    """Return an array."""
+    """Return the array of a name."""
     v = cgutils.create_struct_proxy(typ)(context, builder, value)
     kind = types.Array(NUMBERS[name], len(SHAPES[name]), "C")
     array, lengths = make_array(kind)(context, builder), lengths_of(v, name)
