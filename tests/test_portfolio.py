@@ -24,7 +24,7 @@ from anyorder.strategies.auto.operators.explore import Explore
 from anyorder.strategies.auto.operators.mutate import Exchange, Mutate
 from anyorder.strategies.auto.operators.restart import Restart
 from anyorder.strategies.auto.portfolio import Portfolio
-from anyorder.strategies.auto.request import CHANGE, Best
+from anyorder.strategies.auto.request import CHANGE, POINT, Best
 from anyorder.strategies.auto.search import AutoSearch, DeltaSearch
 from anyorder.strategies.base import Answer
 from anyorder.strategies.models.landscape import Landscape
@@ -368,6 +368,25 @@ def test_a_branch_is_judged_by_more_than_one_evaluation() -> None:
 
     found = [ao.maximize(f, space, 150, seed=s, progress=False).best_value for s in range(6)]
     assert sum(value is not None and value > 1.0 for value in found) >= 5, found
+
+
+def test_a_branch_pays_for_its_climb_from_the_first_evaluation_on() -> None:
+    """The value of a climb's first point is not a step of the climb that was interrupted."""
+    when = {"kind": "a"}
+    space = ao.Space({"kind": ao.Categorical(["a", "b", "c"]), "i": ao.Integer(0, 60, when=when),
+                      "j": ao.Integer(0, 60), "x": ao.Binary(when=when)})  # fmt: skip
+    begun = []
+    for seed in range(4):
+        strategy = AutoSearch(space, seed=seed)
+        for _ in range(200):
+            proposals = strategy.propose(1)
+            ticket, codes = proposals.tickets[0], proposals.codes[0]
+            waiting = strategy._waiting[ticket]
+            if waiting.request is not None and waiting.request.kind == POINT:
+                begun.append(waiting.operator)
+            strategy.learn([Answer(ticket, codes, -float(np.sum((codes - [1, 9, 40, 1]) ** 2)))])
+    assert "branch" in begun
+    assert "step" not in begun
 
 
 def test_a_state_keeps_what_is_waiting() -> None:

@@ -131,8 +131,11 @@ class Portfolio(Search):
         for _ in range(MOST_TURNS):
             if self.climb.active:
                 at_best = self._is_at_best()
-                if at_best and (trial := self._interrupt(ticket)) is not None:
-                    return trial
+                if at_best:
+                    climb = self.climb.number
+                    if (trial := self._interrupt(ticket)) is not None:
+                        return trial
+                    at_best = self.climb.number == climb  # else an operator began another climb
                 if not at_best and self._is_too_long():
                     self.climb.active = False
                     self._conclude()
@@ -198,6 +201,8 @@ class Portfolio(Search):
         name = self._choose_operator(set(), step=True)
         if name is None or name == STEP:
             return None
+        if self.landscape.above(self.landscape.value, self._best.value):
+            self._progress.found_by = self._progress.owner
         self._best = Best(self.landscape.point.copy(), self.landscape.value)
         operator = self._operators[name]
         point = operator.propose(self._best)
