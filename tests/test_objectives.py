@@ -400,6 +400,10 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"directions": DIRECTIONS, "reference": (1, 2, 3)}, "reference is (1, 2, 3), which has 3"),
     ({"directions": DIRECTIONS, "reference": 3}, "reference is 3, expected 2 numbers, one for"),
     ({"directions": DIRECTIONS, "reference": (0, math.inf)}, "value_1 in reference is inf"),
+    (
+        {"objectives": {"gain": "max", "cost": "min"}, "reference": {"gain": 0, "cots": 9}},
+        "reference has 'cots' (did you mean 'cost'?), expected",
+    ),
     ({"directions": DIRECTIONS, "target": 3}, "target is 3, a hypervolume, which requires refer"),
     ({"directions": DIRECTIONS, "algorithm": "tabu"}, "algorithm is 'tabu', which has one object"),
     ({"directions": DIRECTIONS, "budgt": 3}, "budgt (did you mean 'budget'?)"),
@@ -617,6 +621,17 @@ def test_a_front_is_shown_without_its_hypervolume(
         assert "hypervolume requires moocore: pip install" in anyorder(command, study)
 
 
+def test_a_target_of_three_objectives_asks_for_its_package_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "moocore", None)
+    with pytest.raises(ImportError, match="requires moocore: pip install"):
+        ao.optimize(
+            lambda p: pytest.fail("f was called"), SPACE, 30, directions=("max", "min", "max"),
+            reference=(0, 9, 0), target=5, **QUICK,
+        )  # fmt: skip
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="programs require process groups")
 @pytest.mark.parametrize(
     ("old", "new", "message"),
@@ -625,7 +640,7 @@ def test_a_front_is_shown_without_its_hypervolume(
         ('direction = "min"', 'direction = "mini"', "line 17: direction is 'mini' (did you mean"),
         ("budget = 40", 'budget = 40\ndirection = "minimize"', "expected it in each of [value.si"),
         ("[value.speed]", "[value.a]", "objective 'a' has the name of a variable"),
-        ("speed = 0 }", "spd = 0 }", "which has no 'speed' (did you mean 'spd'?)"),
+        ("speed = 0 }", "spd = 0 }", "reference has 'spd' (did you mean 'speed'?)"),
         ("[value.size]", "[value]\nregex = 'x (y)'\n[value.size]", "expected a [section]"),
     ],
 )

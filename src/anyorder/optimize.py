@@ -23,6 +23,7 @@ from anyorder._internal.checks import (
 )
 from anyorder._internal.checks import path as path_of
 from anyorder.archive.history import check_names
+from anyorder.archive.hypervolume import import_moocore
 from anyorder.archive.knowledge import Known, is_study, read_data, read_points
 from anyorder.archive.objectives import Objectives, read_objectives
 from anyorder.constraints.feasibility import Feasibility
@@ -288,6 +289,8 @@ def optimize(
         raise ValueError(
             f"target is {short(options['target'])}, a hypervolume, which requires reference="
         )
+    if options.get("target") is not None and len(several) > 2:
+        import_moocore()  # an ImportError before the first evaluation, and not after it
     given = {"f": f, "space": space, "budget": budget, "objectives": several}
     return _run("maximize", {**_defaults(), **options, **given})
 

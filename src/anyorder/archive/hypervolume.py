@@ -6,6 +6,7 @@ All objectives are maximised here: callers change the signs of those that are mi
 from __future__ import annotations
 
 from bisect import bisect_left
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -73,8 +74,14 @@ def hypervolume(values: Floats, reference: Floats) -> float:
         height = np.maximum.accumulate(second)
         below = np.concatenate([reference[1:], height[:-1]])
         return float(((first - reference[0]) * (height - below)).sum())
-    moocore = require("moocore", "objectives", "the hypervolume of more than two objectives")
-    return float(moocore.hypervolume(-inside, ref=-reference))
+    return float(import_moocore().hypervolume(-inside, ref=-reference))
+
+
+def import_moocore() -> Any:
+    """Return the module that computes the hypervolume of more than two objectives."""
+    return require(
+        "moocore", "objectives", "the hypervolume of more than two objectives requires moocore"
+    )
 
 
 def hypervolumes(values: Floats, reference: Floats) -> Floats:

@@ -261,6 +261,11 @@ def read_reference(objectives: Objectives, given: Any) -> Values | None:
     """Return a checked reference point: a tuple, or a dict if the objectives have names."""
     if given is None:
         return None
+    if isinstance(given, Mapping) and objectives.keyed:
+        for name in given:
+            if name not in objectives.names:
+                hint = did_you_mean(str(name), objectives.names)
+                raise ValueError(f"reference has {name!r}{hint}, expected {objectives.expected}")
     try:
         return objectives.values_of("reference", given)
     except ValueError as error:
