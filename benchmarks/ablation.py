@@ -24,6 +24,7 @@ import math
 import multiprocessing
 import os
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -167,10 +168,10 @@ GROUPS: dict[str, tuple[int, list[str]]] = {
     # A part of the rows and variants, with which every variant is compared.
     "some": (
         10_000,
-        ["qubo:n=64,type=0", "qubo:n=64,type=3", "qubo:n=128,type=1", "qubo:n=128,type=2",
-         "nk:n=64,k=1", "nk:n=64,k=4", "nk:n=64,k=8", "nk:n=128,k=2", "nkd:n=64,k=2",
-         "nk:n=64,k=4|exp", "qubo:n=128,type=0|power", "maxsat:n=100,ratio=4.3",
-         "trap:blocks=12,k=5", "own:plateaus", "pbo:function=23,n=64"],
+        ["function:blocks", "qubo:n=64,type=0", "qubo:n=64,type=3", "qubo:n=128,type=1",
+         "qubo:n=128,type=2", "nk:n=64,k=1", "nk:n=64,k=4", "nk:n=64,k=8", "nk:n=128,k=2",
+         "nkd:n=64,k=2", "nk:n=64,k=4|exp", "qubo:n=128,type=0|power",
+         "maxsat:n=100,ratio=4.3", "trap:blocks=12,k=5", "own:plateaus", "pbo:function=23,n=64"],
     ),
     "small": (300, [f"small:{name}" for name in SMALL]),
     "conditional": (300, ["own:pipeline", "own:branches"]),
@@ -237,7 +238,7 @@ def variants() -> dict[str, Variant]:
     every = tuple(GROUPS)
     found = {name: Variant(name, groups=every) for name in (WHOLE, "delta", "ils", "random")}
     for operator in (
-        restart.Restart, kick.Kick, kick.GentleKick, leap.Leap, mutate.Mutate,
+        restart.Restart, kick.Kick, kick.GentleKick, leap.Jump, leap.Leap, mutate.Mutate,
         mutate.Exchange, mix.Mix, explore.Explore,
     ):  # fmt: skip
         name = getattr(operator, "name", "explore")
@@ -263,6 +264,7 @@ def variants() -> dict[str, Variant]:
         "one random point first": (SCALAR, portfolio, "FIRST_POINTS", 1),
         "shares stay as at first": ((*SCALAR, *lists), credit, "PRIOR_GAIN", 1e12),
         "credit of the whole run": ((*SCALAR, *lists), credit, "MEMORY", 1e12),
+        "no distrust": (SCALAR, climb, "DISTRUST", 0),
         "no second readings": (
             ("noise",), climb.Climb, "_wants_reading", lambda self, best: False
         ),
@@ -271,6 +273,11 @@ def variants() -> dict[str, Variant]:
         "effects stay in the global model": (
             SCALAR, quadratic.Quadratic, "_hand_over", lambda self, square: None
         ),
+        "gentle kicks as often if trusted": (SCALAR, kick, "GENTLE_IF_TRUSTED", 1.0),
+        "pairs are never forgotten": (
+            SCALAR, landscape.Landscape, "tidy",
+            lambda self, *, clean: clean and self.gains.tidy(),
+        ),
         "no quick fits": (SCALAR, quadratic.Quadratic, "refresh", lambda self: None),
         "one tabu search": (SCALAR, quadratic, "TABU_STARTS", 1),
         "fits at one rate": (SCALAR, quadratic, "GROWTH_POOR", quadratic.GROWTH_GOOD),
@@ -278,6 +285,15 @@ def variants() -> dict[str, Variant]:
     }  # fmt: skip
     for name, (groups, *change) in rules.items():
         found[name] = Variant(changes=(tuple(change),), groups=groups)
+    # What is level alone may stand in for something else that is level alone.
+    together = [
+        "credit of the whole run", "no distrust", "pairs are never forgotten",
+        "gentle kicks as often if trusted", "no jump",
+    ]  # fmt: skip
+    found["these five together"] = Variant(
+        changes=tuple(change for name in together for change in found[name].changes),
+        groups=every,
+    )
     for batch in BATCHES:
         found[f"batches of {batch}"] = Variant(batch=batch, groups=("some",))
     found["batches of 8, one change at a time"] = Variant(
@@ -345,7 +361,7 @@ def read(path: Path = PATH) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def jobs(given: argparse.Namespace, done: set[tuple[str, int, str]]) -> Iterator[Any]:
+def jobs(given: argparse.Namespace, done: Counter[tuple[str, int, str]]) -> Iterator[Any]:
     """Yield the missing runs: the first run of every problem, then the second, and so on."""
     for seed in range(given.first_seed, given.first_seed + given.seeds):
         for group in given.groups:
@@ -353,14 +369,18 @@ def jobs(given: argparse.Namespace, done: set[tuple[str, int, str]]) -> Iterator
             for name in names:
                 for variant in given.variants:
                     measured = group in VARIANTS[variant].groups
-                    if measured and (name, seed, variant) not in done:
-                        done.add((name, seed, variant))
-                        yield name, seed, variant, min(budget, given.budget)
+                    most = min(budget, given.budget)
+                    if measured and done[name, seed, variant] < most:
+                        done[name, seed, variant] = most
+                        yield name, seed, variant, most
 
 
 def run(given: argparse.Namespace) -> None:
     """Make the missing runs, and append their rows."""
-    done = {(r["problem"], int(r["seed"]), r["variant"]) for r in read(given.out)}
+    done: Counter[tuple[str, int, str]] = Counter()  # the evaluations of each run
+    for r in read(given.out):
+        key = r["problem"], int(r["seed"]), r["variant"]
+        done[key] = max(done[key], int(r["evaluations"]))
     facts, end, count = machine(), time.monotonic() + given.seconds, 0
     new, context = not given.out.exists(), multiprocessing.get_context("spawn")
     with (

@@ -36,6 +36,7 @@ from anyorder.strategies.models.checking import check_kept
 from anyorder.strategies.models.landscape import Landscape
 
 MOST_FREE_MOVES = 3  # times n: successive changes that a climb makes without an evaluation
+DISTRUST = 2  # times n: evaluations without free changes after a certain prediction was wrong
 MOST_LOOKS = 100  # plus 4n: changes that a climb considers for one proposal
 # a change that improved an earlier point of a climb is also made at the present point if its
 # predicted gain is more than so many standard deviations
@@ -76,6 +77,7 @@ class Climb:
         self.number = 0
         self._awaited = False  # whether the value of the present point is being measured
         self._free = 0  # successive changes that were made without an evaluation
+        self._suspicious = 0  # evaluations until changes are free again
         # the best of the points whose changes were combined
         self._fallback: tuple[float, bytes] = (-math.inf, b"")
         self._readings = 1  # measurements of the present point
@@ -123,7 +125,7 @@ class Climb:
                     return found
                 continue
             else:
-                free = MOST_FREE_MOVES * self._n - self._free
+                free = 0 if self._suspicious else MOST_FREE_MOVES * self._n - self._free
             step = landscape.advance(max(free, 0))
             self._free += step.moves
             found = None
@@ -250,6 +252,7 @@ class Climb:
 
     def answered(self, request: Request, f: float | None, best: Best) -> None:
         """Learn the value of a request; None if it failed, or will never come."""
+        self._suspicious = max(self._suspicious - 1, 0)
         landscape = self._landscape
         here = self.active and request.base == landscape.point.tobytes()
         if request.kind == CHANGE:
@@ -273,9 +276,11 @@ class Climb:
     def _arrive(self, f: float) -> None:
         """Learn the value of the present point; return to the fallback if that is better."""
         landscape = self._landscape
+        expected = not math.isnan(landscape.value)
         (other, fallback), self._fallback = self._fallback, (-math.inf, b"")
         self._free, self._readings = 0, 1
-        landscape.measure(f)
+        if landscape.measure(f) and expected and not fallback:
+            self._suspicious = DISTRUST * self._n
         if fallback and landscape.above(other, f):
             landscape.go_to(np.frombuffer(fallback, np.int32), other)
 
@@ -347,7 +352,7 @@ class Climb:
     # --- state ------------------------------------------------------------------------------------
 
     _STATE = (
-        "active", "number", "_awaited", "_free", "_fallback", "_readings",
+        "active", "number", "_awaited", "_free", "_suspicious", "_fallback", "_readings",
         "_repeats", "_held", "_moves",
     )  # fmt: skip
 

@@ -283,8 +283,8 @@ class Portfolio(Search):
             if landscape.measured:
                 for operator in self._operators.values():
                     operator.note_optimum(landscape.point)
-        if self.generation % max(len(self.space) // TIDY_EVERY, 1) == 0:
-            landscape.tidy()
+        clean = self.generation % max(len(self.space) // TIDY_EVERY, 1) == 0
+        landscape.tidy(clean=clean)
         progress.free_climbs = 0 if progress.cost else progress.free_climbs + 1
         self._close(
             landscape.above(self._best.value, progress.record), progress.free_climbs > FREE_CLIMBS

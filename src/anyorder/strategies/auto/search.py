@@ -6,7 +6,7 @@ from anyorder._internal.checks import integer
 from anyorder.space import Space
 from anyorder.strategies.auto.operators.branch import Branch
 from anyorder.strategies.auto.operators.kick import GentleKick, Kick
-from anyorder.strategies.auto.operators.leap import Leap
+from anyorder.strategies.auto.operators.leap import Jump, Leap
 from anyorder.strategies.auto.operators.mix import Mix
 from anyorder.strategies.auto.operators.move import Move, Scan
 from anyorder.strategies.auto.operators.mutate import Exchange, Mutate
@@ -33,7 +33,7 @@ class DeltaSearch(Portfolio):
     """
 
     name = "delta"
-    operators = (Restart, Kick, GentleKick, Branch, Leap, ListKick)
+    operators = (Restart, Kick, GentleKick, Jump, Branch, Leap, ListKick)
 
 
 class AutoSearch(Portfolio):
@@ -50,7 +50,7 @@ class AutoSearch(Portfolio):
 
     name = "auto"
     operators = (
-        Restart, Kick, GentleKick, Branch, Mutate, Exchange, Mix, Leap,
+        Restart, Kick, GentleKick, Jump, Branch, Mutate, Exchange, Mix, Leap,
         ListKick, Scan, Move, Sample, Shake,
     )  # fmt: skip
     explorers = (P3, FastOnePlusOneEA)

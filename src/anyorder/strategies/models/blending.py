@@ -22,7 +22,7 @@ from anyorder.strategies.models.scale import IDENTITY
 Floats = npt.NDArray[np.float64]
 
 # scalars of the model of gains, by how those of a sum are computed: squares of gains, and gains
-_SQUARES = (layout.NOISE, layout.SUM_SQUARES, layout.ERROR, layout.ERROR_NONE)
+_SQUARES = (layout.NOISE, layout.SUM_SQUARES, layout.ERROR, layout.ERROR_PROFILE, layout.ERROR_NONE)
 _LENGTHS = (layout.TOLERANCE, layout.SLACK)
 _COUNTS = (layout.GAINS, layout.WEIGHT, layout.PRIOR)  # equal in all models
 _LARGEST = (layout.DEPARTURE, layout.WAITING)

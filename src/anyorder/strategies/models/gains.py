@@ -171,9 +171,12 @@ class GainModel:
         """Change so many variables of a point, in place; linked variables more often together."""
         self._kernels.mutate(*self.buffers, seed, point, changes)
 
-    def tidy(self) -> None:
-        """Raise the variances of links as far as gains are not additive; remove rounding errors."""
-        self._kernels.tidy(*self.buffers)
+    def tidy(self, *, forget: bool = False) -> None:
+        """Raise the variances of links as far as gains are not additive; remove rounding errors.
+
+        With `forget`, the means of the pairs become variance.
+        """
+        self._kernels.tidy(*self.buffers, forget)
 
     def add_noise(self, difference: float, repeats: int) -> None:
         """Learn the difference of two values of one point; `repeats` counts such pairs so far."""

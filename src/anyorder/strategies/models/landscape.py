@@ -24,6 +24,7 @@ from anyorder.strategies.models.scale import FIRST_LOOK, IDENTITY, LOOK_GROWTH, 
 
 # the model of gains predicts well if its squared error is below this share of the squared gains
 PREDICTS = 0.7
+SURPRISE = 100.0  # times the tolerance: the error of a certain prediction that was wrong
 
 
 class Step(NamedTuple):
@@ -74,6 +75,7 @@ class Landscape:
         # the number of observations at which the scale is considered next
         self._next_look = FIRST_LOOK * self._n if self.quadratic.can_replay else math.inf
         self._f = math.nan  # the value of the present point, if it was measured
+        self._forgot = 0.0  # the number of gains when the means of pairs were last forgotten
 
     def seed(self) -> int:
         """Return a seed for a kernel."""
@@ -105,10 +107,14 @@ class Landscape:
         measured, seen = not math.isnan(f), self.columns.of(point)
         self.gains.go_to(seen, self._transform(f) if measured else math.nan, measured=measured)
 
-    def measure(self, f: float) -> None:
-        """Set the measured value of the present point."""
+    def measure(self, f: float) -> bool:
+        """Set the measured value of the present point; return whether its prediction was wrong."""
+        gains = self.gains
+        value = self._transform(f)
+        wrong = abs(value - gains.value) > SURPRISE * gains.tolerance
         self._f = f
-        self.gains.arrive(self._transform(f))
+        gains.arrive(value)
+        return wrong
 
     def average(self, f: float, readings: int) -> None:
         """Learn a further measurement of the present point; its value becomes the mean of all."""
@@ -240,9 +246,18 @@ class Landscape:
 
     # --- between climbs ---------------------------------------------------------------------------
 
-    def tidy(self) -> None:
-        """Raise the variances of links as far as gains are not additive; remove rounding errors."""
-        self.gains.tidy()
+    def tidy(self, *, clean: bool) -> None:
+        """Forget the means of pairs if they do harm, and with `clean`, remove rounding errors."""
+        scalar, gained = self.gains.scalar, self.gains.scalar(layout.GAINS)
+        forget = (
+            scalar(layout.WEIGHT) > 2 * self._n
+            and scalar(layout.ERROR_PROFILE) < scalar(layout.ERROR)
+            and gained - self._forgot > self._n
+        )
+        if forget:
+            self._forgot = gained
+        if forget or clean:
+            self.gains.tidy(forget=bool(forget))
 
     def reconsider(self) -> None:
         """Choose the scale again if there are enough new observations.
@@ -271,6 +286,7 @@ class Landscape:
     def keep_scale(self, transform: Transform) -> None:
         """Set the scale of models that were replaced from outside, and do not change it again."""
         self._transform, self._f, self._next_look = transform, math.nan, math.inf
+        self._forgot = self.gains.scalar(layout.GAINS)
 
     def facts(self) -> dict[str, Any]:
         """Return the numbers of links, the error of the global model, the noise, and the scale."""
@@ -306,7 +322,7 @@ class Landscape:
         return {
             "gains": self.gains.state(), "quadratic": self.quadratic.state(),
             "transform": tuple(self._transform), "next_look": self._next_look, "f": self._f,
-            "lists": self._lists,
+            "forgot": self._forgot, "lists": self._lists,
         }  # fmt: skip
 
     def restore(self, state: Mapping[str, Any]) -> None:
@@ -316,4 +332,4 @@ class Landscape:
         self.quadratic.restore(state["quadratic"])
         self._transform = Transform(*state["transform"])
         self._next_look, self._f = float(state["next_look"]), float(state["f"])
-        self._lists = state["lists"]
+        self._forgot, self._lists = float(state["forgot"]), state["lists"]

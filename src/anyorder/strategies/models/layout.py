@@ -67,7 +67,7 @@ FLOATS: dict[str, tuple[str, ...]] = {
     "ring": ("ring",),  # recent differences of gains
     "scalars": ("scalars",),  # single numbers, by the constants at the end of this file
 }
-SCALARS = 34  # single numbers of the model of gains, which are named at the end of `layout.py`
+SCALARS = 35  # single numbers of the model of gains, which are named at the end of `layout.py`
 
 
 class Sizes(NamedTuple):
@@ -163,14 +163,15 @@ SUM_FOURTH = 15  # the sum of the fourth powers of all gains
 PRIOR = 16  # whether the pairs have their prior variances
 CERTAIN, WRONG = 17, 18  # the number of certain predictions, and of those that were wrong
 COINCIDENCES = 19  # the number of gains that were equal in another context
-ERROR, ERROR_NONE, WEIGHT = 20, 21, 22  # mean squared errors: the model's, predicting 0; weight
-FREE = 23  # the number of changes that were made without an evaluation
-PREDICTED, KNOWN = 24, 25  # the prediction of the last gain, and whether there was one
-EVALUATIONS = 26  # the number of values learned
-SLACK = 27  # differences of values up to this are rounding
+ERROR, ERROR_PROFILE = 20, 21  # mean squared errors of the model: with the means M, without them
+ERROR_NONE, WEIGHT = 22, 23  # the mean squared error of predicting 0; the weight of all three
+FREE = 24  # the number of changes that were made without an evaluation
+PREDICTED, KNOWN = 25, 26  # the prediction of the last gain, and whether there was one
+EVALUATIONS = 27  # the number of values learned
 DEGREE, DEGREE_LINKS, DEGREE_WEIGHT = 28, 29, 30  # mean number of links, as a ratio of two sums
-WAITING = 31  # whether the effects of variables without effect may depend on other variables
-TYPICAL, TYPICAL_GAINS = 32, 33  # the running mean of the logarithms of squared gains; its weight
+SLACK = 31  # differences of values up to this are rounding
+WAITING = 32  # whether the effects of variables without effect may depend on other variables
+TYPICAL, TYPICAL_GAINS = 33, 34  # the running mean of the logarithms of squared gains; its weight
 
 # The state of a pair of variables.
 UNKNOWN, LINKED, NOT_LINKED = 0, 1, 2

@@ -6,6 +6,8 @@ from anyorder.strategies.auto.operators.base import ScalarOperator, Tools
 from anyorder.strategies.auto.request import Best
 from anyorder.strategies.base import Codes
 
+GENTLE_IF_TRUSTED = 0.3  # factor of the prior of gentle kicks while the global model is trusted
+
 
 class Kick(ScalarOperator):
     """Random changes, half of the time of a variable that is linked with the last one.
@@ -34,6 +36,10 @@ class GentleKick(ScalarOperator):
     name = "gentle kick"
     prior = 0.4
     climbs = True
+
+    def weight(self, idle: float) -> float:
+        """Return a smaller weight where pairs of variables explain much."""
+        return GENTLE_IF_TRUSTED if self.tools.landscape.trusted else 1.0
 
     def propose(self, best: Best) -> Codes | None:
         """Return a new point; None if there is none."""

@@ -37,12 +37,14 @@ from anyorder.strategies.models.layout import (
     DEPARTURE,
     ERROR,
     ERROR_NONE,
+    ERROR_PROFILE,
     EVALUATIONS,
     FEW,
     FREE,
     KNOWN,
     LINKED,
     MEASURED,
+    NOT_LINKED,
     ORDERED,
     PREDICTED,
     SLACK,
@@ -213,11 +215,13 @@ def track_errors(v, i, new, gain, predicted, profile):
     here, there = find(v, i, profile, INT(v.x[i])), find(v, i, profile, new)
     if here < 0 or there < 0:
         return
-    if not (abs(v.value[i, profile, there] - v.value[i, profile, here]) < np.inf):
+    plain = v.value[i, profile, there] - v.value[i, profile, here]
+    if not (abs(plain) < np.inf):
         return
     rate = 1.0 / min(scalars[WEIGHT] + 1.0, 2.0 * len(v.x))
     scalars[WEIGHT] += 1.0
     scalars[ERROR] += rate * ((gain - predicted) ** 2 - scalars[ERROR])
+    scalars[ERROR_PROFILE] += rate * ((gain - plain) ** 2 - scalars[ERROR_PROFILE])
     scalars[ERROR_NONE] += rate * (gain * gain - scalars[ERROR_NONE])
 
 
@@ -323,8 +327,11 @@ def go_to(shape, integers, floats, point, value, measured):
 
 
 @entry()
-def tidy(shape, integers, floats):
-    """Raise the variances of links as far as gains are not additive; remove rounding errors."""
+def tidy(shape, integers, floats, forget):
+    """Raise the variances of links as far as gains are not additive; remove rounding errors.
+
+    If the means of the pairs do more harm than good (`forget`), they become variance.
+    """
     v = views(shape, integers, floats)
     slots = len(v.mean)
     owner = np.empty(slots, dtype=np.int64)
@@ -332,7 +339,11 @@ def tidy(shape, integers, floats):
         owner[v.first_slot[i] : v.first_slot[i + 1]] = i
     for s in range(slots):
         for t in range(slots):
-            if v.link[owner[s], owner[t]] == LINKED:
-                doubt = v.scalars[DEPARTURE] * v.mean[s, t] ** 2
-                v.variance[s, t] = max(v.variance[s, t], doubt)
+            state = v.link[owner[s], owner[t]]
+            square = v.mean[s, t] ** 2
+            if forget and state != NOT_LINKED:
+                v.variance[s, t] += square
+                v.mean[s, t] = 0.0
+            elif state == LINKED:
+                v.variance[s, t] = max(v.variance[s, t], v.scalars[DEPARTURE] * square)
     recompute(v)
