@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from conftest import subprocess_environment
 from numba.core import caching
 
 from anyorder import Space, maximize
@@ -48,6 +50,31 @@ def test_loops_in_use_are_on_disk() -> None:
     # the loop is first called when the start has been measured
     maximize(sum, Space.binary(4), 5, algorithm="delta", seed=0, progress=False)
     assert numba.config.DISABLE_JIT or is_compiled(kernels.advance)
+
+
+def test_a_change_of_a_file_beside_a_function_compiles_it_again(tmp_path: Path) -> None:
+    """A function holds what it was compiled with, also of modules that it imports from."""
+    pytest.importorskip("numba")
+    folder = tmp_path / "loops_of_a_test"
+    folder.mkdir()
+    (folder / "__init__.py").touch()
+    (folder / "numbers_of_it.py").write_text("ONE = 1\n")
+    (folder / "loops.py").write_text(
+        "from anyorder._internal.compiling import entry\n"
+        "from loops_of_a_test.numbers_of_it import ONE\n"
+        "@entry()\ndef one():\n    return ONE\n"
+    )
+    script = "from loops_of_a_test.loops import one; print(one(), one.stats.cache_hits)"
+    printed = []
+    for number in (1, 1, 22):
+        if number == 22:
+            (folder / "numbers_of_it.py").write_text("ONE = 22\n")
+        done = subprocess.run(
+            [sys.executable, "-B", "-c", script], env=subprocess_environment(), cwd=tmp_path,
+            capture_output=True, text=True, check=True,
+        )  # fmt: skip
+        printed.append(done.stdout.split()[0])
+    assert printed == ["1", "1", "22"]
 
 
 def test_a_cache_that_cannot_be_written_is_one_warning(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 import sys
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -28,6 +30,7 @@ def cached(**options: Any) -> Callable[[Any], Any]:
         except RuntimeError as error:
             _warn_of_no_cache(str(error))
             return njit(**options)(function)
+        _notice_changes(compiled)
         _tolerate_full_disks(compiled)
         return compiled
 
@@ -51,6 +54,27 @@ def inner(**options: Any) -> Callable[[Any], Any]:
     the process.
     """
     return entry(no_cpython_wrapper=True, **options)
+
+
+def _notice_changes(compiled: Any) -> None:
+    """Let the cache of a function be of no use after a change of a file beside or above it.
+
+    Numba looks at the file of the function itself. But the function is compiled together with those
+    that it calls and the constants that it reads, and a stale one could write outside its arrays.
+    """
+    index = getattr(getattr(compiled, "_cache", None), "_cache_file", None)
+    stamp = getattr(index, "_source_stamp", None)
+    if index is not None and stamp is not None:
+        folder = Path(compiled.py_func.__code__.co_filename).parent
+        index._source_stamp = (stamp, _stamp_of(folder), _stamp_of(folder.parent))
+
+
+@functools.cache
+def _stamp_of(folder: Path) -> int:
+    """Return a number that changes with the modules in a folder."""
+    files = {path.name: path.stat() for path in sorted(folder.glob("*.py"))}
+    facts = [(name, found.st_mtime_ns, found.st_size) for name, found in files.items()]
+    return zlib.crc32(repr(facts).encode())
 
 
 def _tolerate_full_disks(compiled: Any) -> None:
