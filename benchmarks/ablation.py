@@ -168,11 +168,12 @@ GROUPS: dict[str, tuple[int, list[str]]] = {
     # A part of the rows and variants, with which every variant is compared.
     "some": (
         10_000,
-        ["function:blocks", "qubo:n=64,type=0", "qubo:n=64,type=3", "qubo:n=128,type=1",
+        ["qubo:n=64,type=0", "qubo:n=64,type=3", "qubo:n=128,type=1",
          "qubo:n=128,type=2", "nk:n=64,k=1", "nk:n=64,k=4", "nk:n=64,k=8", "nk:n=128,k=2",
          "nkd:n=64,k=2", "nk:n=64,k=4|exp", "qubo:n=128,type=0|power",
          "maxsat:n=100,ratio=4.3", "trap:blocks=12,k=5", "own:plateaus", "pbo:function=23,n=64"],
     ),
+    "blocks": (10_000, ["function:blocks"]),
     "small": (300, [f"small:{name}" for name in SMALL]),
     "conditional": (300, ["own:pipeline", "own:branches"]),
     "lists": (1_000, ["own:chosen and bits", *(f"list:{name}" for name in LISTS)]),
@@ -293,6 +294,10 @@ def variants() -> dict[str, Variant]:
     found["these five together"] = Variant(
         changes=tuple(change for name in together for change in found[name].changes),
         groups=every,
+    )
+    found["the last four together"] = Variant(
+        changes=tuple(change for name in together[1:] for change in found[name].changes),
+        groups=("blocks",),
     )
     for batch in BATCHES:
         found[f"batches of {batch}"] = Variant(batch=batch, groups=("some",))
