@@ -66,7 +66,8 @@ def _notice_changes(compiled: Any) -> None:
     stamp = getattr(index, "_source_stamp", None)
     if index is not None and stamp is not None:
         folder = Path(compiled.py_func.__code__.co_filename).parent
-        index._source_stamp = (stamp, _stamp_of(folder), _stamp_of(folder.parent))
+        own = vars(index)
+        own["_source_stamp"] = (stamp, _stamp_of(folder), _stamp_of(folder.parent))
 
 
 @functools.cache
