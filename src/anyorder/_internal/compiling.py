@@ -57,10 +57,10 @@ def inner(**options: Any) -> Callable[[Any], Any]:
 
 
 def _notice_changes(compiled: Any) -> None:
-    """Let the cache of a function be of no use after a change of a file beside or above it.
+    """Invalidate the cached function when a module in its folder, or in the one above, changes.
 
-    Numba looks at the file of the function itself. But the function is compiled together with those
-    that it calls and the constants that it reads, and a stale one could write outside its arrays.
+    Numba checks only the file of the function itself. But functions that it calls and constants
+    that it reads are compiled into it, and a stale function could write outside its arrays.
     """
     index = getattr(getattr(compiled, "_cache", None), "_cache_file", None)
     stamp = getattr(index, "_source_stamp", None)
